@@ -6,7 +6,6 @@
 
 use loopwright::capabilities::bash::Bash;
 use loopwright::prelude::*;
-use loopwright::runtime::{Execution, Step};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use loopwright::agent::UseContextConfig;
 use loopwright::prelude::*;
 use loopwright_testing::FakeModel;
 

@@ -12,7 +12,6 @@ use loopwright::{
         StateFactory as _,
     },
     prelude::*,
-    runtime::Step,
     templates::DefinitionLoader,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use loopwright::runtime::Step;
 use loopwright::{
     capabilities::files::{MemoryFileJournal, WorkspaceRoot},
     prelude::*,

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::prelude::*;
-use loopwright::runtime::{Execution, Step, ToolDecision};
+use loopwright::runtime::ToolDecision;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

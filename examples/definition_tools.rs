@@ -7,7 +7,6 @@
 use loopwright::{
     agent::{AgentDefinition, Definitions as _},
     prelude::*,
-    runtime::Step,
     templates::{AgentDefinitionRegistry, FileDefinitionStore, UseAgentDefinitions},
 };
 use loopwright_testing::{FakeModel, ScenarioStep};

@@ -5,7 +5,6 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::prelude::*;
-use loopwright::runtime::{Execution, Step};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

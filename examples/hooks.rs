@@ -5,8 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::prelude::*;
-use loopwright::runtime::ToolOutput;
-use loopwright::runtime::{Execution, Step, ToolDecision, ToolOutcome};
+use loopwright::runtime::{ToolDecision, ToolOutcome, ToolOutput};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use loopwright::runtime::{Execution, Step};
 use loopwright::{
     capabilities::planning::UsePlanningSubagent,
     prelude::*,

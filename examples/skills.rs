@@ -4,7 +4,6 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::runtime::{Execution, Step};
 use loopwright::{
     capabilities::skills::{SkillAudience, SkillLibrary, SkillShell, UseSkills},
     prelude::*,
