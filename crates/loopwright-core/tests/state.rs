@@ -293,7 +293,8 @@ fn tool_calls_of_all_executions_come_with_their_results_in_order() {
         ScenarioStep::tool_call("look", json!({ "at": 2 })),
         "two".into(),
     ]);
-    let agent = test_loop(ModelDriver::new(model)).with_tool(MockTool::returning("look", "", "seen"));
+    let agent =
+        test_loop(ModelDriver::new(model)).with_tool(MockTool::returning("look", "", "seen"));
     let state = execute(&agent, asked());
     let state = execute(&agent, state.with_user_message("and now?"));
     let calls: Vec<_> =

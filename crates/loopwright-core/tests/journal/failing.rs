@@ -7,9 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, ApprovalRequest, BoxError, CallableHook, Change, ChangeRecord, ExecutionStatus, FailureKind,
-    Flow, Hook, HookCx, IdempotencyKey, Journal, JournalError, RunHandle, RunOptions, Seq,
-    StateEdit, ToolDecision, messages::Message,
+    AgentLoop, ApprovalRequest, BoxError, CallableHook, Change, ChangeRecord, ExecutionStatus,
+    FailureKind, Flow, Hook, HookCx, IdempotencyKey, Journal, JournalError, RunHandle, RunOptions,
+    Seq, StateEdit, ToolDecision, messages::Message,
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
