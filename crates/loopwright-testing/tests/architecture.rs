@@ -20,7 +20,7 @@ fn every_crate_has_a_row_in_the_table_of_floors() {
 #[test]
 fn every_file_that_the_code_map_names_exists() {
     let page = page();
-    let unknown = unknown(&code_map(&page));
+    let unknown = unknown(code_map(&page));
     assert_eq!(unknown, Vec::<String>::new());
 }
 

@@ -294,10 +294,10 @@ fn part(role: &str, part: &Value) -> Item {
     }
 }
 
-fn keep_options(body: &Value, canon: &mut Canon, names: &[&str]) {
+fn keep_options(body: &Value, into: &mut Canon, names: &[&str]) {
     for name in names {
         if let Some(value) = body.get(name).filter(|it| !it.is_null()) {
-            canon.options.insert((*name).to_owned(), value.clone());
+            into.options.insert((*name).to_owned(), value.clone());
         }
     }
 }

@@ -153,7 +153,6 @@ impl Tree {
                     if matches!(tokens.get(at), Some(TokenTree::Group(_))) {
                         at += 1;
                     }
-                    continue;
                 }
                 TokenTree::Group(group) => {
                     self.walk(module, group.stream(), false, read);
