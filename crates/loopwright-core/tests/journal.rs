@@ -2,6 +2,7 @@
 
 mod after_step;
 mod failing;
+mod shared;
 
 use std::{
     pin::pin,

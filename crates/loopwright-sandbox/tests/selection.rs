@@ -65,15 +65,21 @@ async fn what_is_chosen_by_default_tells_what_the_strongest_tier_does() {
 }
 
 #[tokio::test]
-async fn the_first_process_in_bubblewrap_is_handed_its_job() {
+async fn the_first_process_in_bubblewrap_is_handed_its_job_and_its_view() {
     let world = World::in_tier(Backend::Bubblewrap);
+    let cache = world.outside("cache");
+    std::fs::create_dir(&cache).unwrap();
     let log = world.outside("job");
     // The last six arguments are descriptors, the job the first of them: its length, and then JSON.
     let lines =
         format!("shift $(($# - 6)); tail -c +5 /proc/self/fd/$1 > {}; exit 1", log.display());
     let program = crate::containers::program(&world, &lines);
-    run(&world.driver().program(program), &sh(":"), &world.policy()).await.unwrap_err();
-    let job: serde_json::Value = serde_json::from_slice(&std::fs::read(log).unwrap()).unwrap();
-    let workdir = world.policy().workdir;
-    assert_eq!(job["policy"]["workdir"], serde_json::json!(workdir));
+    let policy = world.policy().cache(&cache);
+    run(&world.driver().program(program), &sh(":"), &policy).await.unwrap_err();
+    let handed: serde_json::Value = serde_json::from_slice(&std::fs::read(log).unwrap()).unwrap();
+    let (job, view) = (&handed[0], &handed[1]);
+    assert_eq!(job["policy"]["workdir"], serde_json::json!(policy.workdir));
+    let seen = serde_json::json!({ "Cache": cache.canonicalize().unwrap() });
+    let entries = view["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["seen"] == seen), "{view}");
 }

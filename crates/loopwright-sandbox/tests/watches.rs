@@ -33,13 +33,13 @@ async fn a_command_leaves_watches_to_the_users_other_programs() {
         (Backend::Landlock, "made 0 errno 38\n".to_owned()),
     ] {
         let world = World::in_tier(backend);
-        let command = Command::new("/usr/bin/python3").args(["-c", TAKE]);
-        let policy = world.policy().open_files(4096);
-        let Ok(mut child) = world.driver().spawn(&command, &policy).await else {
-            assert_eq!(backend, Backend::Bubblewrap, "this backend works");
+        if backend == Backend::Bubblewrap && world.driver().probe().await.is_err() {
             println!("left out: there is no bubblewrap that works here");
             continue;
-        };
+        }
+        let command = Command::new("/usr/bin/python3").args(["-c", TAKE]);
+        let policy = world.policy().open_files(4096);
+        let mut child = world.driver().spawn(&command, &policy).await.unwrap();
         until_said(&mut child, &said).await;
         let one = inotify::init(inotify::CreateFlags::CLOEXEC);
         assert!(one.is_ok(), "{backend}: {one:?}");

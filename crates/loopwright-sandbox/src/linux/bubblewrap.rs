@@ -39,7 +39,7 @@ pub(crate) fn launch(
     let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
     let (complaints, complaints_end) = io::pipe().map_err(at("pipe"))?;
     let passed: [OwnedFd; 6] = [
-        written(job).map_err(at("job"))?,
+        written(job, view).map_err(at("job"))?,
         streams.stdin,
         streams.stdout,
         streams.stderr,
@@ -71,9 +71,9 @@ pub(crate) fn launch(
     Ok((pid, inner))
 }
 
-fn written(job: &LaunchRequest) -> io::Result<OwnedFd> {
+fn written(job: &LaunchRequest, view: &View) -> io::Result<OwnedFd> {
     let mut file = fs::File::from(memfd_create("job", MemfdFlags::CLOEXEC)?);
-    file.write_all(&job::frame(job)?)?;
+    file.write_all(&job::frame(&(job, view))?)?;
     io::Seek::rewind(&mut file)?;
     Ok(file.into())
 }

@@ -52,7 +52,7 @@ fn take() -> io::Result<(LaunchRequest, View, Streams, InitPipes)> {
     let (job, stdin, stdout, stderr, control, reports) =
         (next()?, next()?, next()?, next()?, next()?, next()?);
     sys::close_on_exec_from(3)?;
-    let job: LaunchRequest = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
-    let view = View::of(&job).map_err(|_| io::Error::other("the view cannot be resolved"))?;
+    // The view comes along: in here, what it was resolved from is not seen as it was.
+    let (job, view) = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
     Ok((job, view, Streams { stdin, stdout, stderr }, InitPipes { control, reports }))
 }

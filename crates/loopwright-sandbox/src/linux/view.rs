@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::job::{LaunchRequest, Refusal};
 use crate::launch;
 use crate::policy::{BroadPaths, WorkdirAccess};
@@ -62,7 +64,7 @@ const BROAD: [&str; 16] = [
 ];
 
 /// Everything that a command sees, with the root's own parts left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// The working folder without links in its path.
     pub(crate) workdir: PathBuf,
@@ -73,14 +75,14 @@ pub(crate) struct View {
 }
 
 /// One thing that is seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) at: PathBuf,
     pub(crate) seen: Seen,
 }
 
 /// How something is seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Seen {
     /// A part of the system, read-only.
     System(Shape),
@@ -99,7 +101,7 @@ pub(crate) enum Seen {
 }
 
 /// How a part of a writable folder differs from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Covered {
     /// Not; but it cannot be renamed, so that what is below stays where it is.
     Pinned,
@@ -112,7 +114,7 @@ pub(crate) enum Covered {
 }
 
 /// Whether something is a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shape {
     File,
     Folder,

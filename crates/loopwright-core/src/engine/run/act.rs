@@ -234,7 +234,7 @@ impl Run {
                 Ok(())
             }
             BatchEvent::GraceOver => {
-                batch.running = Running::None;
+                batch.running = Running::NONE;
                 let open = self.state.execution().and_then(|it| it.open_step());
                 let begun = batch.begun(open.map_or(&[], OpenStep::calls));
                 // What they consumed before they were given up is known all the same.

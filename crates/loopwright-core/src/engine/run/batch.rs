@@ -98,7 +98,7 @@ impl Batch {
             deciding: Vec::new(),
             ready: Few::new(),
             started_at: Timestamp::UNSTAMPED,
-            running: Running::None,
+            running: Running::NONE,
             asked: Vec::new(),
             halt: None,
             grace: None,

@@ -4,7 +4,7 @@
 //! and no effect begins, before the journal has acknowledged them: [`Run::flush_changes`] stands before every
 //! effect, and events wait with the changes they tell of.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc};
 
 use crate::{
     change::{Change, ChangeRecord},
@@ -74,9 +74,17 @@ impl Run {
                     contained(async { journal.append(first, &batch).await }).await
                 }));
             }
-            let Some(parked) = &mut self.appending else { break };
-            // An append is never given up: nobody could tell whether it was kept.
-            let appended = parked.await;
+            let Some(appending) = &mut self.appending else { break };
+            let mut batch = self.batch.as_mut();
+            // An append is never given up: its outcome would be unknown.
+            let appended = poll_fn(|cx| {
+                let appended = appending.as_mut().poll(cx);
+                if let (true, Some(batch)) = (appended.is_pending(), &mut batch) {
+                    batch.running.advance(cx);
+                }
+                appended
+            });
+            let appended = appended.await;
             self.appending = None;
             self.time_passed();
             match appended {
