@@ -184,6 +184,18 @@ fn a_message_while_a_step_begins_again_is_answered_by_another_one() {
 }
 
 #[test]
+fn a_message_to_a_step_that_was_interrupted_is_answered_by_another_one() {
+    let journal = MemoryJournal::new();
+    let agent = test_loop(ModelDriver::new(FakeModel::ignoring_cancel()));
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let kept = replay(&journal).with_user_message("are you there?");
+    let agent = test_loop(FakeDriver::responses(["one", "two"]));
+    let state = block_on(agent.start(kept, journaled(&journal)).finish());
+    assert_eq!(said(&state), ["go", "one", "are you there?", "two"]);
+    assert_eq!(replay(&journal), state);
+}
+
+#[test]
 fn a_message_while_a_run_pauses_is_not_lost() {
     let handle = Handle::default();
     let slot = Arc::clone(&handle);

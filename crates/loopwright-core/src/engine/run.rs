@@ -320,10 +320,11 @@ impl Run {
         // What was not recorded is the time that the caller took between two steps.
         self.start_timing();
         let execution = self.state.execution();
-        let is_again = execution.is_some_and(|it| it.open_step().is_some());
+        let open = execution.and_then(|it| it.open_step());
+        let (is_again, is_spoken_to) = (open.is_some(), open.is_some_and(OpenStep::is_spoken_to));
         let is_signalled = execution.is_some_and(|it| !it.signals().is_empty());
         let heard = self.drain_inbox();
-        if heard && is_again {
+        if is_again && (heard || is_spoken_to) {
             // What is said while a step is open follows it, and wants another step.
             self.record(asked_by_user());
         } else if heard && is_signalled {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{
-    ExecutionId, FinishReason, InferenceResponse, Message, ToolCall, Turn, Usage,
+    ExecutionId, FinishReason, InferenceResponse, Message, Role, ToolCall, Turn, Usage,
 };
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -245,6 +245,11 @@ pub enum CallState {
 }
 
 impl OpenStep {
+    /// Returns `true` if the user wrote while the step was open: a message that wants another step.
+    pub(crate) fn is_spoken_to(&self) -> bool {
+        self.said.iter().any(|message| message.role() == Role::User && !message.is_empty())
+    }
+
     /// Returns the step's number within its execution, counted from one.
     pub fn number(&self) -> u32 {
         self.number
