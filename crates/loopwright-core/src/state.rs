@@ -37,6 +37,20 @@ use crate::{
 ///
 /// A state is the fold of its [`Change`]s: [`replay`](AgentState::replay) makes it again from a
 /// journal. Only the loop can begin, record or end an execution.
+///
+/// ```
+/// use loopwright_core::{AgentState, Budget, ExecutionStatus};
+/// use loopwright_testing::{FakeDriver, block_on, test_loop};
+///
+/// let agent = test_loop(FakeDriver::responses(["A harbour town."]));
+/// let state = AgentState::new()
+///     .with_system_prompt("Answer in one sentence.")
+///     .with_budget(Budget::unlimited().with_steps(5))
+///     .with_user_message("What is Piran?");
+/// let after = block_on(agent.execute(state.clone()));
+/// assert_eq!((after.text().as_str(), after.step_count()), ("A harbour town.", 1));
+/// assert_eq!(state.status(), &ExecutionStatus::Pending); // The state that you passed is unchanged.
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentState {
@@ -294,6 +308,20 @@ impl AgentState {
     /// What an ended execution used still counts against its budget, so a run that is resumed after a
     /// limit stops there again, unless the limit is raised, the budget is
     /// [renewed](AgentState::renew_budget), or the user says something, which renews it.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, Budget};
+    /// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+    ///
+    /// let steps = [ScenarioStep::tool("Working."), ScenarioStep::final_answer("Done.")];
+    /// let agent = test_loop(FakeDriver::steps(steps));
+    /// let budget = Budget::unlimited().with_steps(1);
+    /// let stopped = block_on(agent.execute(AgentState::new().with_budget(budget).with_user_message("Go.")));
+    /// assert!(stopped.is_resumable());
+    ///
+    /// let done = block_on(agent.execute(stopped.with_budget(Budget::unlimited())));
+    /// assert_eq!((done.text().as_str(), done.execution_count()), ("Done.", 1));
+    /// ```
     pub fn is_resumable(&self) -> bool {
         self.is_interrupted() || self.execution.as_ref().is_some_and(|it| it.is_unanswered)
     }
@@ -435,6 +463,16 @@ impl AgentState {
     /// # Errors
     ///
     /// If the execution failed, stopped, waits or has not run: the failure says which.
+    ///
+    /// ```
+    /// use loopwright_core::AgentState;
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// let agent = test_loop(FakeDriver::responses(["A harbour town."]));
+    /// let message = block_on(agent.execute(AgentState::new().with_user_message("What is Piran?"))).into_result()?;
+    /// assert_eq!(message.text(), "A harbour town.");
+    /// # Ok::<(), loopwright_core::Failure>(())
+    /// ```
     pub fn into_result(self) -> Result<Message, Failure> {
         match self.status() {
             ExecutionStatus::Failed(failure) => Err(failure.clone()),

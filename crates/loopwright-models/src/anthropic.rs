@@ -27,7 +27,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::ResponseReader,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -44,6 +44,10 @@ mod encode;
 pub(crate) struct Anthropic;
 
 impl WireProtocol for Anthropic {
+    fn name(&self) -> &str {
+        WireApi::Anthropic.name()
+    }
+
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["messages".into()]
     }

@@ -24,7 +24,7 @@ use crate::{
     reader::{Framing, ResponseReader},
     secret::VarSource,
     signer::Signer,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -41,15 +41,13 @@ mod sign;
 pub(crate) struct Bedrock;
 
 impl WireProtocol for Bedrock {
+    fn name(&self) -> &str {
+        WireApi::BedrockConverse.name()
+    }
+
     fn path(&self, model: &str, streams: bool) -> Vec<String> {
         let ask = if streams { "converse-stream" } else { "converse" };
         vec!["model".into(), model.into(), ask.into()]
-    }
-
-    fn finish_url(&self, url: &mut Url) {
-        // Signatures are made of the path in this form.
-        let path = url.path().replace(':', "%3A");
-        url.set_path(&path);
     }
 
     fn framing(&self) -> Framing {
@@ -63,8 +61,18 @@ impl WireProtocol for Bedrock {
     fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::ConverseReading::new(origin, context))
     }
+}
 
-    fn signer(&self, variables: &dyn VarSource, url: &Url) -> Option<Arc<dyn Signer>> {
+impl Bedrock {
+    /// Writes the address as the provider wants it.
+    pub(crate) fn finish_url(url: &mut Url) {
+        // Signatures are made of the path in this form.
+        let path = url.path().replace(':', "%3A");
+        url.set_path(&path);
+    }
+
+    /// Returns what signs requests, if its keys are among these variables.
+    pub(crate) fn signer(variables: &dyn VarSource, url: &Url) -> Option<Arc<dyn Signer>> {
         Some(Arc::new(sign::AwsSigner::of_variables(variables, url)?))
     }
 }

@@ -10,7 +10,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::ResponseReader,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -26,6 +26,10 @@ mod encode;
 pub(crate) struct Cohere;
 
 impl WireProtocol for Cohere {
+    fn name(&self) -> &str {
+        WireApi::Cohere.name()
+    }
+
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["chat".into()]
     }

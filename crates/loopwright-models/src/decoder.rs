@@ -14,7 +14,7 @@ use crate::{
     lines,
     reader::{Framing, MAX_CALLS, ResponseReader, TOO_MANY_CALLS},
     sse::{self, Event},
-    wire::WireApi,
+    wire::{WireApi, WireProtocol},
 };
 
 /// The most bytes of an answer that is not streamed, and of one event of an answer that is.
@@ -83,7 +83,16 @@ impl ResponseDecoder {
         context: ErrorContext,
         is_streamed: bool,
     ) -> Self {
-        let protocol = wire.protocol();
+        Self::from_protocol(wire.protocol(), origin, context, is_streamed)
+    }
+
+    /// Expects the response of a model on a wire of your own, streamed or not.
+    pub fn from_protocol(
+        protocol: &dyn WireProtocol,
+        origin: Arc<ModelOrigin>,
+        context: ErrorContext,
+        is_streamed: bool,
+    ) -> Self {
         let (framing, reading) = (protocol.framing(), protocol.read(origin, context.clone()));
         Self { context, framing, is_streamed, taken: 0, calls: 0, form: Form::Unknown, reading }
     }

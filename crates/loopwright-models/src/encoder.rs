@@ -10,8 +10,9 @@ use loopwright_core::{
 
 use crate::{
     continuation::{EncodedRequest, PrefixReuse},
+    protocols::Wire,
     quirks::Quirks,
-    wire::{EncodeInput, WireApi},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 /// Writes requests of one model.
@@ -20,7 +21,7 @@ use crate::{
 /// bytes of a request up to the end of its last turn are the beginning of the next request.
 #[derive(Clone, Debug)]
 pub struct RequestEncoder {
-    wire: WireApi,
+    wire: Wire,
     origin: Arc<ModelOrigin>,
     quirks: Quirks,
 }
@@ -28,6 +29,19 @@ pub struct RequestEncoder {
 impl RequestEncoder {
     /// Writes requests for the model that the origin names.
     pub fn new(wire: WireApi, origin: Arc<ModelOrigin>, quirks: Quirks) -> Self {
+        Self::of_wire(Wire::Builtin(wire), origin, quirks)
+    }
+
+    /// Writes requests for the model that the origin names, on a wire of your own.
+    pub fn from_protocol(
+        protocol: Arc<dyn WireProtocol>,
+        origin: Arc<ModelOrigin>,
+        quirks: Quirks,
+    ) -> Self {
+        Self::of_wire(Wire::Custom(protocol), origin, quirks)
+    }
+
+    pub(crate) fn of_wire(wire: Wire, origin: Arc<ModelOrigin>, quirks: Quirks) -> Self {
         Self { wire, origin, quirks }
     }
 

@@ -21,7 +21,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::ResponseReader,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -38,6 +38,10 @@ mod encode;
 pub(crate) struct Gemini;
 
 impl WireProtocol for Gemini {
+    fn name(&self) -> &str {
+        WireApi::Gemini.name()
+    }
+
     fn path(&self, model: &str, streams: bool) -> Vec<String> {
         model::path(model, if streams { "streamGenerateContent" } else { "generateContent" })
     }

@@ -1,10 +1,12 @@
 //! Writes JSON, piece by piece.
 
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Items with commas between them.
-pub(crate) struct List<'a> {
+/// A list of JSON items that is being written.
+pub struct List<'a> {
     out: &'a mut Vec<u8>,
     is_begun: bool,
 }
@@ -14,13 +16,18 @@ impl<'a> List<'a> {
         Self { out, is_begun: false }
     }
 
-    /// Writes an item.
-    pub(crate) fn item(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends an item that `write` writes. It must be one JSON value.
+    pub fn item(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.is_begun {
             self.out.push(b',');
         }
         self.is_begun = true;
         write(self.out);
+    }
+
+    /// Appends a value.
+    pub fn push(&mut self, item: &Value) {
+        self.item(|out| value(out, item));
     }
 
     /// Returns everything that was written so far, what is before the list included.
@@ -45,6 +52,12 @@ impl<'a> List<'a> {
         if !bytes.is_empty() {
             self.item(|out| out.extend_from_slice(bytes));
         }
+    }
+}
+
+impl fmt::Debug for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonList").field("is_begun", &self.is_begun).finish_non_exhaustive()
     }
 }
 

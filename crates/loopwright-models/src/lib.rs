@@ -3,6 +3,7 @@
 //! - [`Providers`] finds the model that a state asks for: presets and the user's own providers.
 //! - [`RemoteModel`] asks one model, on one of the [`WireApi`]s that providers speak.
 //! - [`RequestEncoder`] writes requests and [`ResponseDecoder`] reads answers, without a network.
+//! - [`wire_protocol`] is the trait of a wire of your own.
 //! - [`Http`] carries requests, [`RetryPolicy`] says which are sent again, and [`sse`] splits what
 //!   comes back into events.
 //!
@@ -36,6 +37,7 @@ mod continuation;
 mod wire;
 mod decoder;
 mod protocols;
+pub mod wire_protocol;
 mod reader;
 mod encoder;
 mod openai_chat;

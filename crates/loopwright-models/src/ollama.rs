@@ -21,7 +21,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::{Framing, ResponseReader},
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -35,6 +35,10 @@ mod encode;
 pub(crate) struct Ollama;
 
 impl WireProtocol for Ollama {
+    fn name(&self) -> &str {
+        WireApi::Ollama.name()
+    }
+
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["api".into(), "chat".into()]
     }

@@ -7,7 +7,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::ResponseReader,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -24,6 +24,10 @@ mod encode;
 pub(crate) struct OpenAiChat;
 
 impl WireProtocol for OpenAiChat {
+    fn name(&self) -> &str {
+        WireApi::OpenAiChat.name()
+    }
+
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["chat".into(), "completions".into()]
     }

@@ -16,7 +16,7 @@ use loopwright_core::messages::ModelOrigin;
 use crate::{
     error::ErrorContext,
     reader::ResponseReader,
-    wire::{EncodeInput, WireProtocol},
+    wire::{EncodeInput, WireApi, WireProtocol},
 };
 
 mod wire;
@@ -35,6 +35,10 @@ mod encode;
 pub(crate) struct OpenAiResponses;
 
 impl WireProtocol for OpenAiResponses {
+    fn name(&self) -> &str {
+        WireApi::OpenAiResponses.name()
+    }
+
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["responses".into()]
     }

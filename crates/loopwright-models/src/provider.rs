@@ -14,10 +14,12 @@ use crate::{
     http::Http,
     model_info::{ModelCatalog, ModelInfo},
     preset::{ProviderConfig, left_out, presets},
+    protocols::Wire,
     rate::RateLimiter,
     remote::RemoteModel,
     retry::RetryPolicy,
     secret::{EnvVars, Secret, SecretRef, VarSource, lookup},
+    wire::WireProtocol,
 };
 
 /// The providers there are, and their models.
@@ -50,6 +52,8 @@ pub struct Providers {
     fallback: Vec<LlmConfig>,
     /// Models of the caller.
     given: Vec<GivenModel>,
+    /// Wires of the caller, by the name of the provider.
+    wires: HashMap<Arc<str>, Arc<dyn WireProtocol>>,
     made: Mutex<HashMap<Selected, Arc<dyn ChatModel>>>,
     limiters: Arc<Mutex<HashMap<Arc<str>, Arc<RateLimiter>>>>,
 }
@@ -91,6 +95,7 @@ impl Providers {
             catalog: Arc::new(ModelCatalog::builtin()),
             fallback: Vec::new(),
             given: Vec::new(),
+            wires: HashMap::new(),
             made: Mutex::default(),
             limiters: Arc::default(),
         }
@@ -134,6 +139,15 @@ impl Providers {
         self
     }
 
+    /// Sets the wire of a provider, for one that speaks none of the [`WireApi`](crate::WireApi)s. The `wire` of its
+    /// [`ProviderConfig`] is then ignored; everything else of it holds. See
+    /// [`wire_protocol`](crate::wire_protocol).
+    #[must_use]
+    pub fn with_wire(mut self, provider: impl Into<Arc<str>>, wire: impl WireProtocol) -> Self {
+        self.wires.insert(provider.into(), Arc::new(wire));
+        self
+    }
+
     /// Finds keys here.
     #[must_use]
     pub fn with_keys(mut self, keys: impl VarSource + 'static) -> Self {
@@ -167,6 +181,7 @@ impl Providers {
             catalog: Arc::clone(&self.catalog),
             fallback: self.fallback.clone(),
             given: self.given.clone(),
+            wires: self.wires.clone(),
             made: Mutex::default(),
             limiters: Arc::clone(&self.limiters),
         }
@@ -281,6 +296,9 @@ impl Providers {
             }
             (None, None, None) => Err(unknown("set its `base_url`".to_owned())),
         };
+        if self.wires.contains_key(name) {
+            return address;
+        }
         address.map(|address| address::of_wire(&address, provider.wire).to_owned())
     }
 
@@ -327,13 +345,16 @@ impl Providers {
     ) -> Result<RemoteModel, ModelError> {
         let provider = self.provider(name)?;
         let base_url = self.resolve_base_url(name, provider)?;
-        let model =
-            RemoteModel::new(provider.wire, Arc::clone(name), &base_url, Arc::clone(model))?
-                .with_quirks(provider.quirks)
-                .with_http(self.http.clone())
-                .with_retry(self.retry)
-                .with_limiter(self.limiter(name, provider))
-                .with_catalog(self.catalog_of(name));
+        let wire = match self.wires.get(name) {
+            Some(wire) => Wire::Custom(Arc::clone(wire)),
+            None => Wire::Builtin(provider.wire),
+        };
+        let model = RemoteModel::of_wire(wire, Arc::clone(name), &base_url, Arc::clone(model))?
+            .with_quirks(provider.quirks)
+            .with_http(self.http.clone())
+            .with_retry(self.retry)
+            .with_limiter(self.limiter(name, provider))
+            .with_catalog(self.catalog_of(name));
         let model = match &provider.key {
             Some(key) => model.with_key_variable(key.variable()),
             None => model,

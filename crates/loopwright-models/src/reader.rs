@@ -15,49 +15,52 @@ pub(crate) const MAX_CALLS: usize = 1024;
 /// What an answer with more calls fails with.
 pub(crate) const TOO_MANY_CALLS: &str = "too many tool calls: an answer may have 1024";
 
-/// What a wire makes of the events, or of the JSON text, of one answer.
-pub(crate) trait ResponseReader: fmt::Debug + Send {
-    /// Takes an event of a stream and passes on what it says, but for the end.
+/// Reads one response: the events of a stream, or one JSON text.
+pub trait ResponseReader: fmt::Debug + Send {
+    /// Reads an event of a stream, and pushes its fragments. [`Delta::End`](loopwright_core::Delta::End) is not
+    /// pushed here.
     ///
     /// # Errors
     ///
-    /// If it says that something went wrong, or makes no sense.
+    /// Returns an error if the event reports one, or cannot be read.
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError>;
 
-    /// Takes an answer that is one JSON text, without a byte order mark.
+    /// Reads a response that is one JSON text, without a byte order mark.
     ///
     /// # Errors
     ///
-    /// If it is an error, is cut off, or holds no answer.
+    /// Returns an error if the text is one, is cut off, or holds no response.
     fn whole(&mut self, body: &[u8]) -> Result<(), ModelError>;
 
-    /// Returns `true` if the stream said that it is done. Later events are not handed over.
+    /// Returns `true` if the stream reported its end. Later events are not read.
     fn is_done(&self) -> bool;
 
-    /// Returns what was consumed so far, if the provider said so.
+    /// Returns the tokens so far. Returns `None` if the provider has not reported any.
     fn usage(&self) -> Option<Usage>;
 
-    /// Returns the id of the job if the provider still works on the answer in the background.
+    /// Returns the ID of the job if the provider computes the response in the background. The model then polls
+    /// the path of the request with the ID as its last segment.
     fn job(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the answer, after the last byte.
+    /// Returns the response, after the last byte.
     ///
     /// # Errors
     ///
-    /// If it broke off or makes no sense.
+    /// Returns an error if the response is incomplete. A response that was cut off must never become a short one.
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError>;
 }
 
-/// How the events of a stream are told apart.
+/// How a stream is split into events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// As server-sent events.
+#[non_exhaustive]
+pub enum Framing {
+    /// Server-sent events.
     Sse,
     /// Each is a line of JSON.
     Lines,
-    /// As binary messages.
+    /// Binary messages of AWS.
     #[cfg(feature = "bedrock")]
     EventStream,
 }

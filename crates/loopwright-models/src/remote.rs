@@ -29,13 +29,14 @@ use crate::{
     http::{Http, HttpError},
     least::least_cost,
     model_info::ModelCatalog,
+    protocols::Wire,
     quirks::Quirks,
     rate::{RateLimit, RateLimited, RateLimiter, WaitLimits},
     retry::{Attempts, RetryPolicy},
     secret::{Secret, VarSource},
     signer::Signer,
     watched::{BYTES_PER_TOKEN, ContentProbe},
-    wire::WireApi,
+    wire::{WireApi, WireProtocol},
 };
 
 mod job;
@@ -48,7 +49,7 @@ const ERROR_BODY: usize = 64 << 10;
 /// A model behind a provider's HTTP interface.
 #[derive(Clone)]
 pub struct RemoteModel {
-    wire: WireApi,
+    wire: Wire,
     origin: Arc<ModelOrigin>,
     base_url: Url,
     headers: HeaderMap,
@@ -75,15 +76,39 @@ impl RemoteModel {
         base_url: &str,
         model: impl Into<Arc<str>>,
     ) -> Result<Self, ModelError> {
-        let provider = provider.into();
+        Self::of_wire(Wire::Builtin(wire), provider.into(), base_url, model.into())
+    }
+
+    /// Creates a model of the provider at a base URL, on a wire of your own.
+    ///
+    /// [`Providers::with_wire`](crate::Providers::with_wire) does the same for all models of a provider.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the base URL is not one, or if a header of the wire cannot be sent.
+    pub fn from_protocol(
+        protocol: Arc<dyn WireProtocol>,
+        provider: impl Into<Arc<str>>,
+        base_url: &str,
+        model: impl Into<Arc<str>>,
+    ) -> Result<Self, ModelError> {
+        Self::of_wire(Wire::Custom(protocol), provider.into(), base_url, model.into())
+    }
+
+    pub(crate) fn of_wire(
+        wire: Wire,
+        provider: Arc<str>,
+        base_url: &str,
+        model: Arc<str>,
+    ) -> Result<Self, ModelError> {
         let context = ErrorContext::new(Arc::clone(&provider));
         let base_url = address(base_url, &context)?;
-        let origin =
-            Arc::new(ModelOrigin { wire: wire.name().into(), provider, model: model.into() });
+        let origin = Arc::new(ModelOrigin { wire: wire.protocol().name().into(), provider, model });
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in wire.protocol().headers() {
-            headers.insert(*name, HeaderValue::from_static(value));
+            let (name, value) = header(name, value, &context)?;
+            headers.insert(name, value);
         }
         let (quirks, http, retry, limiter, catalog, key_variable) = Default::default();
         Ok(Self {
@@ -130,7 +155,7 @@ impl RemoteModel {
     /// signed and the keys are there.
     #[must_use]
     pub fn with_signature(mut self, variables: &dyn VarSource) -> Self {
-        self.signer = self.wire.protocol().signer(variables, &self.base_url);
+        self.signer = self.wire.signer(variables, &self.base_url);
         let secrets = self.signer.iter().flat_map(|signer| signer.secrets());
         self.context = secrets.fold(self.context, ErrorContext::with_secret);
         self
@@ -245,7 +270,7 @@ impl RemoteModel {
             let query = url.query().map_or(query.to_owned(), |own| format!("{own}&{query}"));
             url.set_query(Some(&query));
         }
-        protocol.finish_url(&mut url);
+        self.wire.finish_url(&mut url);
         url
     }
 
@@ -278,7 +303,7 @@ impl RemoteModel {
     ) -> Result<InferenceResponse, ModelError> {
         let InferCx { deltas, cancel, deadline, clock, memory } = cx;
         let origin = self.origin_of(request);
-        let encoder = RequestEncoder::new(self.wire, Arc::clone(&origin), self.quirks);
+        let encoder = RequestEncoder::of_wire(self.wire.clone(), Arc::clone(&origin), self.quirks);
         let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
@@ -302,7 +327,8 @@ impl RemoteModel {
             }
             let outgoing = Outgoing { url: url.clone(), headers, body: body.clone() };
             let decoder = |context| {
-                ResponseDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
+                let (protocol, origin) = (self.wire.protocol(), Arc::clone(&origin));
+                ResponseDecoder::from_protocol(protocol, origin, context, streams(request))
             };
             let left = deadline.map(|deadline| deadline.saturating_sub(clock.monotonic()));
             let answered = {

@@ -3,23 +3,22 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    Timestamp,
+    ModelError, Timestamp,
     messages::{
         InferenceRequest, Message, ModelOrigin, ResponseFormat, Role, ToolCallFormat, ToolExchange,
         Turn, TurnBody, TurnMeta,
     },
 };
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    call_ids::{Whose, call_ids},
     continuation::PrefixReuse,
+    dialect::react_text,
     error::ErrorContext,
     json::List,
     quirks::Quirks,
     reader::{Framing, ResponseReader},
-    secret::VarSource,
-    signer::Signer,
 };
 
 /// The language that a provider speaks.
@@ -114,17 +113,24 @@ impl fmt::Display for UnknownWire {
 
 impl std::error::Error for UnknownWire {}
 
-/// What a wire knows: where to ask, how to write a request, how to read an answer.
-pub(crate) trait WireProtocol: Send + Sync {
-    /// Returns the segments of the path beneath the provider's address.
+/// The language of a provider: where its models are, how to write a request, how to read a response.
+///
+/// Implement it for a provider that speaks none of the [`WireApi`]s. [`RemoteModel`](crate::RemoteModel) does the
+/// rest: transport, attempts, deadline, rate limit, cost. See [`wire_protocol`](crate::wire_protocol).
+pub trait WireProtocol: Send + Sync + 'static {
+    /// Returns the name of the wire, which is stored with each response. It must differ from the names of other
+    /// wires: encoded turns are shared by all wires of one name.
+    fn name(&self) -> &str;
+
+    /// Returns the segments of the path, relative to the base URL of the provider.
     fn path(&self, model: &str, streams: bool) -> Vec<String>;
 
-    /// Returns the query of the address, if there is one.
+    /// Returns the query of the URL. Returns `None` if there is none.
     fn query(&self, _streams: bool) -> Option<&'static str> {
         None
     }
 
-    /// Returns the header in which the key is shown; a bearer token if there is none.
+    /// Returns the header that holds the key. Returns `None` if the key is a bearer token.
     fn key_header(&self) -> Option<&'static str> {
         None
     }
@@ -134,30 +140,33 @@ pub(crate) trait WireProtocol: Send + Sync {
         &[]
     }
 
-    /// Writes the address as the provider wants it.
-    fn finish_url(&self, _url: &mut Url) {}
-
-    /// Returns what signs requests, on wires whose requests are signed, if its keys are among these
-    /// variables.
-    fn signer(&self, _variables: &dyn VarSource, _url: &Url) -> Option<Arc<dyn Signer>> {
-        None
-    }
-
-    /// Returns how the events of a stream are told apart.
+    /// Returns how a streamed response is split into events.
     fn framing(&self) -> Framing {
         Framing::Sse
     }
 
-    /// Returns the body of a request. The array that grows with the conversation comes last.
+    /// Returns the body of a request.
+    ///
+    /// Equal requests must have equal bytes. The list that grows with the conversation comes last, so that each
+    /// request starts with the bytes of the one before: use [`object_with_list`](crate::wire_protocol::object_with_list)
+    /// and [`EncodeInput::write_turns`].
     fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8>;
 
-    /// Begins to read an answer.
+    /// Creates the reader of one response. `origin` belongs to the message of the response, and `context` creates
+    /// its errors.
     fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader>;
+
+    /// Reads the body of a response whose status is not a success.
+    ///
+    /// The default understands the envelopes of most providers and plain text.
+    fn read_error(&self, context: &ErrorContext, body: &[u8]) -> ModelError {
+        context.of_body(body)
+    }
 }
 
-/// A request and whom it is for.
+/// A request, and the model that it is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EncodeInput<'a> {
+pub struct EncodeInput<'a> {
     pub(crate) origin: &'a ModelOrigin,
     pub(crate) quirks: Quirks,
     pub(crate) request: &'a InferenceRequest,
@@ -167,18 +176,65 @@ pub(crate) struct EncodeInput<'a> {
     pub(crate) continuation: Option<&'a PrefixReuse>,
 }
 
+/// What a wire of your own needs.
+impl<'a> EncodeInput<'a> {
+    /// Returns the request.
+    pub fn request(&self) -> &'a InferenceRequest {
+        self.request
+    }
+
+    /// Returns the settings for the provider.
+    pub fn quirks(&self) -> Quirks {
+        self.quirks
+    }
+
+    /// Returns an ID for each call of an exchange. IDs that models gave are kept. Missing ones are derived from
+    /// the position of the call, so that they are the same in each request.
+    pub fn call_ids(&self, exchange: &ToolExchange, meta: &TurnMeta) -> Vec<String> {
+        call_ids(exchange, meta, self.quirks.call_ids.into(), Whose::Own)
+    }
+
+    /// Writes the conversation into the list of a body: the turns of the prompt, then its tail.
+    ///
+    /// Each turn is encoded once. Turns of the previous request keep their bytes.
+    pub fn write_turns(&self, list: &mut List<'_>, writer: &impl TurnWriter, order: TurnOrder) {
+        let fillers = match order {
+            TurnOrder::Any => no_fillers,
+            TurnOrder::UserAtEnds => user_speaks,
+            TurnOrder::ModelAfterTools => model_answers_tools,
+        };
+        self.write_conversation(list, 0, writer, fillers);
+    }
+}
+
+/// The order of roles that a wire accepts. [`EncodeInput::write_turns`] adds short messages where a conversation has
+/// another order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TurnOrder {
+    /// Any order.
+    #[default]
+    Any,
+    /// A conversation starts and ends with the user or a tool, and the model does not speak twice in a row.
+    UserAtEnds,
+    /// In addition, the model speaks between its tools and the user.
+    ModelAfterTools,
+}
+
 impl EncodeInput<'_> {
-    pub(crate) fn model(&self) -> &str {
+    /// Returns the name of the model.
+    pub fn model(&self) -> &str {
         &self.origin.model
     }
 
-    /// Returns `true` if the answer is streamed.
-    pub(crate) fn streams(&self) -> bool {
+    /// Returns `true` if the response is streamed.
+    pub fn streams(&self) -> bool {
         self.request.options.stream.unwrap_or(true)
     }
 
-    /// Asks for the form of the answer in words, where the wire has no field for it.
-    pub(crate) fn format_in_words(&self) -> Option<String> {
+    /// Returns an instruction that asks for the response format, for wires without a field for it. Returns `None`
+    /// if the request asks for no format.
+    pub fn format_in_words(&self) -> Option<String> {
         match self.request.response_format.as_ref()? {
             ResponseFormat::JsonObject => {
                 Some("Answer with one JSON object and nothing else.".to_owned())
@@ -192,9 +248,9 @@ impl EncodeInput<'_> {
         }
     }
 
-    /// Returns `true` if a message came from the very model that is asked now, so that the opaque
-    /// payloads of its parts are sent back verbatim.
-    pub(crate) fn is_own(&self, message: &Message) -> bool {
+    /// Returns `true` if the model of this request wrote the message. Only then its provider payloads are sent
+    /// back.
+    pub fn is_own(&self, message: &Message) -> bool {
         message.origin().is_some_and(|origin| **origin == *self.origin)
     }
 
@@ -267,22 +323,28 @@ impl EncodeInput<'_> {
     }
 }
 
-/// How a wire writes turns: the skeleton of every encoder. What differs from wire to wire is in the methods
-/// without a body.
-pub(crate) trait TurnWriter {
+/// Writes the turns of a conversation. It is what differs between wires: the order of turns, and which of them are
+/// written anew, is decided by [`EncodeInput::write_turns`].
+///
+/// A method adds any number of items to the list. The same turn must have the same bytes in each request.
+pub trait TurnWriter {
     /// Returns the form in which the model reads and writes tool calls.
     fn format(&self) -> ToolCallFormat;
 
-    /// Writes a message that calls nothing; nothing if it has no content and the wire refuses empty ones.
+    /// Writes a message without tool calls. Writes no item if the message is empty and the wire refuses empty ones.
     fn write_message(&self, list: &mut List<'_>, message: &Message);
 
-    /// Writes a reply that calls tools, and their results.
+    /// Writes a message of the model that calls tools, and the results of the calls.
     fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta);
 
     /// Writes the same for models that read tool calls as text.
-    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange);
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        let text = react_text(exchange);
+        self.write_message(list, &Message::assistant(text.reply));
+        self.write_message(list, &Message::user(text.observations));
+    }
 
-    /// Returns the messages of a turn, with commas between them.
+    /// Returns the items of a turn, with commas between them.
     fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut list = List::new(&mut bytes);

@@ -22,6 +22,9 @@ pages! {
     ToolArguments = "docs/how-to/tool-arguments.md",
     Limits = "docs/how-to/limits.md",
     Streaming = "docs/how-to/streaming.md",
+    WriteACapability = "docs/how-to/write-a-capability.md",
+    WriteAFileTool = "docs/how-to/write-a-file-tool.md",
+    WriteAWire = "docs/how-to/write-a-wire.md",
     WhyDidItStop = "docs/how-to/why-did-it-stop.md",
     Cancellation = "docs/capabilities/cancellation.md",
     Critique = "docs/capabilities/critique.md",
@@ -46,4 +49,9 @@ pages! {
 #[cfg(feature = "sqlite")]
 pages! {
     Conversations = "docs/how-to/conversations.md",
+}
+
+#[cfg(feature = "sessions")]
+pages! {
+    WriteASessionStore = "docs/how-to/write-a-session-store.md",
 }

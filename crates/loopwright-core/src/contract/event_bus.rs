@@ -20,6 +20,24 @@ use crate::{
 ///
 /// Called on the run's own task, in the order in which things happened: it must not block. It cannot
 /// change or fail the run: its panics are contained. A slow listener belongs behind a queue.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use loopwright_core::{EventEnvelope, EventSink};
+///
+/// /// Counts events.
+/// #[derive(Default)]
+/// struct Counter(Mutex<usize>);
+///
+/// impl EventSink for Counter {
+///     fn emit(&self, _envelope: &EventEnvelope) {
+///         if let Ok(mut count) = self.0.lock() {
+///             *count += 1;
+///         }
+///     }
+/// }
+/// ```
 pub trait EventSink: Send + Sync {
     /// Takes note of an event.
     fn emit(&self, envelope: &EventEnvelope);
@@ -32,6 +50,14 @@ impl<F: Fn(&EventEnvelope) + Send + Sync> EventSink for F {
 }
 
 /// Listeners, in the order they were attached.
+///
+/// ```
+/// use loopwright_core::{EventSinks, events::StepCompleted};
+///
+/// let mut sinks = EventSinks::default();
+/// sinks.on_event(|_step: &StepCompleted, envelope| println!("event {}", envelope.seq));
+/// assert!(!sinks.is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct EventSinks(Vec<Arc<dyn EventSink>>);
 

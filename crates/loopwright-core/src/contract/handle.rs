@@ -26,6 +26,16 @@ impl RunHandle {
     }
 
     /// Asks the run to end as [`cancel`](RunHandle::cancel) does, and says why. The first reason counts.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, RunOptions, StopReason, StopSignal};
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// let run = test_loop(FakeDriver::default()).start(AgentState::new(), RunOptions::default());
+    /// run.handle().cancel_with(StopSignal::user_requested("the window was closed"));
+    /// let state = block_on(run.finish());
+    /// assert_eq!(state.stop_signal().map(|signal| signal.reason), Some(StopReason::UserRequested));
+    /// ```
     pub fn cancel_with(&self, signal: StopSignal) {
         if let Some(inbox) = self.inbox.upgrade() {
             lock(&inbox.0).cancel_reason.get_or_insert(signal);

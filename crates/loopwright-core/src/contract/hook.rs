@@ -42,6 +42,35 @@ pub use self::{
 /// the program. When a run is interrupted at a point, the point is asked again later, and the edits
 /// of the interrupted round do not count; nor do those of a round in which a hook failed. Once the run
 /// is cancelled, hooks that do not come to an end within the grace are given up.
+///
+/// ```
+/// use std::borrow::Cow;
+///
+/// use async_trait::async_trait;
+/// use loopwright_core::{BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopSignal};
+///
+/// /// Stops a run after three failed steps in a row.
+/// struct ThreeStrikes;
+///
+/// #[async_trait]
+/// impl Hook for ThreeStrikes {
+///     fn name(&self) -> Cow<'static, str> {
+///         "three_strikes".into()
+///     }
+///
+///     fn points(&self) -> HookPoints {
+///         HookPoint::AfterStep.into()
+///     }
+///
+///     async fn after_step(&self, state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
+///         let failures = state.execution().map_or(0, |execution| execution.failed_in_a_row());
+///         if failures < 3 {
+///             return Ok(Flow::Continue);
+///         }
+///         Ok(Flow::Stop(StopSignal::requested("three_strikes", "three steps failed in a row")))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Hook: Send + Sync {
     /// Names the hook in events and stop signals.
@@ -214,6 +243,19 @@ impl fmt::Debug for HookCx<'_> {
 }
 
 /// Whether to go on.
+///
+/// ```
+/// use loopwright_core::{AgentState, CallableHook, Flow, HookStack, StopSignal};
+/// use loopwright_testing::{FakeDriver, block_on, test_loop};
+///
+/// let mut hooks = HookStack::default();
+/// hooks.add(CallableHook::new("closed").before_step(|_state, _cx| {
+///     Ok(Flow::Stop(StopSignal::requested("closed", "no service today")))
+/// }));
+/// let agent = test_loop(FakeDriver::default()).with_interceptor(hooks.into_interceptor());
+/// let state = block_on(agent.execute(AgentState::new()));
+/// assert_eq!(state.stop_signal().map(|signal| &*signal.message), Some("no service today"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flow {
     /// On to the next hook, then to what comes next.
@@ -250,6 +292,20 @@ pub enum InferenceDecision {
 
 /// What to do with a tool call. Every hook is asked; the strongest decision wins, and they are
 /// declared from weakest to strongest.
+///
+/// ```
+/// use loopwright_core::{AgentState, CallableHook, HookStack, ToolDecision};
+/// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+///
+/// let mut hooks = HookStack::default();
+/// hooks.add(CallableHook::new("read_only").before_tool(|_call, _state, _cx| {
+///     Ok(ToolDecision::Block { reason: "tools are off; answer without them".to_owned() })
+/// }));
+/// let steps = [ScenarioStep::tool("Working."), ScenarioStep::final_answer("Done.")];
+/// let agent = test_loop(FakeDriver::steps(steps)).with_interceptor(hooks.into_interceptor());
+/// let state = block_on(agent.execute(AgentState::new()));
+/// assert_eq!(state.errors().collect::<Vec<_>>(), ["tools are off; answer without them"]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolDecision {
     /// Run it.
@@ -270,6 +326,23 @@ pub enum ToolDecision {
 }
 
 /// The last word on a soft ending.
+///
+/// ```
+/// use loopwright_core::{AgentState, CallableHook, HookStack, StopDecision, messages::Message};
+/// use loopwright_testing::{FakeDriver, block_on, test_loop};
+///
+/// let mut hooks = HookStack::default();
+/// hooks.add(CallableHook::new("two_drafts").on_stop(|_signal, state, _cx| {
+///     if state.step_count() >= 2 {
+///         return Ok(StopDecision::Stop);
+///     }
+///     state.push_message(Message::user("Shorter, please."));
+///     Ok(StopDecision::Continue)
+/// }));
+/// let agent = test_loop(FakeDriver::responses(["A long text.", "Short."]));
+/// let state = block_on(agent.with_interceptor(hooks.into_interceptor()).execute(AgentState::new()));
+/// assert_eq!(state.text(), "Short.");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopDecision {
     /// Let it end.
@@ -279,6 +352,19 @@ pub enum StopDecision {
 }
 
 /// What to do about a failed step.
+///
+/// ```
+/// use loopwright_core::{AgentState, CallableHook, ErrorDecision, HookStack};
+/// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+///
+/// let mut hooks = HookStack::default();
+/// hooks.add(CallableHook::new("once_more").on_error(|_failure, state, _cx| {
+///     Ok(if state.step_count() < 2 { ErrorDecision::Retry } else { ErrorDecision::Fail })
+/// }));
+/// let steps = [ScenarioStep::error("no connection"), ScenarioStep::final_answer("Done.")];
+/// let agent = test_loop(FakeDriver::steps(steps)).with_interceptor(hooks.into_interceptor());
+/// assert_eq!(block_on(agent.execute(AgentState::new())).text(), "Done.");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorDecision {
     /// End the execution as failed.

@@ -40,6 +40,18 @@ impl fmt::Display for IdempotencyKey {
 /// What [`append`](Journal::append) has acknowledged survives whatever happens next. The loop never
 /// lets an effect begin, and never tells anybody of a change, before the changes that lead to it are
 /// acknowledged.
+///
+/// ```
+/// use loopwright_core::{AgentState, RunOptions};
+/// use loopwright_testing::{FakeDriver, MemoryJournal, block_on, test_loop};
+///
+/// let journal = MemoryJournal::new();
+/// let options = RunOptions { journal: Some(std::sync::Arc::new(journal.clone())), ..RunOptions::default() };
+/// let state = block_on(test_loop(FakeDriver::responses(["Hi."])).start(AgentState::new(), options).finish());
+/// let again = AgentState::new().replay(journal.changes())?;
+/// assert_eq!((again.text(), again.seq()), (state.text(), state.seq()));
+/// # Ok::<(), loopwright_core::ReplayError>(())
+/// ```
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Appends changes: all of them or none, after those that are there. `first` is the number of the

@@ -12,6 +12,30 @@ use crate::{
 };
 
 /// A language model behind a provider's API.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use loopwright_core::{
+///     ChatModel, Delta, InferCx, ModelError,
+///     messages::{InferenceRequest, InferenceResponse, Message, Usage},
+/// };
+///
+/// /// Answers every request with the same text.
+/// struct Parrot(&'static str);
+///
+/// #[async_trait]
+/// impl ChatModel for Parrot {
+///     async fn infer(
+///         &self,
+///         _request: &InferenceRequest,
+///         cx: InferCx<'_>,
+///     ) -> Result<InferenceResponse, ModelError> {
+///         cx.deltas.push(Delta::Text(self.0));
+///         cx.deltas.push(Delta::End);
+///         Ok(InferenceResponse::new(Message::assistant(self.0), Usage::new(1, 1)))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Answers a request, reporting fragments of the answer as they arrive.
@@ -71,6 +95,15 @@ impl fmt::Debug for InferCx<'_> {
 ///
 /// It is a cache and may be empty at any time: in a run that was resumed, after an answer that was given
 /// up, and where another model answered in between.
+///
+/// ```
+/// use loopwright_core::ModelCache;
+///
+/// let mut cache = ModelCache::default();
+/// cache.put("request 1".to_owned());
+/// assert_eq!(cache.take::<String>().as_deref(), Some("request 1"));
+/// assert_eq!(cache.take::<String>(), None);
+/// ```
 #[derive(Default)]
 pub struct ModelCache(Option<Box<dyn Any + Send>>);
 
@@ -161,6 +194,30 @@ impl Delta<'_> {
 }
 
 /// Finds the model that a state asks for.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, ModelProvider};
+///
+/// struct TwoModels {
+///     small: Arc<dyn ChatModel>,
+///     large: Arc<dyn ChatModel>,
+/// }
+///
+/// impl ModelProvider for TwoModels {
+///     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
+///         match llm.and_then(|llm| llm.model.as_deref()) {
+///             None | Some("small") => Ok(Arc::clone(&self.small)),
+///             Some("large") => Ok(Arc::clone(&self.large)),
+///             Some(other) => {
+///                 let error = format!("unknown model `{other}`; available: small, large");
+///                 Err(ModelError::new(ModelErrorKind::NoModel, error))
+///             }
+///         }
+///     }
+/// }
+/// ```
 pub trait ModelProvider: Send + Sync {
     /// Returns the model of a selection, or the default one.
     ///

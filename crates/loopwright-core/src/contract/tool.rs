@@ -46,6 +46,44 @@ pub use self::{
 };
 
 /// Something a model can call, with typed arguments.
+///
+/// ```
+/// use loopwright_core::{IntoTool as _, Tool, ToolCx, ToolError};
+///
+/// struct Divide;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct DivideArgs {
+///     /// Number to divide.
+///     number: f64,
+///     /// Number to divide by.
+///     by: f64,
+/// }
+///
+/// impl Tool for Divide {
+///     type Args = DivideArgs;
+///     type Output = f64;
+///     type Error = ToolError;
+///
+///     fn name(&self) -> &str {
+///         "divide"
+///     }
+///
+///     fn description(&self) -> &str {
+///         "Divides a number by another one."
+///     }
+///
+///     async fn call(&self, args: DivideArgs, _cx: &ToolCx<'_>) -> Result<f64, ToolError> {
+///         if args.by == 0.0 {
+///             let error = "cannot divide by 0; pass another number in `by`";
+///             return Err(ToolError::InvalidArguments(error.to_owned()));
+///         }
+///         Ok(args.number / args.by)
+///     }
+/// }
+///
+/// assert_eq!(&**Divide.into_tool().name(), "divide");
+/// ```
 pub trait Tool: Send + Sync + 'static {
     /// What the model passes; its schema is what the model is shown.
     type Args: DeserializeOwned + JsonSchema + Send;
@@ -74,6 +112,21 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 /// How the loop treats the calls of a tool.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use loopwright_core::{BoxError, IntoTool as _, NoArgs, SideEffects, ToolOptions, tool_fn};
+///
+/// let options = ToolOptions {
+///     side_effects: SideEffects::ReadOnly,
+///     timeout: Some(Duration::from_secs(5)),
+///     ..ToolOptions::default()
+/// };
+/// let status = tool_fn("status", "Returns the status.", |_: NoArgs| async { Ok::<_, BoxError>("ok") });
+/// let status = status.into_tool().with_options(options);
+/// assert_eq!(status.options().timeout, Some(Duration::from_secs(5)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOptions {
     /// What a call does to the world, and so whether it may be repeated.

@@ -58,12 +58,39 @@ impl AgentLoop {
     /// Runs to the end. A failure is part of the returned state, not an `Err`: nothing is lost.
     ///
     /// Nothing happens before the future is polled. Dropping it ends the run where it is.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, ExecutionStatus};
+    /// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+    ///
+    /// let agent = test_loop(FakeDriver::steps([ScenarioStep::error("no connection")]));
+    /// let state = block_on(agent.execute(AgentState::new().with_user_message("Hello.")));
+    /// assert!(matches!(state.status(), ExecutionStatus::Failed(_)));
+    /// assert!(state.explain_stop().contains("no connection"));
+    /// ```
     pub fn execute(&self, state: AgentState) -> impl Future<Output = AgentState> + Send + use<> {
         self.start(state, RunOptions::default()).finish()
     }
 
     /// Yields the state after each step, the final one included, once. Nothing happens before the
     /// stream is polled.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    ///
+    /// use futures_util::StreamExt as _;
+    /// use loopwright_core::AgentState;
+    /// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+    ///
+    /// let steps = [ScenarioStep::tool("Working."), ScenarioStep::final_answer("Done.")];
+    /// let agent = test_loop(FakeDriver::steps(steps));
+    /// block_on(async {
+    ///     let mut states = pin!(agent.iterate(AgentState::new()));
+    ///     while let Some(state) = states.next().await {
+    ///         println!("step {}", state.step_count());
+    ///     }
+    /// });
+    /// ```
     pub fn iterate(&self, state: AgentState) -> impl Stream<Item = AgentState> + Send + use<> {
         stream::unfold(self.start(state, RunOptions::default()), |mut run| async move {
             let snapshot = run.next().await?.clone();
@@ -72,6 +99,18 @@ impl AgentLoop {
     }
 
     /// Begins a run that the caller advances, steers and cancels.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use loopwright_core::{AgentState, RunOptions};
+    /// use loopwright_testing::{FakeDriver, MemoryJournal, block_on, test_loop};
+    ///
+    /// let journal = MemoryJournal::new();
+    /// let options = RunOptions { journal: Some(Arc::new(journal.clone())), ..RunOptions::default() };
+    /// let state = block_on(test_loop(FakeDriver::default()).start(AgentState::new(), options).finish());
+    /// assert_eq!(journal.changes().len() as u64, state.seq());
+    /// ```
     pub fn start(&self, state: AgentState, options: RunOptions) -> Run {
         Run::new(self.clone(), state, options)
     }
@@ -159,6 +198,16 @@ impl AgentLoop {
     }
 
     /// Adds a tool, in the place of one that has its name.
+    ///
+    /// ```
+    /// use loopwright_core::{BoxError, NoArgs, tool_fn};
+    /// use loopwright_testing::{FakeDriver, test_loop};
+    ///
+    /// let agent = test_loop(FakeDriver::default());
+    /// let clock = tool_fn("clock", "Returns the time.", |_: NoArgs| async { Ok::<_, BoxError>("12:00") });
+    /// let larger = agent.with_tool(clock);
+    /// assert_eq!((agent.tools().len(), larger.tools().len()), (1, 2));
+    /// ```
     #[must_use]
     pub fn with_tool(&self, tool: impl IntoTool) -> Self {
         self.with(|parts| parts.tools.add(tool))
@@ -189,12 +238,36 @@ impl AgentLoop {
     }
 
     /// Adds a listener to everything.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
+    ///
+    /// use loopwright_core::AgentState;
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// let count = Arc::new(AtomicUsize::new(0));
+    /// let counted = Arc::clone(&count);
+    /// let agent = test_loop(FakeDriver::responses(["Hi."])).wiretap(move |_event| {
+    ///     counted.fetch_add(1, Relaxed);
+    /// });
+    /// block_on(agent.execute(AgentState::new()));
+    /// assert!(count.load(Relaxed) > 0);
+    /// ```
     #[must_use]
     pub fn wiretap(&self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.with_event_sink(Arc::new(listen))
     }
 
     /// Adds a listener to one kind of event.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, events::StepCompleted};
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// let agent = test_loop(FakeDriver::responses(["Hi."]))
+    ///     .on_event(|_step: &StepCompleted, envelope| println!("a step ended at {}", envelope.at));
+    /// block_on(agent.execute(AgentState::new()));
+    /// ```
     #[must_use]
     pub fn on_event<T: EventType + 'static>(
         &self,

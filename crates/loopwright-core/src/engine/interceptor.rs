@@ -77,6 +77,17 @@ impl RegisteredHook {
 }
 
 /// Hooks being collected.
+///
+/// ```
+/// use loopwright_core::{CallableHook, HookStack, Priority};
+///
+/// let mut hooks = HookStack::default();
+/// hooks.add(CallableHook::new("second"));
+/// hooks.add_at(Priority::GUARD, CallableHook::new("first"));
+/// let hooks = hooks.into_interceptor();
+/// let names: Vec<&str> = hooks.hooks().iter().map(|hook| hook.name()).collect();
+/// assert_eq!(names, ["first", "second"]);
+/// ```
 #[derive(Clone, Default)]
 pub struct HookStack(Vec<RegisteredHook>);
 

@@ -79,6 +79,20 @@ impl From<Reply> for AgentState {
 }
 
 /// A run that ended without a reply. Each variant carries the state, so that a run can resume.
+///
+/// ```
+/// use loopwright_core::{AgentState, AskError, Budget};
+/// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+///
+/// let agent = test_loop(FakeDriver::steps([ScenarioStep::tool("Working.")]));
+/// let state = AgentState::new().with_budget(Budget::unlimited().with_steps(2));
+/// match block_on(agent.ask_in(state, "Work.")) {
+///     Err(AskError::Stopped { signal, state }) => {
+///         assert_eq!((signal.reason.as_str(), state.step_count()), ("steps_limit", 2));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
@@ -188,6 +202,15 @@ impl AgentLoop {
     /// # Errors
     ///
     /// Returns [`AskError`] with the state if the run fails, is stopped, pauses or has no answer.
+    ///
+    /// ```
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// let agent = test_loop(FakeDriver::responses(["A harbour town."]));
+    /// let reply = block_on(agent.ask("What is Piran?"))?;
+    /// assert_eq!(reply, "A harbour town.");
+    /// # Ok::<(), loopwright_core::AskError>(())
+    /// ```
     pub fn ask<T: Into<Arc<str>>>(
         &self,
         text: T,

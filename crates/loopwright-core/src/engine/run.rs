@@ -50,6 +50,23 @@ pub use self::options::{OnInterrupted, RunOptions};
 /// One execution in progress, advanced by its caller.
 ///
 /// Dropping a run ends the model call and the tools that it is waiting for.
+///
+/// ```
+/// use loopwright_core::{AgentState, RunOptions};
+/// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+///
+/// let steps = [ScenarioStep::tool("Working."), ScenarioStep::final_answer("Done.")];
+/// let agent = test_loop(FakeDriver::steps(steps));
+/// block_on(async {
+///     let mut run = agent.start(AgentState::new(), RunOptions::default());
+///     run.next().await;
+///     let paused = run.into_state(); // Stop here; the state can be stored.
+///     assert_eq!(paused.step_count(), 1);
+///
+///     let done = agent.start(paused, RunOptions::default()).finish().await;
+///     assert_eq!((done.text().as_str(), done.step_count()), ("Done.", 2));
+/// });
+/// ```
 #[must_use = "a run does nothing until `next` or `finish` is awaited"]
 pub struct Run {
     agent: AgentLoop,
@@ -256,6 +273,19 @@ impl Run {
     }
 
     /// Returns a handle to steer and cancel the run with.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, RunOptions, messages::Message};
+    /// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+    ///
+    /// let steps = [ScenarioStep::tool("Working."), ScenarioStep::final_answer("Done.")];
+    /// let agent = test_loop(FakeDriver::steps(steps));
+    /// let run = agent.start(AgentState::new().with_user_message("Work."), RunOptions::default());
+    /// run.handle().steer(Message::user("Be brief.")).expect("the run takes messages");
+    /// let state = block_on(run.finish());
+    /// let texts: Vec<String> = state.transcript().iter().map(|turn| turn.message().text()).collect();
+    /// assert!(texts.contains(&"Be brief.".to_owned()));
+    /// ```
     pub fn handle(&self) -> RunHandle {
         RunHandle { cancel: self.options.cancel.clone(), inbox: Arc::downgrade(&self.inbox) }
     }

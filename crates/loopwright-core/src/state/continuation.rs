@@ -243,6 +243,12 @@ impl Execution {
 
 impl AgentState {
     /// Says in a sentence where the agent stands, and if it stopped, why.
+    ///
+    /// ```
+    /// use loopwright_core::AgentState;
+    ///
+    /// assert_eq!(AgentState::new().explain_stop(), "it has not run yet");
+    /// ```
     pub fn explain_stop(&self) -> String {
         let Some(execution) = &self.execution else { return "it has not run yet".to_owned() };
         let after = match execution.step_count() {

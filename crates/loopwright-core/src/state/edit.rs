@@ -74,6 +74,23 @@ impl<'a> StateEdit<'a> {
     /// # Errors
     ///
     /// If the value cannot be written as JSON.
+    ///
+    /// ```
+    /// use loopwright_core::{AgentState, CallableHook, Flow, HookStack, Key};
+    /// use loopwright_testing::{FakeDriver, block_on, test_loop};
+    ///
+    /// const VISITS: Key<u32> = Key::session("visits", "count");
+    ///
+    /// let mut hooks = HookStack::default();
+    /// hooks.add(CallableHook::new("visits").before_execution(|state, _| {
+    ///     let visits = state.get(&VISITS).unwrap_or_default();
+    ///     state.set(&VISITS, &(visits + 1))?;
+    ///     Ok(Flow::Continue)
+    /// }));
+    /// let agent = test_loop(FakeDriver::responses(["Hello."])).with_interceptor(hooks.into_interceptor());
+    /// let state = block_on(agent.execute(AgentState::new().with_user_message("Hello.")));
+    /// assert_eq!(state.get(&VISITS), Some(1));
+    /// ```
     pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<(), serde_json::Error> {
         self.edit(Edit::Set(key.slot(), Some(serde_json::to_value(value)?)));
         Ok(())

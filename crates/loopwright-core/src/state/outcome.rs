@@ -37,6 +37,12 @@ pub enum StateEffect {
 
 impl ToolOutput {
     /// Answers with words.
+    ///
+    /// ```
+    /// use loopwright_core::ToolOutput;
+    ///
+    /// assert_eq!(ToolOutput::text("21 degrees").to_text(), "21 degrees");
+    /// ```
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::from_parts([Part::text(text)])
     }
@@ -47,6 +53,15 @@ impl ToolOutput {
     }
 
     /// Answers with a value; the model sees it as JSON, or as it is if it is text.
+    ///
+    /// ```
+    /// use loopwright_core::ToolOutput;
+    /// use serde_json::json;
+    ///
+    /// let output = ToolOutput::json(json!({ "degrees": 21 }));
+    /// assert_eq!(output.to_text(), r#"{"degrees":21}"#);
+    /// assert_eq!(output.value.as_deref(), Some(&json!({ "degrees": 21 })));
+    /// ```
     pub fn json(value: Value) -> Self {
         let text = match &value {
             Value::String(text) => text.clone(),
@@ -68,6 +83,15 @@ impl ToolOutput {
     /// # Errors
     ///
     /// If the value cannot be written as JSON.
+    ///
+    /// ```
+    /// use loopwright_core::{Key, ToolOutput};
+    ///
+    /// const PAGES: Key<Vec<String>> = Key::session("bookmarks", "pages");
+    /// let output = ToolOutput::text("saved").with_value(&PAGES, &vec!["a.example".to_owned()])?;
+    /// assert_eq!(output.state_effects.len(), 1);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn with_value<T: Serialize>(
         mut self,
         key: &Key<T>,

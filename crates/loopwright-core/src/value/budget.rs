@@ -15,6 +15,19 @@ use crate::{
 ///
 /// The loop enforces the budget of a state in full: before each step, and by reserving before each
 /// model call.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use loopwright_core::{AgentState, Budget, messages::Cost};
+///
+/// let budget = Budget::unlimited()
+///     .with_steps(10)
+///     .with_time(Duration::from_secs(60))
+///     .with_cost(Cost::from_dollars(0.5));
+/// let state = AgentState::new().with_budget(budget);
+/// assert_eq!(state.budget().steps, Some(10));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
@@ -79,6 +92,13 @@ impl Budget {
     }
 
     /// Sets the limits that suit most work: 50 steps, 1,000,000 tokens and 15 minutes.
+    ///
+    /// ```
+    /// use loopwright_core::Budget;
+    ///
+    /// assert_eq!(Budget::standard().steps, Some(50));
+    /// assert_eq!(Budget::standard().with_steps(5).tokens, Some(1_000_000));
+    /// ```
     pub const fn standard() -> Self {
         Self {
             steps: Some(50),
@@ -130,6 +150,14 @@ impl Budget {
     }
 
     /// Returns what is left. The deadline is a moment and stays.
+    ///
+    /// ```
+    /// use loopwright_core::{Budget, BudgetUsage};
+    ///
+    /// let used = BudgetUsage { steps: 3, tokens: 400, ..BudgetUsage::default() };
+    /// let left = Budget::unlimited().with_steps(10).remaining(used);
+    /// assert_eq!(left, Budget::unlimited().with_steps(7));
+    /// ```
     #[must_use]
     pub fn remaining(&self, used: BudgetUsage) -> Self {
         Self {
@@ -142,6 +170,14 @@ impl Budget {
     }
 
     /// Returns the stricter of both, limit by limit.
+    ///
+    /// ```
+    /// use loopwright_core::Budget;
+    ///
+    /// let parent = Budget::unlimited().with_steps(10);
+    /// let child = Budget::unlimited().with_steps(30).with_tokens(1_000);
+    /// assert_eq!(child.capped_by(&parent), Budget::unlimited().with_steps(10).with_tokens(1_000));
+    /// ```
     #[must_use]
     pub fn capped_by(&self, other: &Self) -> Self {
         Self {
@@ -159,6 +195,14 @@ impl Budget {
     }
 
     /// Returns the strongest signal for a limit that was reached.
+    ///
+    /// ```
+    /// use loopwright_core::{Budget, BudgetUsage, StopReason, Timestamp};
+    ///
+    /// let used = BudgetUsage { steps: 2, ..BudgetUsage::default() };
+    /// let signal = Budget::unlimited().with_steps(2).exhausted_by(used, Timestamp::from_millis(0));
+    /// assert_eq!(signal.map(|signal| signal.reason), Some(StopReason::StepsLimitReached));
+    /// ```
     pub fn exhausted_by(&self, used: BudgetUsage, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.steps.filter(|max| used.steps >= *max) {
             let signal = signal(

@@ -13,6 +13,18 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize, de};
 
 /// A moment in UTC, in whole milliseconds; written as RFC 3339.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use loopwright_core::Timestamp;
+///
+/// let start: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+/// let end = start.plus(Duration::from_secs(90));
+/// assert_eq!(end.to_string(), "2026-01-01T00:01:30.000Z");
+/// assert_eq!(end.since(start), Duration::from_secs(90));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 

@@ -64,6 +64,15 @@ impl Failure {
     }
 
     /// Records an error with its causes.
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use loopwright_core::{Failure, FailureKind};
+    ///
+    /// let failure = Failure::from_error(FailureKind::Tool, &io::Error::other("disk full"));
+    /// assert_eq!((failure.message(), failure.is_transient), ("disk full", false));
+    /// ```
     pub fn from_error(kind: FailureKind, error: &(dyn Error + 'static)) -> Self {
         let mut chain = vec![error.to_string()];
         let mut cause = error.source();

@@ -47,6 +47,14 @@ impl<T> Key<T> {
     }
 
     /// Returns where the value is kept.
+    ///
+    /// ```
+    /// use loopwright_core::{Key, Namespace};
+    ///
+    /// const PAGES: Key<Vec<String>> = Key::session("bookmarks", "pages");
+    /// let slot = PAGES.slot();
+    /// assert_eq!((slot.space, &*slot.key), (Namespace::Session, "bookmarks.pages"));
+    /// ```
     pub fn slot(&self) -> StateKey {
         let key = format!("{}.{}", self.namespace, self.name).into();
         match self.scope {
@@ -84,6 +92,14 @@ pub enum Namespace {
 }
 
 /// Values by name. Cheap to clone.
+///
+/// ```
+/// use loopwright_core::AgentState;
+///
+/// let state = AgentState::new().with_metadata("team", "support").with_metadata("ticket", 42);
+/// let names: Vec<&str> = state.metadata().iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["team", "ticket"]);
+/// ```
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metadata(Arc<BTreeMap<Arc<str>, Value>>);

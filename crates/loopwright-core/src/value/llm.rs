@@ -23,6 +23,15 @@ pub struct LlmConfig {
 
 impl LlmConfig {
     /// Selects by `provider/model`, by `provider/` or by `model` alone.
+    ///
+    /// ```
+    /// use loopwright_core::LlmConfig;
+    ///
+    /// let llm = LlmConfig::named("openrouter/meta-llama/llama-4");
+    /// assert_eq!(llm.provider.as_deref(), Some("openrouter"));
+    /// assert_eq!(llm.model.as_deref(), Some("meta-llama/llama-4"));
+    /// assert_eq!(LlmConfig::named("qwen3").provider, None);
+    /// ```
     pub fn named(name: &str) -> Self {
         let full = |text: &str| Some(text).filter(|it| !it.is_empty()).map(Arc::from);
         let (provider, model) = match name.split_once('/') {

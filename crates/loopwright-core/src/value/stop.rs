@@ -92,6 +92,13 @@ impl StopReason {
     }
 
     /// Returns `true` if a continuation request can overrule it.
+    ///
+    /// ```
+    /// use loopwright_core::{StopReason, Strength};
+    ///
+    /// assert_eq!(StopReason::StopRequested.strength(), Strength::Soft);
+    /// assert_eq!(StopReason::CostLimitReached.strength(), Strength::Hard);
+    /// ```
     pub fn strength(self) -> Strength {
         match self {
             Self::StopRequested | Self::FinishReasonReceived | Self::Completed | Self::Unknown => {
@@ -125,6 +132,14 @@ impl fmt::Display for StopReason {
 }
 
 /// A request to stop, and who made it.
+///
+/// ```
+/// use loopwright_core::{StopReason, StopSignal};
+///
+/// let signal = StopSignal::requested("night_shift", "no work after midnight").with("hour", 0);
+/// assert_eq!(signal.reason, StopReason::StopRequested);
+/// assert_eq!(signal.to_string(), "stop_requested: no work after midnight");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StopSignal {
     /// Why.
@@ -173,6 +188,13 @@ impl StopSignal {
     }
 
     /// Makes the signal one that nothing overrules, whatever its reason.
+    ///
+    /// ```
+    /// use loopwright_core::{StopSignal, Strength};
+    ///
+    /// let signal = StopSignal::requested("policy", "not allowed").into_final();
+    /// assert_eq!(signal.strength(), Strength::Hard);
+    /// ```
     #[must_use]
     pub fn into_final(self) -> Self {
         Self { is_final: true, ..self }

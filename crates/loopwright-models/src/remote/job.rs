@@ -99,7 +99,7 @@ impl RemoteModel {
                 Ok(answer) if answer.is_success() => return Ok(answer),
                 Ok(answer) => {
                     let context = self.context_of(&answer, clock);
-                    context.of_body(&answer.body(ERROR_BODY).await)
+                    self.wire.protocol().read_error(&context, &answer.body(ERROR_BODY).await)
                 }
                 Err(error) => error.into_model_error(&self.context),
             };
@@ -116,7 +116,7 @@ impl RemoteModel {
     ) -> Result<Concluded, ModelError> {
         let context = self.context_of(&answer, clock);
         if !answer.is_success() {
-            return Err(context.of_body(&answer.body(ERROR_BODY).await));
+            return Err(self.wire.protocol().read_error(&context, &answer.body(ERROR_BODY).await));
         }
         let mut decoder = decoder(context.clone());
         while !decoder.is_done() {

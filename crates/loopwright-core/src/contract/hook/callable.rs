@@ -49,6 +49,16 @@ type OnError = dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Error
 ///     })
 /// });
 /// ```
+///
+/// ```
+/// use loopwright_core::{CallableHook, Flow, Hook as _, HookPoint};
+///
+/// let hook = CallableHook::new("greeting").before_execution(|state, _cx| {
+///     state.set_metadata("greeting", "Hello.".into());
+///     Ok(Flow::Continue)
+/// });
+/// assert_eq!(hook.points().iter().collect::<Vec<_>>(), [HookPoint::BeforeExecution]);
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct CallableHook {

@@ -46,6 +46,14 @@ points! {
 }
 
 /// A set of points.
+///
+/// ```
+/// use loopwright_core::{HookPoint, HookPoints};
+///
+/// let points = HookPoint::BeforeTool | HookPoint::AfterTool;
+/// assert!(points.contains(HookPoint::AfterTool));
+/// assert_eq!(HookPoints::ALL.iter().count(), 10);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HookPoints(u16);
 

@@ -53,6 +53,14 @@ where
 }
 
 /// Makes a tool of a closure that also sees the call's context and returns a boxed future.
+///
+/// ```
+/// use loopwright_core::{NoArgs, tool_fn_with};
+///
+/// let count = tool_fn_with("steps", "Returns the number of steps so far.", |_: NoArgs, cx| {
+///     Box::pin(async move { Ok(cx.state.step_count()) })
+/// });
+/// ```
 pub fn tool_fn_with<A, O>(
     name: &str,
     description: &str,

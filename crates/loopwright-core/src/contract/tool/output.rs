@@ -27,6 +27,19 @@ impl IntoToolOutput for ToolOutput {
 }
 
 /// Any serializable value as a tool's answer. The model sees JSON.
+///
+/// ```
+/// use loopwright_core::{IntoToolOutput as _, Json};
+///
+/// #[derive(serde::Serialize)]
+/// struct Weather {
+///     degrees: i8,
+/// }
+///
+/// let output = Json(Weather { degrees: 21 }).into_tool_output()?;
+/// assert_eq!(output.to_text(), r#"{"degrees":21}"#);
+/// # Ok::<(), loopwright_core::BoxError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

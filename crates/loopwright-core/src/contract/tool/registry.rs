@@ -11,6 +11,16 @@ use crate::tool::{AnyTool, IntoTool, ToolSet};
 /// Tools that may be made when they are first asked for.
 ///
 /// A registry only knows tools; what an agent may call is its [`ToolSet`].
+///
+/// ```
+/// use loopwright_core::{BoxError, NoArgs, ToolRegistry, tool_fn};
+///
+/// let mut tools = ToolRegistry::new();
+/// tools.register(tool_fn("ping", "Answers.", |_: NoArgs| async { Ok::<_, BoxError>("pong") }));
+/// assert_eq!(&**tools.get("ping")?.name(), "ping");
+/// assert!(tools.get("pong").is_err());
+/// # Ok::<(), BoxError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     instances: ToolSet,

@@ -11,6 +11,15 @@ use loopwright_messages::ToolSpecs;
 use crate::tool::{AnyTool, IntoTool};
 
 /// Tools by name, in the order their names were first added. Cheap to clone.
+///
+/// ```
+/// use loopwright_core::{BoxError, NoArgs, ToolSet, tool_fn};
+///
+/// let tools = ToolSet::new()
+///     .with(tool_fn("ping", "Answers.", |_: NoArgs| async { Ok::<_, BoxError>("pong") }))
+///     .with(tool_fn("now", "Returns the time.", |_: NoArgs| async { Ok::<_, BoxError>("12:00") }));
+/// assert_eq!(tools.filter(|tool| &**tool.name() != "now").len(), 1);
+/// ```
 #[derive(Clone, Default)]
 pub struct ToolSet(Arc<Inner>);
 
