@@ -1,6 +1,8 @@
 //! What the model is told about a tool.
 
-use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, MetaNameValue};
+use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaNameValue};
+
+use crate::problems;
 
 /// Returns what the doc comments say, line by line, without the indentation they share; empty if
 /// there are none.
@@ -31,7 +33,7 @@ fn literal(value: &Expr) -> syn::Result<String> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.value()),
         Expr::Group(group) => literal(&group.expr),
-        _ => Err(Error::new_spanned(
+        _ => Err(problems::error(
             value,
             "this text is not known yet when `#[tool]` makes the description of it: \
              pass it as `description = …`",

@@ -9,7 +9,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::name;
+use crate::{name, problems};
 
 /// One option as it was written.
 pub(crate) struct Entry {
@@ -45,7 +45,7 @@ impl Parse for Entry {
         input.parse::<Token![=]>()?;
         if ends() {
             let message = format!("`{key}` has no value: write one after the `=`");
-            return Err(Error::new_spanned(key, message));
+            return Err(problems::error(key, message));
         }
         Ok(Self { key, value: Some(input.parse()?) })
     }
@@ -53,7 +53,7 @@ impl Parse for Entry {
 
 impl Entry {
     pub(crate) fn repeated(&self) -> Error {
-        Error::new_spanned(&self.key, format!("`{}` is given twice", self.key))
+        problems::error(&self.key, format!("`{}` is given twice", self.key))
     }
 
     /// Returns text that can be read now.
@@ -62,7 +62,7 @@ impl Entry {
         match value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if is_blank(text) => {
                 let message = format!("`{}` is empty: fill it, or leave it out", self.key);
-                Err(Error::new_spanned(text, message))
+                Err(problems::error(text, message))
             }
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text),
             _ => Err(self.unlike(example)),
@@ -82,7 +82,7 @@ impl Entry {
     pub(crate) fn name(&self) -> syn::Result<LitStr> {
         let name = self.string("\"read_page\"")?;
         match name::name_error(&name.value()) {
-            Some(complaint) => Err(Error::new_spanned(name, complaint)),
+            Some(complaint) => Err(problems::error(name, complaint)),
             None => Ok(name.clone()),
         }
     }
@@ -102,13 +102,13 @@ impl Entry {
         match time {
             Some(Duration::ZERO) => {
                 let message = "no call ends in no time: give it more, or leave `timeout` out";
-                Err(Error::new_spanned(value, message))
+                Err(problems::error(value, message))
             }
             Some(time) => Ok(time),
             None => {
                 let message = "expected a time, such as `\"500ms\"`, `\"30s\"` or `\"5m\"`, \
                                or a whole number of seconds";
-                Err(Error::new_spanned(value, message))
+                Err(problems::error(value, message))
             }
         }
     }
@@ -125,7 +125,7 @@ impl Entry {
         };
         SIDE_EFFECTS.iter().find(|effects| effects.name == name).ok_or_else(|| {
             let names = SIDE_EFFECTS.each_ref().map(|effects| effects.name);
-            Error::new_spanned(value, unknown("kind of side effects", &name, &names))
+            problems::error(value, unknown("kind of side effects", &name, &names))
         })
     }
 
@@ -139,7 +139,7 @@ impl Entry {
         attempts.filter(|attempts| *attempts > 0).ok_or_else(|| {
             let message = "expected how often a call is tried, the first time included: \
                            a whole number from 1 up";
-            Error::new_spanned(value, message)
+            problems::error(value, message)
         })
     }
 
@@ -147,7 +147,7 @@ impl Entry {
     pub(crate) fn flag(&self) -> syn::Result<bool> {
         let Some(value) = &self.value else { return Ok(true) };
         let message = format!("`{}` takes no value: write the word, or leave it out", self.key);
-        Err(Error::new_spanned(value, message))
+        Err(problems::error(value, message))
     }
 
     /// Returns the private module of a crate. A crate's name becomes a path from the root, so that
@@ -167,14 +167,14 @@ impl Entry {
     fn value(&self, example: &str) -> syn::Result<&Expr> {
         let missing = || {
             let message = format!("`{0}` needs a value, such as `{0} = {example}`", self.key);
-            Error::new_spanned(&self.key, message)
+            problems::error(&self.key, message)
         };
         self.value.as_ref().map(ungrouped).ok_or_else(missing)
     }
 
     fn unlike(&self, example: &str) -> Error {
         let message = format!("expected something like `{} = {example}`", self.key);
-        Error::new_spanned(&self.value, message)
+        problems::error(&self.value, message)
     }
 }
 

@@ -12,6 +12,8 @@ mod options;
 mod parameter;
 mod function;
 mod expansion;
+#[cfg(test)]
+mod messages;
 
 use proc_macro::TokenStream;
 

@@ -11,7 +11,7 @@ use syn::{
 
 use crate::{
     entry::{Entry, SideEffects, unknown},
-    problems::Errors,
+    problems::{self, Errors},
 };
 
 /// The options of a tool.
@@ -70,7 +70,7 @@ impl Options {
                 self.private = None;
                 self.private = Some(entry.private()?);
             }
-            key => return Err(Error::new_spanned(&entry.key, unknown("option", key, &KEYS))),
+            key => return Err(problems::error(&entry.key, unknown("option", key, &KEYS))),
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ pub(crate) struct Errors(Option<Error>);
 impl Errors {
     /// Adds a problem and points at what it is about.
     pub(crate) fn add(&mut self, place: impl ToTokens, message: impl Display) {
-        self.add_error(Error::new_spanned(place, message));
+        self.add_error(error(place, message));
     }
 
     /// Adds a problem that somebody else found.
@@ -28,4 +28,12 @@ impl Errors {
     pub(crate) fn into_compile_errors(self) -> Option<TokenStream> {
         self.0.map(|errors| errors.to_compile_error())
     }
+}
+
+/// Returns a problem that points at `place`.
+pub(crate) fn error(place: impl ToTokens, message: impl Display) -> Error {
+    // Spans have no text outside of the compiler, so in unit tests the message itself names the place.
+    #[cfg(test)]
+    let message = format!("{message} @ {}", place.to_token_stream());
+    Error::new_spanned(place, message)
 }

@@ -2,13 +2,11 @@
 
 use std::{fmt, io};
 
-use loopwright_core::{
-    AnyTool, BoxError, IntoToolOutput, Json, StopSignal, ToolError, ToolOutput,
-};
+use loopwright_core::{AnyTool, BoxError, IntoToolOutput, Json, StopSignal, ToolError, ToolOutput};
 use loopwright_macros::tool;
 
 mod alias {
-    pub type Result<T> = std::result::Result<T, std::io::Error>;
+    pub(super) type Result<T> = std::result::Result<T, std::io::Error>;
 }
 
 /// Returns text.
@@ -89,7 +87,8 @@ pub async fn private() -> Result<Private, fmt::Error> {
     Ok(Private)
 }
 
-fn main() {
+#[test]
+fn functions_return_whatever_a_tool_may_return() {
     let tools = [
         AnyTool::new(text),
         AnyTool::new(json),

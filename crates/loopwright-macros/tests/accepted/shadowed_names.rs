@@ -28,6 +28,7 @@ async fn fails(text: String) -> ::std::result::Result<(), String> {
     Err(text)
 }
 
-fn main() {
+#[test]
+fn a_tool_does_not_depend_on_the_names_around_it() {
     assert_eq!(&**::loopwright_core::AnyTool::new(fails).name(), "fails");
 }

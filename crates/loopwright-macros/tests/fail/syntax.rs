@@ -14,8 +14,10 @@ async fn call() {}
 #[tool(crate = "loopwright_core" exclusive)]
 async fn comma() {}
 
-/// Forgets values.
-#[tool(crate = "loopwright_core", name, side_effects, retry, timeout =)]
-async fn values() {}
+/// Is no function.
+#[tool(crate = "loopwright_core")]
+struct Add {
+    a: i64,
+}
 
 fn main() {}

@@ -62,7 +62,8 @@ tools! {
     same_number(number: u8) -> Result<u8, String> = "Returns the number.", "5m";
 }
 
-fn main() {
+#[test]
+fn functions_of_every_allowed_shape_are_tools() {
     let tools =
         [AnyTool::new(nothing), AnyTool::new(owned), AnyTool::new(first), AnyTool::new(last)];
     assert_eq!(tools.len(), 4);

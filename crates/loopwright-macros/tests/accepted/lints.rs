@@ -50,7 +50,8 @@ mod shouting {
     pub(super) async fn SHOUT() {}
 }
 
-fn main() {
+#[test]
+fn a_tool_raises_no_lint_that_its_function_would_not_raise() {
     #[allow(deprecated)]
     let tools = [AnyTool::new(documented), AnyTool::new(described), AnyTool::new(attributed)];
     assert_eq!(tools.len(), 3);

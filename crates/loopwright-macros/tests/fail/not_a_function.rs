@@ -1,9 +1,0 @@
-use loopwright_macros::tool;
-
-/// Is no function.
-#[tool(crate = "loopwright_core")]
-struct Add {
-    a: i64,
-}
-
-fn main() {}
