@@ -441,7 +441,7 @@ impl CallContext {
         let note =
             format!("\n[cut: the tool answered with {size} bytes, of which {limit} are shown]");
         parts.push(Part::text(note));
-        ToolOutput { content: parts.into(), value: None, state_effects: output.state_effects }
+        ToolOutput { content: parts.into(), value: None, ..output }
     }
 }
 
