@@ -11,6 +11,7 @@ mod root;
 mod resolve;
 mod change;
 mod stage;
+mod modify;
 mod sniff;
 mod continuation;
 mod page;

@@ -7,7 +7,9 @@ use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDangerousCommand, UseBash};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_core::{AgentState, IntoTool as _, ToolOutput};
+use loopwright_core::{
+    AgentState, ChangedFile, FilesChanged, IntoTool as _, Step, ToolOutput, Writes,
+};
 use loopwright_sandbox::{Backend, Command, FakeSandbox, Network, Output, SandboxPolicy};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
@@ -338,4 +340,38 @@ async fn what_a_policy_protects_besides_is_kept_as_it_is() {
     assert!(told[0].contains("`Cargo.lock` is protected"), "{told:?}");
     assert!(!home.path().join("Cargo.lock").exists());
     assert!(home.path().join("b").exists());
+}
+
+/// Runs commands and returns the files that each of them reports as changed.
+async fn changed(bash: UseBash, lines: &[&str]) -> Vec<FilesChanged> {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let calls: Vec<_> = lines.iter().map(|line| ("bash", json!({ "command": line }))).collect();
+    let agent = calling(bash, &calls);
+    let call = loopwright_core::messages::ToolCall::new("1", "bash", r#"{"command":"true"}"#);
+    assert_eq!(agent.tools().writes(&call), Writes::Unknown);
+    let state = agent.execute(AgentState::new().with_user_message("go")).await;
+    (0..)
+        .map_while(|step| state.step_at(step))
+        .flat_map(Step::tool_executions)
+        .map(|(_, outcome)| outcome.output().unwrap().files.clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_command_reports_the_files_that_it_changed_if_its_changes_are_collected() {
+    let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let lines = ["echo one > a && echo two > b", "true", "echo three > a; rm b; touch .envrc"];
+    let bash = UseBash::in_dir(home.path()).staging(staging.path());
+    let created = [ChangedFile::created("a"), ChangedFile::created("b")];
+    let changes = [ChangedFile::modified("a"), ChangedFile::deleted("b")];
+    let expected =
+        [created.into_iter().collect(), FilesChanged::None, changes.into_iter().collect()];
+    assert_eq!(changed(bash, &lines).await, expected);
+}
+
+#[tokio::test]
+async fn a_command_that_writes_at_once_may_have_changed_any_file() {
+    let home = tempfile::tempdir().unwrap();
+    let bash = UseBash::in_dir(home.path()).driver(Backend::Host);
+    assert_eq!(changed(bash, &["echo one > a"]).await, [FilesChanged::Unknown]);
 }

@@ -99,15 +99,15 @@ pub struct Answer {
     pub is_priced: bool,
 }
 
-/// A file that a tool has changed.
+/// The files that a call has changed.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The agent that called the tool.
     pub source: Source,
     /// The arguments of the call.
     pub arguments: Arc<str>,
-    /// What changed.
-    pub diff: FileDiff,
+    /// What changed, by path.
+    pub files: Vec<(String, FileDiff)>,
 }
 
 /// Writes notes down as they come.
@@ -213,10 +213,10 @@ impl Hook for UiSender {
         &self,
         call: &ToolCall,
         _state: &AgentState,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         if let Some(watch) = &self.watch {
-            watch.begin(call);
+            watch.begin(call, cx.agent().tools());
         }
         Ok(ToolDecision::Run)
     }
@@ -228,10 +228,10 @@ impl Hook for UiSender {
         state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let diff = self.watch.as_ref().and_then(|it| it.end(call, outcome));
-        if let Some(diff) = diff {
+        let files = self.watch.as_ref().map(|watch| watch.end(call, outcome)).unwrap_or_default();
+        if !files.is_empty() {
             let (source, arguments) = (Source::of_state(state), Arc::clone(&call.arguments));
-            self.tell(UiEvent::Changed(Change { source, arguments, diff }));
+            self.tell(UiEvent::Changed(Change { source, arguments, files }));
         }
         Ok(Flow::Continue)
     }

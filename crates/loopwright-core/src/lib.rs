@@ -31,7 +31,7 @@ use self::{
         profile, step_error, tool,
     },
     state::{change, continuation, edit, execution, fold, outbox, outcome, step},
-    value::{budget, clock, failure, key, llm, meter, shared, stop},
+    value::{budget, clock, failure, file_changes, key, llm, meter, shared, stop},
 };
 
 pub use loopwright_messages as messages;
@@ -48,6 +48,7 @@ pub use crate::{
     event_bus::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
     failure::{Failure, FailureKind, panic_message},
+    file_changes::{ChangedFile, FileChangeKind, FilesChanged, Writes},
     fold::ReplayError,
     handle::RunHandle,
     hook::{

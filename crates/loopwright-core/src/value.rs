@@ -1,8 +1,9 @@
-//! Plain values: time, limits, accounts, endings, keys.
+//! Plain values: time, limits, accounts, endings, keys, changed files.
 
 pub(crate) mod budget;
 pub(crate) mod clock;
 pub(crate) mod failure;
+pub(crate) mod file_changes;
 pub(crate) mod key;
 pub(crate) mod llm;
 pub(crate) mod meter;

@@ -5,6 +5,7 @@ mod bad_input;
 mod budget;
 mod children;
 mod events;
+mod files;
 mod hooks;
 mod journal;
 mod property;

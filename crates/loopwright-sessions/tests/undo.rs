@@ -2,12 +2,13 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::files::{UndoOutcome, UseFileTools, WorkspaceRoot};
-use loopwright_core::AgentLoop;
+use loopwright_core::{AgentLoop, FilesChanged, ToolOutput};
 use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime};
-use loopwright_testing::{FakeModel, ScenarioStep};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use crate::support::{Same, id, session};
 
@@ -118,4 +119,52 @@ async fn only_what_was_done_without_a_note_of_it_is_told_to_stay() {
     let calls = runtime.unrecorded_files(&fork.id, 2).await.unwrap();
     let calls: Vec<_> = calls.iter().map(|it| (&*it.tool, &*it.path)).collect();
     assert_eq!(calls, [("write_file", "b"), ("write_file", "a")]);
+}
+
+/// An agent with a tool of a third party, which moves `a` to `b` and deletes `c`.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
+fn tidying(root: &WorkspaceRoot) -> AgentLoop {
+    let files = root.clone();
+    let tidy = MockTool::with_cx("tidy", "Tidies up.", move |_, _| {
+        let files = files.clone();
+        Box::pin(async move {
+            let work = spawn_blocking(move || [files.rename("a", "b"), files.remove("c")]);
+            let changed = work.await.unwrap().map(|change| change.unwrap().changed_file());
+            let changed: FilesChanged = changed.into_iter().collect();
+            Ok(ToolOutput::text("tidied").with_changed_files(changed))
+        })
+    });
+    let script = [ScenarioStep::tool_call("tidy", json!({})), "done".into()];
+    AgentBuilder::base()
+        .with_capability(UseTools::new().with_tool(tidy))
+        .with_capability(UseLlmConfig::model(FakeModel::script(script)))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn the_changes_of_a_third_partys_tool_are_undone_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("a"), "moved").unwrap();
+    fs::write(at.join("c"), "deleted").unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let files = SessionFiles::new(store.clone(), id("a"));
+    let root = WorkspaceRoot::new(at).journal(Arc::new(files));
+    let runtime = SessionRuntime::new(store, Same(tidying(&root)));
+    runtime.create(session("a")).await.unwrap();
+    runtime.execute(&id("a"), &SendMessage::text("tidy up")).await.unwrap();
+    assert_eq!((read(at, "a"), read(at, "b"), read(at, "c")), (None, Some("moved".into()), None));
+
+    assert_eq!(runtime.unrecorded_files(&id("a"), 0).await.unwrap(), []);
+    let fork = runtime.fork(&id("a"), None, None).await.unwrap();
+    let calls = runtime.unrecorded_files(&fork.id, 0).await.unwrap();
+    let calls: Vec<_> = calls.iter().map(|it| (&*it.tool, &*it.path)).collect();
+    assert_eq!(calls, [("tidy", "b"), ("tidy", "c")]);
+
+    let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
+    let expected = ["c", "b"].map(|path| (path.to_owned(), UndoOutcome::Restored));
+    assert_eq!(undone, expected);
+    let held = (read(at, "a"), read(at, "b"), read(at, "c"));
+    assert_eq!(held, (Some("moved".into()), None, Some("deleted".into())));
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loopwright_core::{CallState, ToolCx, ToolOutput};
+use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Changes, Fate, Transaction, TransactionError, Undone, staging_for,
+    Applied, Change, ChangeKind, Changes, Fate, Transaction, TransactionError, Undone, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
 
@@ -143,13 +143,13 @@ impl Collect {
         Ok((changes, notes))
     }
 
-    /// Records what will be changed, and makes it real. Returns what could not be.
+    /// Records what will be changed, and makes it real.
     pub(super) fn apply(
         &self,
         transaction: Transaction,
         changes: Changes,
         output: &ToolOutput,
-    ) -> Result<Vec<String>, BashError> {
+    ) -> Result<Applied, BashError> {
         if let Some(journal) = &self.journal
             && !changes.made().is_empty()
         {
@@ -158,9 +158,21 @@ impl Collect {
             recorded.map_err(BashError::NotRecorded)?;
         }
         let result = serde_json::to_vec(output).unwrap_or_default();
-        let applied = transaction.apply_with(changes, &result).map_err(BashError::Changes)?;
-        Ok(applied.notes())
+        transaction.apply_with(changes, &result).map_err(BashError::Changes)
     }
+}
+
+/// Returns what a command changed, as a tool reports it.
+pub(super) fn changed_files<'a>(changes: impl IntoIterator<Item = &'a Change>) -> FilesChanged {
+    let files = changes.into_iter().map(|change| {
+        let path = change.path.display().to_string();
+        match change.kind {
+            ChangeKind::Added => ChangedFile::created(path),
+            ChangeKind::Removed => ChangedFile::deleted(path),
+            _ => ChangedFile::modified(path),
+        }
+    });
+    files.collect()
 }
 
 impl fmt::Debug for Collect {

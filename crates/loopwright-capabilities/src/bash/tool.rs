@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
-use loopwright_sandbox::transaction::TransactionError;
+use loopwright_core::{
+    AgentState, BoxError, FilesChanged, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
+};
+use loopwright_sandbox::transaction::{Change, TransactionError};
 use loopwright_sandbox::{
     BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError, SandboxPolicy,
 };
@@ -17,7 +19,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::bash::collect::{Begun, Collect, Entry, Place};
+use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
 use crate::bash::denied;
@@ -318,19 +320,28 @@ impl Bash {
             return Err(BashError::Interrupted { outcome: output.outcome, said });
         }
         let Some(transaction) = transaction else {
-            return Ok(self.answer(&output, seconds, note, left));
+            let answer = self.answer(&output, seconds, note, left);
+            return Ok(answer.with_changed_files(FilesChanged::Unknown));
         };
         let bash = self.clone();
         blocking(move || {
             let (changes, notes) = bash.collect.judge(&transaction, &policy)?;
             output.notes.extend(notes);
-            let answer = bash.answer(&output, seconds, note.clone(), left.clone());
-            let late = bash.collect.apply(transaction, changes, &answer)?;
+            let answer = bash
+                .answer(&output, seconds, note.clone(), left.clone())
+                .with_changed_files(changed_files(changes.made()));
+            let applied = bash.collect.apply(transaction, changes, &answer)?;
+            let late = applied.notes();
             if late.is_empty() {
                 return Ok(answer);
             }
             output.notes.extend(late);
-            Ok(bash.answer(&output, seconds, note, left))
+            let answer = bash.answer(&output, seconds, note, left);
+            let is_made = |change: &&Change| {
+                applied.conflicts.iter().all(|conflict| conflict.path != change.path)
+            };
+            let made = applied.changed.iter().filter(is_made);
+            Ok(answer.with_changed_files(changed_files(made)))
         })
         .await
     }
@@ -409,6 +420,11 @@ impl Tool for Bash {
             SideEffects::AtMostOnce
         };
         ToolOptions { side_effects: effects, ..ToolOptions::default() }
+    }
+
+    fn writes(&self, _args: &BashArgs) -> Writes {
+        // What a command writes is known when it has ended.
+        Writes::Unknown
     }
 
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

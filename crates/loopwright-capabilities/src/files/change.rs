@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use loopwright_core::BoxError;
+use loopwright_core::{BoxError, ChangedFile};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::files::FileError;
+use crate::files::resolve::Parents;
 use crate::files::root::WorkspaceRoot;
 use crate::files::stage;
 
@@ -21,11 +22,15 @@ use crate::files::stage;
 pub struct FileChange {
     /// The path below the root, without links.
     pub path: String,
-    /// What the file was; none if it did not exist.
+    /// The path before the change, if the change moves the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The file before the change. `None` if it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileVersion>,
-    /// What it is then.
-    pub after: FileVersion,
+    /// The file after the change. `None` if the change deletes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<FileVersion>,
 }
 
 /// What a file is at a moment.
@@ -101,6 +106,18 @@ pub enum UndoOutcome {
 }
 
 impl FileChange {
+    /// Returns the change as a tool reports it; see
+    /// [`with_changed_files`](loopwright_core::ToolOutput::with_changed_files).
+    pub fn changed_file(&self) -> ChangedFile {
+        let path = self.path.as_str();
+        match (&self.from, &self.before, &self.after) {
+            (Some(from), ..) => ChangedFile::moved(from, path),
+            (None, _, None) => ChangedFile::deleted(path),
+            (None, None, Some(_)) => ChangedFile::created(path),
+            (None, Some(_), Some(_)) => ChangedFile::modified(path),
+        }
+    }
+
     /// Undoes the change, if the file is what the change made of it.
     ///
     /// # Errors
@@ -112,13 +129,17 @@ impl FileChange {
         before: Option<&[u8]>,
     ) -> Result<UndoOutcome, FileError> {
         let _turn = root.write_lock();
+        if let Some(from) = &self.from {
+            return self.undo_move(root, from);
+        }
         let current = stage::look(root, &self.path)?;
         let found = current.content.as_deref().map(sha256);
         let was = self.before.as_ref().map(|it| &it.sha256);
         if found.as_ref() == was {
             return Ok(UndoOutcome::Unchanged);
         }
-        if found.as_ref() != Some(&self.after.sha256) || before.map(sha256).as_ref() != was {
+        let made = self.after.as_ref().map(|it| &it.sha256);
+        if found.as_ref() != made || before.map(sha256).as_ref() != was {
             return Ok(UndoOutcome::Conflict);
         }
         match (before, &self.before) {
@@ -128,6 +149,22 @@ impl FileChange {
             _ => current.remove()?,
         }
         Ok(UndoOutcome::Restored)
+    }
+
+    /// Moves the file back, if it is as it was and nothing is where it came from.
+    fn undo_move(&self, root: &WorkspaceRoot, from: &str) -> Result<UndoOutcome, FileError> {
+        let moved = stage::look_in(root, &self.path, Parents::Create)?;
+        let origin = stage::look_in(root, from, Parents::Create)?;
+        let was = self.before.as_ref().map(|it| &it.sha256);
+        let is_same = |content: &[u8]| Some(&sha256(content)) == was;
+        match (moved.content.as_deref(), origin.content.as_deref()) {
+            (None, Some(content)) if is_same(content) => Ok(UndoOutcome::Unchanged),
+            (Some(content), None) if is_same(content) => {
+                moved.relocate(&origin)?;
+                Ok(UndoOutcome::Restored)
+            }
+            _ => Ok(UndoOutcome::Conflict),
+        }
     }
 }
 

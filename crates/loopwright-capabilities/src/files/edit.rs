@@ -1,6 +1,6 @@
 //! `edit_file`.
 
-use loopwright_core::{BoxError, Tool, ToolCx, ToolOutput};
+use loopwright_core::{BoxError, Tool, ToolCx, ToolOutput, Writes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -119,6 +119,10 @@ impl Tool for EditFile {
 
     fn description(&self) -> &'static str {
         DESCRIPTION
+    }
+
+    fn writes(&self, args: &EditFileArgs) -> Writes {
+        Writes::path(&args.path)
     }
 
     async fn call(&self, args: EditFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::files::FileError;
 use crate::files::made::Made;
 use crate::files::root::{Leg, WorkspaceRoot};
+use crate::files::shown;
 
 /// How many links are followed before it is a circle.
 const MAX_LINKS: u32 = 40;
@@ -133,6 +134,21 @@ impl WorkspaceRoot {
             return Ok(None);
         }
         Ok(String::from_utf8(bytes).ok())
+    }
+
+    /// Returns a path below the root without links, as [`FileChange::path`](crate::files::FileChange::path) names it.
+    /// Nothing has to be there.
+    ///
+    /// # Errors
+    ///
+    /// If the path leads outside, or a directory that it is in does not exist.
+    pub fn resolve(&self, path: &str) -> Result<String, FileError> {
+        self.attempt(path, || {
+            Ok(shown::path(&match self.walk(path, Parents::Expect)? {
+                Resolved::Folder(folder) => folder.path,
+                Resolved::Place(place) => place.path(),
+            }))
+        })
     }
 
     /// Opens a directory.

@@ -99,20 +99,62 @@ impl Current<'_> {
         let staged = self.stage(content, None, None)?;
         let change = FileChange {
             path: shown::path(&self.place.path()),
-            before: self
-                .metadata
-                .as_ref()
-                .zip(self.content.as_ref())
-                .map(|(metadata, content)| FileVersion::found(content, metadata)),
-            after: FileVersion::of(content, staged.mode),
+            from: None,
+            before: self.version(),
+            after: Some(FileVersion::of(content, staged.mode)),
         };
-        if let Some(journal) = self.root.recorder() {
-            journal
-                .record(&change, self.content.as_deref())
-                .map_err(|source| FileError::Unrecorded { path: self.path.to_owned(), source })?;
-        }
+        self.record(&change, self.content.as_deref())?;
         staged.commit()?;
         Ok(change)
+    }
+
+    /// Deletes the file, once the change is on record.
+    pub(super) fn delete(&self) -> Result<FileChange, FileError> {
+        let change = FileChange {
+            path: shown::path(&self.place.path()),
+            from: None,
+            before: Some(self.existing()?),
+            after: None,
+        };
+        self.record(&change, self.content.as_deref())?;
+        self.remove()?;
+        Ok(change)
+    }
+
+    /// Moves the file to where nothing is, once the change is on record.
+    pub(super) fn move_to(&self, to: &Current<'_>) -> Result<FileChange, FileError> {
+        let version = self.existing()?;
+        if to.metadata.is_some() {
+            return Err(FileError::Exists(to.path.to_owned()));
+        }
+        if to.root.is_protected(&to.place.screen, &to.place.path(), self.content.as_deref()) {
+            return Err(FileError::Protected(to.path.to_owned()));
+        }
+        let change = FileChange {
+            path: shown::path(&to.place.path()),
+            from: Some(shown::path(&self.place.path())),
+            before: Some(version.clone()),
+            after: Some(version),
+        };
+        self.record(&change, None)?;
+        self.relocate(to)?;
+        Ok(change)
+    }
+
+    /// Returns what the file is. `None` if it does not exist.
+    fn version(&self) -> Option<FileVersion> {
+        let (metadata, content) = self.metadata.as_ref().zip(self.content.as_ref())?;
+        Some(FileVersion::found(content, metadata))
+    }
+
+    fn existing(&self) -> Result<FileVersion, FileError> {
+        self.version().ok_or_else(|| FileError::Missing(self.path.to_owned()))
+    }
+
+    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), FileError> {
+        let Some(journal) = self.root.recorder() else { return Ok(()) };
+        let recorded = journal.record(change, before);
+        recorded.map_err(|source| FileError::Unrecorded { path: self.path.to_owned(), source })
     }
 
     /// Replaces what the file holds without putting it on record, and says that it was changed at this time.
@@ -130,7 +172,28 @@ impl Current<'_> {
         self.check_unchanged()?;
         let removed =
             rustix::fs::unlinkat(&self.place.folder.fd, &self.place.name, AtFlags::empty());
-        removed.map_err(|error| self.refusal(error))
+        removed.map_err(|error| self.refusal(error))?;
+        self.sync()
+    }
+
+    /// Moves the file to where nothing is without putting it on record.
+    pub(super) fn relocate(&self, to: &Current<'_>) -> Result<(), FileError> {
+        self.check_unchanged()?;
+        name_anew(&self.place, &self.place.name, &to.place).map_err(|error| match error {
+            Errno::EXIST => FileError::Changed(to.path.to_owned()),
+            error => self.refusal(error),
+        })?;
+        to.place.made.keep();
+        to.sync()?;
+        self.sync()
+    }
+
+    /// Waits for the disk to have the names of the directory, where changes wait for it.
+    fn sync(&self) -> Result<(), FileError> {
+        if self.root.waits_for_disk() {
+            rustix::fs::fsync(&self.place.folder.fd).map_err(|error| self.refusal(error))?;
+        }
+        Ok(())
     }
 
     fn stage(
@@ -140,14 +203,17 @@ impl Current<'_> {
         modified: Option<SystemTime>,
     ) -> Result<Staged<'_>, FileError> {
         let failed = |error: io::Error| self.refusal(error);
-        let (mut file, name) = self.temporary().map_err(failed)?;
+        let is_private = self.metadata.is_some() || mode.is_some();
+        let (mut file, name) = self.temporary(is_private).map_err(failed)?;
         let mut staged = Staged { current: self, name, mode: 0, is_committed: false };
         file.write_all(content).map_err(failed)?;
         if let Some(metadata) = &self.metadata {
             self.keep_owner(&file, metadata)?;
             keep_attributes(self, &file);
-            let mode = mode.unwrap_or_else(|| metadata.permissions().mode()) & 0o1777;
-            file.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+        }
+        let was = self.metadata.as_ref().map(|it| it.permissions().mode());
+        if let Some(mode) = mode.or(was) {
+            file.set_permissions(Permissions::from_mode(mode & 0o1777)).map_err(failed)?;
         }
         if let Some(modified) = modified {
             file.set_modified(modified).map_err(failed)?;
@@ -159,9 +225,9 @@ impl Current<'_> {
         Ok(staged)
     }
 
-    fn temporary(&self) -> io::Result<(File, OsString)> {
+    fn temporary(&self, is_private: bool) -> io::Result<(File, OsString)> {
         // Nobody but its owner sees a replacement before it has the permissions of the old file.
-        let mode = Mode::from_raw_mode(if self.metadata.is_some() { 0o600 } else { 0o666 });
+        let mode = Mode::from_raw_mode(if is_private { 0o600 } else { 0o666 });
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut last = Errno::EXIST;
@@ -243,31 +309,30 @@ impl Staged<'_> {
         }
         self.is_committed = true;
         self.current.place.made.keep();
-        if self.current.root.waits_for_disk() {
-            rustix::fs::fsync(folder).map_err(|error| self.current.refusal(error))?;
-        }
-        Ok(())
+        self.current.sync()
     }
 
-    /// Gives the content its name, unless somebody was faster.
+    /// Gives the content its name, unless another process was faster.
     fn create(&self) -> Result<(), FileError> {
-        let folder = &self.current.place.folder.fd;
-        let name = &self.current.place.name;
-        let renamed =
-            rustix::fs::renameat_with(folder, &self.name, folder, name, RenameFlags::NOREPLACE);
-        let created = match renamed {
-            // Not every file system can; all but a few have hard links instead.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                rustix::fs::linkat(folder, &self.name, folder, name, AtFlags::empty()).map(|()| {
-                    rustix::fs::unlinkat(folder, &self.name, AtFlags::empty()).ok();
-                })
-            }
-            renamed => renamed,
-        };
-        created.map_err(|error| match error {
+        let place = &self.current.place;
+        name_anew(place, &self.name, place).map_err(|error| match error {
             Errno::EXIST => FileError::Changed(self.current.path.to_owned()),
             error => self.current.refusal(error),
         })
+    }
+}
+
+/// Renames a file of one folder to a name that is free.
+fn name_anew(from: &Place, name: &OsStr, to: &Place) -> rustix::io::Result<()> {
+    let (old, new) = (&from.folder.fd, &to.folder.fd);
+    match rustix::fs::renameat_with(old, name, new, &to.name, RenameFlags::NOREPLACE) {
+        // Not every file system can; all but a few have hard links instead.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            rustix::fs::linkat(old, name, new, &to.name, AtFlags::empty())?;
+            rustix::fs::unlinkat(old, name, AtFlags::empty()).ok();
+            Ok(())
+        }
+        renamed => renamed,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `write_file`.
 
-use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -113,7 +113,7 @@ pub(super) fn severed(links: u64) -> String {
 /// Tells the model what was done, and programs what was changed.
 pub(super) fn told(text: &str, change: &FileChange) -> ToolOutput {
     let value = serde_json::to_value(change).ok().map(Into::into);
-    ToolOutput { value, ..ToolOutput::text(text) }
+    ToolOutput { value, ..ToolOutput::text(text) }.with_changed_files(change.changed_file())
 }
 
 impl Tool for WriteFile {
@@ -132,6 +132,10 @@ impl Tool for WriteFile {
     fn options(&self) -> ToolOptions {
         // What was written already is written again without a change.
         ToolOptions { side_effects: SideEffects::Idempotent, ..ToolOptions::default() }
+    }
+
+    fn writes(&self, args: &WriteFileArgs) -> Writes {
+        Writes::path(&args.path)
     }
 
     async fn call(&self, args: WriteFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

@@ -1,14 +1,15 @@
-//! What tools do to files, as people read it: a few lines of a diff.
+//! What tools do to files, as people read it: a few lines of a diff for each file.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use loopwright_capabilities::files::{FileError, WorkspaceRoot};
-use loopwright_core::{ToolOutcome, messages::ToolCall};
-use serde_json::Value;
+use loopwright_core::{
+    ChangedFile, FileChangeKind, ToolOutcome, ToolSet, Writes, messages::ToolCall,
+};
 use similar::DiffTag;
 use similar::algorithms::{Capture, Replace, myers};
 
@@ -17,9 +18,6 @@ use super::words::{count, sanitize_terminal, truncate};
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const FAINT: Style = Style::new().dimmed();
-
-/// The tools that change a file, which their argument `path` names.
-const TOOLS: [&str; 2] = ["edit_file", "write_file"];
 
 /// The largest file that is compared.
 const LARGEST: u64 = 1 << 19;
@@ -33,13 +31,16 @@ const AROUND: usize = 2;
 /// How long may be looked for the shortest diff.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// What files hold, by their paths.
+type Contents = BTreeMap<String, String>;
+
 /// Remembers what files held while tools are at work on them.
 #[derive(Debug)]
 pub(super) struct FileDiffTracker {
     /// What the model names is read as tools read it: nothing leads out of the directory.
     directory: WorkspaceRoot,
-    /// By the arguments of the call.
-    before: Mutex<BTreeMap<Arc<str>, String>>,
+    /// The files that a call may write, by the arguments of the call and their paths.
+    before: Mutex<BTreeMap<Arc<str>, Contents>>,
 }
 
 /// How a file changed.
@@ -78,36 +79,54 @@ impl FileDiffTracker {
         Self { directory: WorkspaceRoot::new(directory), before: Mutex::default() }
     }
 
-    /// Looks at the file before a tool changes it.
-    pub(super) fn begin(&self, call: &ToolCall) {
-        if let Some(content) = self.content(call) {
-            self.with_before(|it| it.insert(Arc::clone(&call.arguments), content));
+    /// Reads the files that a call declares to write, before it runs.
+    pub(super) fn begin(&self, call: &ToolCall, tools: &ToolSet) {
+        let Writes::Paths(paths) = tools.writes(call) else { return };
+        let read = |path: &String| Some((self.plain(path), self.content(path)?));
+        let files: Contents = paths.iter().filter_map(read).collect();
+        if !files.is_empty() {
+            self.with_before(|before| before.insert(Arc::clone(&call.arguments), files));
         }
     }
 
-    /// Compares the file with what it was.
-    pub(super) fn end(&self, call: &ToolCall, outcome: &ToolOutcome) -> Option<FileDiff> {
-        let before = self.with_before(|it| it.remove(&call.arguments))?;
-        if !matches!(outcome, ToolOutcome::Returned(_)) {
-            return None;
-        }
-        FileDiff::of(&before, &self.content(call)?)
+    /// Compares the files that a call has changed with what they were.
+    pub(super) fn end(&self, call: &ToolCall, outcome: &ToolOutcome) -> Vec<(String, FileDiff)> {
+        let Some(before) = self.with_before(|before| before.remove(&call.arguments)) else {
+            return Vec::new();
+        };
+        let files = outcome.output().map(|output| output.files.known()).unwrap_or_default();
+        let diff = |file: &ChangedFile| Some((file.path.clone(), self.diff(&before, file)?));
+        files.iter().filter_map(diff).collect()
     }
 
-    /// Reads the file that a tool is to change: empty if there is none yet, nothing if it is no short text.
-    fn content(&self, call: &ToolCall) -> Option<String> {
-        if !TOOLS.contains(&&*call.name) {
-            return None;
-        }
-        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-        match self.directory.read_text(arguments.get("path")?.as_str()?, LARGEST) {
+    fn diff(&self, before: &Contents, file: &ChangedFile) -> Option<FileDiff> {
+        let was = match &file.kind {
+            FileChangeKind::Moved { from } => from,
+            _ => &file.path,
+        };
+        FileDiff::of(before.get(&self.plain(was))?, &self.content(&file.path)?)
+    }
+
+    /// Returns a path as tools report it. Directories that do not exist yet hold no links.
+    fn plain(&self, path: &str) -> String {
+        self.directory.resolve(path).unwrap_or_else(|_| {
+            let path = Path::new(path);
+            let below = path.strip_prefix(self.directory.path()).unwrap_or(path);
+            let plain = below.components().filter(|part| *part != Component::CurDir);
+            plain.collect::<PathBuf>().display().to_string()
+        })
+    }
+
+    /// Reads a file: empty if it does not exist, `None` if it is no short text.
+    fn content(&self, path: &str) -> Option<String> {
+        match self.directory.read_text(path, LARGEST) {
             Ok(text) => text,
             Err(FileError::Missing(_)) => Some(String::new()),
             Err(_) => None,
         }
     }
 
-    fn with_before<T>(&self, work: impl FnOnce(&mut BTreeMap<Arc<str>, String>) -> T) -> T {
+    fn with_before<T>(&self, work: impl FnOnce(&mut BTreeMap<Arc<str>, Contents>) -> T) -> T {
         work(&mut self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -177,9 +196,52 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use loopwright_core::ToolOutput;
+    use async_trait::async_trait;
+    use loopwright_capabilities::files::{EditFile, ReadFile, WriteFile};
+    use loopwright_core::{
+        AnyTool, FilesChanged, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
+        messages::ToolSpec,
+    };
+    use serde_json::{Value, json};
 
     use super::*;
+
+    /// The tools for files, and one of a third party.
+    fn tools(directory: &Path) -> ToolSet {
+        let spec = ToolSpec {
+            name: "swap".into(),
+            description: "Swaps the contents of two files.".into(),
+            parameters: Arc::new(json!({ "type": "object" })),
+        };
+        ToolSet::new()
+            .with(ReadFile::in_dir(directory))
+            .with(WriteFile::in_dir(directory))
+            .with(EditFile::in_dir(directory))
+            .with(AnyTool::dynamic(spec, ToolOptions::default(), Arc::new(Swap)))
+    }
+
+    struct Swap;
+
+    #[async_trait]
+    impl ToolHandler for Swap {
+        async fn call(&self, _: Value, _: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+            Ok(ToolOutput::text("swapped"))
+        }
+
+        fn writes(&self, arguments: &Value, _options: &ToolOptions) -> Writes {
+            let paths = arguments.as_array().into_iter().flatten();
+            Writes::Paths(paths.filter_map(Value::as_str).map(str::to_owned).collect())
+        }
+    }
+
+    fn returned(files: impl IntoIterator<Item = ChangedFile>) -> ToolOutcome {
+        let files: FilesChanged = files.into_iter().collect();
+        ToolOutcome::Returned(ToolOutput::text("done").with_changed_files(files))
+    }
+
+    fn diff(path: &str, before: &str, after: &str) -> (String, FileDiff) {
+        (path.to_owned(), FileDiff::of(before, after).unwrap())
+    }
 
     fn shown(before: &str, after: &str) -> String {
         let diff = FileDiff::of(before, after);
@@ -222,7 +284,7 @@ mod tests {
         symlink(&outside, inside.join("link")).unwrap();
         symlink("/proc/self/pagemap", inside.join("endless")).unwrap();
         let watch = FileDiffTracker::new(&inside);
-        let returned = ToolOutcome::Returned(ToolOutput::text("done"));
+        let tools = tools(&inside);
         let paths = [
             "../outside",
             "link",
@@ -235,38 +297,73 @@ mod tests {
             fs::write(&outside, "one\n").unwrap();
             let arguments = serde_json::json!({ "path": path }).to_string();
             let call = ToolCall::new("1", "edit_file", arguments);
-            watch.begin(&call);
+            watch.begin(&call, &tools);
             fs::write(&outside, "two\n").unwrap();
-            assert_eq!((path, watch.end(&call, &returned)), (path, None));
+            let returned = returned([ChangedFile::modified(path)]);
+            assert_eq!((path, watch.end(&call, &returned)), (path, Vec::new()));
         }
     }
 
     #[test]
     fn a_file_is_compared_with_what_it_was_before_the_call() {
         let home = tempfile::tempdir().unwrap();
-        let watch = FileDiffTracker::new(home.path());
+        let (watch, tools) = (FileDiffTracker::new(home.path()), tools(home.path()));
         let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
-        let returned = ToolOutcome::Returned(ToolOutput::text("done"));
         let call = |tool: &'static str, path: &str| {
-            ToolCall::new("1", tool, format!("{{\"path\":\"{path}\"}}"))
+            let arguments = match tool {
+                "write_file" => json!({ "path": path, "content": "" }),
+                _ => json!({ "path": path }),
+            };
+            ToolCall::new("1", tool, arguments.to_string())
         };
-        let new = call("write_file", "new.txt");
-        watch.begin(&new);
+        let new = call("write_file", "./new.txt");
+        watch.begin(&new, &tools);
         write("new.txt", "one\n");
-        assert_eq!(watch.end(&new, &returned), FileDiff::of("", "one\n"));
-        let edit = call("edit_file", "new.txt");
-        watch.begin(&edit);
+        let created = returned([ChangedFile::created("new.txt")]);
+        assert_eq!(watch.end(&new, &created), [diff("new.txt", "", "one\n")]);
+        symlink("new.txt", home.path().join("link")).unwrap();
+        let edit = call("edit_file", "link");
+        let modified = returned([ChangedFile::modified("new.txt")]);
+        watch.begin(&edit, &tools);
         write("new.txt", "two\n");
-        assert_eq!(watch.end(&edit, &returned), FileDiff::of("one\n", "two\n"));
+        assert_eq!(watch.end(&edit, &modified), [diff("new.txt", "one\n", "two\n")]);
         // Nobody looked at it before.
-        assert_eq!(watch.end(&edit, &returned), None);
+        assert_eq!(watch.end(&edit, &modified), []);
         let read = call("read_file", "new.txt");
-        watch.begin(&read);
-        assert_eq!(watch.end(&read, &returned), None);
+        watch.begin(&read, &tools);
+        assert_eq!(watch.end(&read, &modified), []);
         fs::write(home.path().join("image"), b"\xff\0").unwrap();
         let binary = call("write_file", "image");
-        watch.begin(&binary);
+        watch.begin(&binary, &tools);
         write("image", "text");
-        assert_eq!(watch.end(&binary, &returned), None);
+        assert_eq!(watch.end(&binary, &returned([ChangedFile::modified("image")])), []);
+    }
+
+    #[test]
+    fn each_file_that_a_third_partys_tool_reports_has_a_diff() {
+        let home = tempfile::tempdir().unwrap();
+        let (watch, tools) = (FileDiffTracker::new(home.path()), tools(home.path()));
+        let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
+        for name in ["a", "b", "c", "d"] {
+            write(name, &format!("{name}\n"));
+        }
+        let call = ToolCall::new("1", "swap", r#"["a","b","c","d","e"]"#);
+        watch.begin(&call, &tools);
+        write("a", "b\n");
+        write("b", "a\n");
+        fs::remove_file(home.path().join("c")).unwrap();
+        fs::rename(home.path().join("d"), home.path().join("e")).unwrap();
+        let outcome = returned([
+            ChangedFile::modified("a"),
+            ChangedFile::modified("b"),
+            ChangedFile::deleted("c"),
+            ChangedFile::moved("d", "e"),
+            ChangedFile::modified("undeclared"),
+        ]);
+        let expected = [diff("a", "a\n", "b\n"), diff("b", "b\n", "a\n"), diff("c", "c\n", "")];
+        assert_eq!(watch.end(&call, &outcome), expected);
+        // A call that failed reports nothing.
+        watch.begin(&call, &tools);
+        assert_eq!(watch.end(&call, &ToolOutcome::Unknown), []);
     }
 }

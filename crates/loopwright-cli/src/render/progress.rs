@@ -271,8 +271,13 @@ impl Progress {
             ended.unwrap_or_default(),
         ));
         if let Some(change) = &call.change {
-            for text in change.diff.lines(self.width.saturating_sub(6)) {
-                self.say(&format!("    {text}"));
+            for (path, diff) in &change.files {
+                if change.files.len() > 1 {
+                    self.say(&format!("    {FAINT}{}{FAINT:#}", single_line(path, WIDTH)));
+                }
+                for text in diff.lines(self.width.saturating_sub(6)) {
+                    self.say(&format!("    {text}"));
+                }
             }
         }
         match &*completed.outcome {

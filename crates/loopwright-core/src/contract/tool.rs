@@ -26,6 +26,7 @@ use crate::{
     budget::BudgetUsage,
     clock::RunEnv,
     event_bus::EventBus,
+    file_changes::Writes,
     host::RunHost,
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
@@ -101,6 +102,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns how the loop is to treat its calls.
     fn options(&self) -> ToolOptions {
         ToolOptions::default()
+    }
+
+    /// Returns the files that a call may write, without running it. By default, calls of a tool whose side effects are
+    /// [`SideEffects::ReadOnly`] write nothing, and those of others may write any file.
+    fn writes(&self, _args: &Self::Args) -> Writes {
+        self.options().side_effects.into()
     }
 
     /// Runs one call. The arguments fit the schema. Dropping the future must end what it began.
@@ -185,6 +192,12 @@ pub enum SideEffects {
     /// Something that must not happen twice. An interrupted call is reported as unknown.
     #[default]
     AtMostOnce,
+}
+
+impl From<SideEffects> for Writes {
+    fn from(side_effects: SideEffects) -> Self {
+        if side_effects == SideEffects::ReadOnly { Self::Nothing } else { Self::Unknown }
+    }
 }
 
 /// How often a failing call is tried again.

@@ -113,11 +113,17 @@ pub(crate) enum CallDisposition {
     /// It is fit to run.
     Run(ReadyCall),
     /// It is over without having run.
-    Over(FinishedCall),
+    Over(Box<FinishedCall>),
     /// Somebody has to decide.
     Ask(ApprovalRequest),
     /// The run is to stop; the call was not run.
     Stop(StopSignal),
+}
+
+impl CallDisposition {
+    pub(crate) fn over(ended: impl Into<FinishedCall>) -> Self {
+        Self::Over(Box::new(ended.into()))
+    }
 }
 
 /// A call that is fit to run.
@@ -192,9 +198,7 @@ impl CallContext {
         state: &AgentState,
     ) -> CallDisposition {
         let Some(call) = self.call(index) else {
-            return CallDisposition::Over(
-                failed(FailureKind::Other, "there is no such call").into(),
-            );
+            return CallDisposition::over(failed(FailureKind::Other, "there is no such call"));
         };
         if !self.inference.agent.interceptor().contains(HookPoint::BeforeTool) {
             return self.validate(call, Arguments::new(Arc::clone(&call.arguments)));
@@ -203,7 +207,7 @@ impl CallContext {
         let cx = HookCx { already_approved: resolved, ..self.inference.hook_cx(&inner) };
         let decided = self.inference.agent.interceptor().before_tool(call, state, &cx).await;
         let mut verdict = match decided {
-            Err(error) => CallDisposition::Over(error.into()),
+            Err(error) => CallDisposition::over(error),
             Ok((decision, by, call)) => self.follow(decision, by, &call),
         };
         if let CallDisposition::Over(ended) = &mut verdict {
@@ -217,13 +221,11 @@ impl CallContext {
             ToolDecision::Run | ToolDecision::Rewrite(_) => {
                 self.validate(call, Arguments::new(Arc::clone(&call.arguments)))
             }
-            ToolDecision::Answer(output) => {
-                CallDisposition::Over(ToolOutcome::Returned(output).into())
-            }
+            ToolDecision::Answer(output) => CallDisposition::over(ToolOutcome::Returned(output)),
             ToolDecision::Ask(question) => CallDisposition::Ask(question),
             ToolDecision::Block { reason } => {
                 let ended = FinishedCall::from(ToolOutcome::Blocked { reason });
-                CallDisposition::Over(FinishedCall { blocked_by: Some(by), ..ended })
+                CallDisposition::over(FinishedCall { blocked_by: Some(by), ..ended })
             }
             ToolDecision::Stop(signal) => CallDisposition::Stop(signal),
         }
@@ -235,7 +237,7 @@ impl CallContext {
             Ok((tool, parsed)) => {
                 CallDisposition::Run(ReadyCall { tool, arguments, parsed, attempt: 1 })
             }
-            Err(outcome) => CallDisposition::Over(outcome.into()),
+            Err(outcome) => CallDisposition::over(outcome),
         }
     }
 
@@ -441,7 +443,7 @@ impl CallContext {
         let note =
             format!("\n[cut: the tool answered with {size} bytes, of which {limit} are shown]");
         parts.push(Part::text(note));
-        ToolOutput { content: parts.into(), value: None, state_effects: output.state_effects }
+        ToolOutput { content: parts.into(), value: None, ..output }
     }
 }
 

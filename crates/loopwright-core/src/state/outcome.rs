@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     failure::Failure,
+    file_changes::FilesChanged,
     key::{Key, Namespace, StateKey},
 };
 
@@ -22,6 +23,9 @@ pub struct ToolOutput {
     /// What the loop does to the state when the step is recorded, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state_effects: Vec<StateEffect>,
+    /// The files that the call has changed.
+    #[serde(default, skip_serializing_if = "FilesChanged::is_none")]
+    pub files: FilesChanged,
 }
 
 /// What a tool may do to the state.
@@ -49,7 +53,12 @@ impl ToolOutput {
 
     /// Answers with parts.
     pub fn from_parts(content: impl IntoIterator<Item = Part>) -> Self {
-        Self { content: content.into_iter().collect(), value: None, state_effects: Vec::new() }
+        Self {
+            content: content.into_iter().collect(),
+            value: None,
+            state_effects: Vec::new(),
+            files: FilesChanged::None,
+        }
     }
 
     /// Answers with a value; the model sees it as JSON, or as it is if it is text.
@@ -105,6 +114,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_message(mut self, message: Message) -> Self {
         self.state_effects.push(StateEffect::Append(message));
+        self
+    }
+
+    /// Reports the files that the call has changed.
+    #[must_use]
+    pub fn with_changed_files(mut self, files: impl Into<FilesChanged>) -> Self {
+        self.files = files.into();
         self
     }
 

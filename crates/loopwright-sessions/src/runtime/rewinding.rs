@@ -96,9 +96,9 @@ impl SessionRuntime {
         Ok(undo::recorded(&**self.store(), id, at).await?)
     }
 
-    /// Finds what file tools did after a step that [`rewind_files`](SessionRuntime::rewind_files) cannot
+    /// Finds the files that calls after a step have changed and [`rewind_files`](SessionRuntime::rewind_files) cannot
     /// undo, because what the files held is not kept with this session: it was done before a fork or an
-    /// import.
+    /// import. Calls report these files ([`ToolOutput::files`](loopwright_core::ToolOutput::files)).
     ///
     /// # Errors
     ///

@@ -6,7 +6,6 @@ use futures::executor;
 use loopwright_capabilities::files::{FileChange, FileJournal, UndoOutcome, WorkspaceRoot};
 use loopwright_core::{BoxError, Change, ChangeRecord, Seq, messages::ToolCall};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::FileNote;
@@ -79,32 +78,24 @@ impl fmt::Debug for SessionFiles {
     }
 }
 
-/// A call of a file tool.
+/// A file that a call has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCall {
     /// The tool.
     pub tool: String,
-    /// The file, as the model named it.
+    /// The file, as the tool reports it.
     pub path: String,
 }
 
-impl FileCall {
-    /// The tools that change files.
-    const TOOLS: [&str; 2] = ["edit_file", "write_file"];
-    /// How the answer of a tool begins that changed nothing.
-    const NOTHING: &str = "No change";
-
-    /// Takes a call for one of a file tool; `None` if it is none.
-    fn of(call: &ToolCall) -> Option<Self> {
-        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-        let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
-        let is_one = Self::TOOLS.contains(&&*call.name);
-        is_one.then(|| Self { tool: call.name.to_string(), path: path.to_owned() })
-    }
+/// A call of a step, while changes are read.
+struct PastCall {
+    tool: Arc<str>,
+    /// The change with which the call began.
+    started: Seq,
 }
 
-/// Finds the calls of file tools after a place that changed a file without a note of it beside this session:
-/// those that it has from the session that it is a fork of, or from where it was imported.
+/// Finds the files that calls after a place report as changed, without a note of it beside this session: those of
+/// the session that it is a fork of, or of where it was imported from.
 pub(crate) async fn unrecorded(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -112,25 +103,31 @@ pub(crate) async fn unrecorded(
     place: Seq,
 ) -> Result<Vec<FileCall>, StoreError> {
     let noted: Vec<Seq> = past(store, id).await?.into_iter().map(|(at, _)| at).collect();
-    let mut calls: Vec<(Option<FileCall>, Seq)> = Vec::new();
+    let mut calls: Vec<PastCall> = Vec::new();
     let mut found = Vec::new();
     for (number, change) in (0..).zip(changes) {
         match &change.change {
             Change::ModelResponded(thought) => {
-                calls = thought.message.tool_calls().map(|it| (FileCall::of(it), number)).collect();
+                let began =
+                    |call: &ToolCall| PastCall { tool: Arc::clone(&call.name), started: number };
+                calls = thought.message.tool_calls().map(began).collect();
             }
             Change::ToolCallStarted { call, .. } => {
-                if let Some((_, began)) = calls.get_mut(usize::from(*call)) {
-                    *began = number;
+                if let Some(call) = calls.get_mut(usize::from(*call)) {
+                    call.started = number;
                 }
             }
             Change::ToolCallCompleted { call, outcome, .. } if number >= place => {
-                let Some((file, began)) = calls.get_mut(usize::from(*call)) else { continue };
-                let is_noted = noted.iter().any(|at| (*began + 1..=number).contains(at));
-                let output =
-                    outcome.output().filter(|it| !it.to_text().starts_with(FileCall::NOTHING));
-                if output.is_some() && !is_noted {
-                    found.extend(file.take());
+                let files = outcome.output().map(|it| it.files.known()).unwrap_or_default();
+                let Some(call) = calls.get(usize::from(*call)).filter(|_| !files.is_empty()) else {
+                    continue;
+                };
+                let is_noted = noted.iter().any(|at| (call.started + 1..=number).contains(at));
+                if !is_noted {
+                    found.extend(files.iter().map(|file| FileCall {
+                        tool: call.tool.to_string(),
+                        path: file.path.clone(),
+                    }));
                 }
             }
             _ => {}

@@ -1,5 +1,7 @@
 use std::fs;
 
+use loopwright_core::{ChangedFile, FilesChanged};
+
 use super::*;
 
 fn world() -> (tempfile::TempDir, WriteFile) {
@@ -90,8 +92,15 @@ fn a_text_is_read_whole_or_not_at_all_however_long_its_file_says_it_is() {
 fn programs_are_told_what_was_changed() {
     let (_home, tool) = world();
     let output = tool.write(&args("a", "x")).unwrap();
+    assert_eq!(output.files, ChangedFile::created("a").into());
     let change: FileChange = serde_json::from_value((*output.value.unwrap()).clone()).unwrap();
-    assert_eq!((change.path.as_str(), change.before, change.after.bytes), ("a", None, 1));
+    let after = change.after.map(|it| it.bytes);
+    assert_eq!((change.path.as_str(), change.before, after), ("a", None, Some(1)));
+    let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "y") };
+    assert_eq!(tool.write(&replace).unwrap().files, ChangedFile::modified("a").into());
+    let same = tool.write(&replace).unwrap();
+    assert_eq!(same.files, FilesChanged::None, "what changes nothing is no change");
+    assert_eq!(tool.writes(&replace), Writes::path("a"));
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::{fmt, future::ready, sync::Arc};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use loopwright_messages::ToolSpec;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
+    file_changes::Writes,
     outcome::ToolOutput,
     tool::{
         IntoToolOutput as _, Tool, ToolCx, ToolError, ToolOptions,
@@ -40,6 +41,11 @@ enum Handler {
 pub trait ToolHandler: Send + Sync {
     /// Runs one call. The arguments fit the schema.
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
+
+    /// Returns the files that a call may write, without running it; see [`Tool::writes`].
+    fn writes(&self, _arguments: &Value, options: &ToolOptions) -> Writes {
+        options.side_effects.into()
+    }
 }
 
 /// The arguments of a call, which fit the schema.
@@ -76,6 +82,8 @@ fn refused(error: &serde_json::Error) -> ToolError {
 #[async_trait]
 trait TypedHandler: Send + Sync {
     async fn call(&self, arguments: RawArgs<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
+
+    fn writes(&self, arguments: &Value) -> Writes;
 }
 
 struct Typed<T>(T);
@@ -85,6 +93,13 @@ impl<T: Tool> TypedHandler for Typed<T> {
     async fn call(&self, arguments: RawArgs<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         let output = self.0.call(arguments.read()?, cx).await.map_err(Into::into)?;
         Ok(output.into_tool_output()?)
+    }
+
+    fn writes(&self, arguments: &Value) -> Writes {
+        match T::Args::deserialize(arguments) {
+            Ok(arguments) => self.0.writes(&arguments),
+            Err(_) => Writes::Unknown,
+        }
     }
 }
 
@@ -140,6 +155,15 @@ impl AnyTool {
     #[cfg(feature = "engine")]
     pub fn violation(&self, arguments: &Value) -> Option<String> {
         self.0.checker.violation(arguments)
+    }
+
+    /// Returns the files that a call may write, without running it. Arguments that the tool cannot take may write any
+    /// file.
+    pub fn writes(&self, arguments: &Value) -> Writes {
+        match &self.0.handler {
+            Handler::Typed(handler) => handler.writes(arguments),
+            Handler::Dynamic(handler) => handler.writes(arguments, &self.0.options),
+        }
     }
 
     /// Runs one call. The arguments must fit the schema.

@@ -6,9 +6,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use loopwright_messages::ToolSpecs;
+use loopwright_messages::{ToolCall, ToolSpecs};
 
-use crate::tool::{AnyTool, IntoTool};
+use crate::{
+    file_changes::Writes,
+    tool::{AnyTool, IntoTool},
+};
 
 /// Tools by name, in the order their names were first added. Cheap to clone.
 ///
@@ -75,6 +78,13 @@ impl ToolSet {
             return self.iter().find(|tool| &**tool.name() == name);
         }
         self.0.places.get(name).map(|place| &self.0.tools[*place])
+    }
+
+    /// Returns the files that a call may write, without running it. Calls of unknown tools write nothing, because they
+    /// do not run.
+    pub fn writes(&self, call: &ToolCall) -> Writes {
+        let Some(tool) = self.get(&call.name) else { return Writes::Nothing };
+        call.parse_arguments().map_or(Writes::Unknown, |arguments| tool.writes(&arguments))
     }
 
     /// Returns the tools, in order.

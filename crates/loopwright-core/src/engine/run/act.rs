@@ -163,7 +163,7 @@ impl Run {
                     self.complete_call(&acting, index, outcome.into());
                 }
                 (CallDisposition::Run(ready), None) => self.begin_call(index, ready),
-                (CallDisposition::Over(ended), _) => self.complete_call(&acting, index, ended),
+                (CallDisposition::Over(ended), _) => self.complete_call(&acting, index, *ended),
                 (CallDisposition::Ask(question), _) => {
                     if let Some(batch) = &mut self.batch {
                         batch.asked.push((index, question));
@@ -395,7 +395,7 @@ async fn prepare(
     };
     match verdict {
         CallDisposition::Over(ended) if ended.failure.is_none() => {
-            (index, CallDisposition::Over(acting.finish(index, ended, &state).await))
+            (index, CallDisposition::over(acting.finish(index, *ended, &state).await))
         }
         verdict => (index, verdict),
     }

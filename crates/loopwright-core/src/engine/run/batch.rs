@@ -60,7 +60,7 @@ impl Queued {
     /// Decides without hooks: there are none, or they were asked before the interruption.
     pub(super) fn admit(self, acting: &CallContext) -> CallDisposition {
         let Some(call) = acting.call(self.index) else {
-            return CallDisposition::Over(ToolOutcome::Unknown.into());
+            return CallDisposition::over(ToolOutcome::Unknown);
         };
         match self.again {
             None => acting.validate(call, Arguments::new(Arc::clone(&call.arguments))),

@@ -1,9 +1,6 @@
 //! Why the calls of a step that are left do not run.
 
-use crate::{
-    executor::{CallDisposition, FinishedCall},
-    outcome::ToolOutcome,
-};
+use crate::{executor::CallDisposition, outcome::ToolOutcome};
 
 /// Why no further call of a step begins.
 #[derive(Clone, Debug)]
@@ -29,11 +26,10 @@ impl CallDisposition {
     /// Returns why no call that was decided about at the same time begins, if it is so.
     pub(super) fn halt(&self) -> Option<StopMode> {
         match self {
-            Self::Over(FinishedCall { failure: Some(_), .. }) => Some(StopMode::HookFailed),
-            Self::Stop(_) | Self::Over(FinishedCall { signal: Some(_), .. }) => {
-                Some(StopMode::Stopped)
-            }
-            _ => None,
+            Self::Over(ended) if ended.failure.is_some() => Some(StopMode::HookFailed),
+            Self::Over(ended) if ended.signal.is_none() => None,
+            Self::Stop(_) | Self::Over(_) => Some(StopMode::Stopped),
+            Self::Run(_) | Self::Ask(_) => None,
         }
     }
 }
