@@ -7,6 +7,7 @@ mod children;
 mod events;
 mod hooks;
 mod journal;
+mod pauses;
 mod property;
 mod reading;
 mod registry;

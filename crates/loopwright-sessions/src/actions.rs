@@ -225,19 +225,37 @@ edits!(UpdateTask, "update_task", |it, session| {
     let state = session.state.clone().edit(it.0.edit());
     Ok(session.with_state(state))
 });
-edits!(DecideCall, "decide", |it, session| {
-    let waiting: Vec<u16> = session.state.pending().iter().map(|it| it.index).collect();
-    let call = match (it.call, &waiting[..]) {
-        (None, [call]) => *call,
-        (Some(call), _) if waiting.contains(&call) => call,
-        _ => {
-            let id = session.id().clone();
-            return Err(SessionError::NotPending { id, call: it.call, waiting });
-        }
-    };
-    let state = session.state.clone().decide(call, it.resolution.clone());
-    Ok(session.with_state(state))
-});
+#[async_trait]
+impl SessionAction for DecideCall {
+    fn name(&self) -> Cow<'static, str> {
+        "decide".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let waiting: Vec<u16> = session.state.pending().iter().map(|it| it.index).collect();
+        let call = match (self.call, &waiting[..]) {
+            (None, [call]) => *call,
+            (Some(call), _) if waiting.contains(&call) => call,
+            _ => {
+                let id = session.id().clone();
+                return Err(SessionError::NotPending { id, call: self.call, waiting });
+            }
+        };
+        let decision = self.resolution.clone();
+        let state = match decision {
+            ApprovalDecision::ApproveWith { .. } => {
+                let agent = cx.loops.instantiate(&session.definition)?;
+                agent.decide(&session.state, call, decision)?
+            }
+            decision => session.state.clone().decide(call, decision),
+        };
+        Ok(session.with_state(state))
+    }
+}
 
 /// Makes another session that begins with what this one has so far. Nothing is copied; the other one
 /// comes back.

@@ -261,6 +261,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
         Edit::Resolve { call, resolution } => {
             let decision = match resolution {
                 ApprovalDecision::Approve => "run it",
+                ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
                 ApprovalDecision::Deny { .. } => "do not run it",
                 _ => "it was done",
             };

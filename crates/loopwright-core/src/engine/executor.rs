@@ -1,6 +1,6 @@
 //! How one tool call is decided about and run.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{
@@ -189,13 +189,21 @@ impl CallContext {
         &self,
         index: u16,
         resolved: bool,
+        edited: Option<Arguments>,
         state: &AgentState,
     ) -> CallDisposition {
-        let Some(call) = self.call(index) else {
+        let Some(written) = self.call(index) else {
             return CallDisposition::Over(
                 failed(FailureKind::Other, "there is no such call").into(),
             );
         };
+        let call = match edited {
+            None => Cow::Borrowed(written),
+            Some(edited) => {
+                Cow::Owned(ToolCall { arguments: Arc::clone(edited.shared()), ..written.clone() })
+            }
+        };
+        let call = &*call;
         if !self.inference.agent.interceptor().contains(HookPoint::BeforeTool) {
             return self.validate(call, Arguments::new(Arc::clone(&call.arguments)));
         }

@@ -197,6 +197,12 @@ impl ApprovalRequest {
 pub enum ApprovalDecision {
     /// Run it; after an interruption, run it again.
     Approve,
+    /// Run it with these arguments instead of those the model wrote. Hooks see them, and may still block the
+    /// call. `AgentLoop::decide` checks that they fit the schema of the tool.
+    ApproveWith {
+        /// What the tool is given.
+        arguments: Arguments,
+    },
     /// Do not run it.
     Deny {
         /// For the model.

@@ -391,7 +391,7 @@ async fn prepare(
     let index = queued.index;
     let verdict = match queued.again {
         Some(_) => queued.admit(&acting),
-        None => acting.prepare(index, queued.resolved, &state).await,
+        None => acting.prepare(index, queued.resolved, queued.edited, &state).await,
     };
     match verdict {
         CallDisposition::Over(ended) if ended.failure.is_none() => {

@@ -44,6 +44,8 @@ pub(super) struct Batch {
 pub(super) struct Queued {
     pub(super) index: u16,
     pub(super) resolved: bool,
+    /// The arguments that whoever decided wants, instead of those the model wrote.
+    pub(super) edited: Option<Arguments>,
     /// How the call was begun before it was interrupted.
     pub(super) again: Option<(u32, Arguments)>,
 }
@@ -63,7 +65,10 @@ impl Queued {
             return CallDisposition::Over(ToolOutcome::Unknown.into());
         };
         match self.again {
-            None => acting.validate(call, Arguments::new(Arc::clone(&call.arguments))),
+            None => {
+                let written = || Arguments::new(Arc::clone(&call.arguments));
+                acting.validate(call, self.edited.unwrap_or_else(written))
+            }
             Some((attempt, arguments)) => match acting.validate(call, arguments) {
                 CallDisposition::Run(ready) => {
                     CallDisposition::Run(ReadyCall { attempt: attempt + 1, ..ready })
@@ -109,6 +114,7 @@ impl Batch {
 
     /// Files a call by where it stands; returns its outcome if it already has one.
     pub(super) fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
+        let mut edited = None;
         let (resolved, again) = match state {
             CallState::Completed(_) => return None,
             CallState::Queued => (false, None),
@@ -117,6 +123,10 @@ impl Batch {
                 return None;
             }
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
+            CallState::Decided(ApprovalDecision::ApproveWith { arguments }) => {
+                edited = Some(arguments);
+                (true, None)
+            }
             CallState::Decided(ApprovalDecision::Deny { reason }) => {
                 return Some(ToolOutcome::Blocked { reason });
             }
@@ -136,7 +146,7 @@ impl Batch {
                 (true, Some((attempt, arguments)))
             }
         };
-        self.queue.push(Queued { index, resolved, again });
+        self.queue.push(Queued { index, resolved, edited, again });
         None
     }
 
