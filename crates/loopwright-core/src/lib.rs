@@ -30,7 +30,7 @@ use self::{
         agent, compile, event, event_bus, handle, hook, host, instructions, journal, layer, model,
         profile, step_error, tool,
     },
-    state::{change, continuation, edit, execution, fold, outbox, outcome, step},
+    state::{change, continuation, edit, execution, fold, outbox, outcome, pause, step},
     value::{budget, clock, failure, key, llm, meter, shared, stop},
 };
 
@@ -65,8 +65,9 @@ pub use crate::{
         ModelErrorKind, ModelProvider,
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
+    pause::{PathSegment, PauseRequest, PendingApproval, RequestKind, ToolPause},
     profile::AgentMeta,
-    state::{AgentContext, AgentState, PendingApproval},
+    state::{AgentContext, AgentState},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
     step_error::StepError,
     stop::{StopReason, StopSignal, Strength},

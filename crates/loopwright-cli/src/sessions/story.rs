@@ -263,6 +263,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
                 ApprovalDecision::Approve => "run it",
                 ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
                 ApprovalDecision::Deny { .. } => "do not run it",
+                ApprovalDecision::Reply(_) => "go on with the answer",
                 _ => "it was done",
             };
             return Some(HistoryEntry::Decided { call: *call, decision });

@@ -3,8 +3,15 @@
 use std::sync::Arc;
 
 use loopwright_messages::ToolCall;
+use serde_json::Value;
 
-use crate::{agent::AgentLoop, outcome::ApprovalDecision, state::AgentState};
+use crate::{
+    agent::AgentLoop,
+    outcome::{ApprovalDecision, Arguments},
+    pause::{PendingApproval, RequestKind},
+    state::AgentState,
+    tool::violation_of,
+};
 
 /// Why a decision was not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,8 +20,16 @@ pub enum DecisionError {
     /// No call waits there.
     #[error("no call waits at {path:?}: see what `pending` lists; decide about one of those")]
     NotPending {
-        /// The position of the call that was named.
+        /// The address of the call that was named.
         path: Vec<u16>,
+    },
+    /// A question of a tool was approved, or an approval was answered like a question.
+    #[error("`{tool}` {}", .is_question.then_some("asks a question: approving it says nothing; reply to it").unwrap_or("waits for an approval: there is no question to reply to; approve or deny the call"))]
+    WrongKind {
+        /// The tool.
+        tool: Arc<str>,
+        /// Whether the tool asks a question.
+        is_question: bool,
     },
     /// The agent does not have the tool.
     #[error(
@@ -34,11 +49,20 @@ pub enum DecisionError {
         /// What does not fit.
         reason: String,
     },
+    /// The reply does not fit the schema that the tool asked with.
+    #[error("the reply does not fit what `{tool}` asks for: {reason}; correct it and reply again")]
+    InvalidReply {
+        /// The tool.
+        tool: Arc<str>,
+        /// What does not fit.
+        reason: String,
+    },
 }
 
 impl AgentLoop {
-    /// Decides about a call that waits, after a check: the call is [pending](AgentState::pending), and edited
-    /// arguments fit the schema of its tool.
+    /// Decides about a call that waits, by its [address](PendingApproval::address), after a check: the call is
+    /// [pending](AgentState::pending), the decision is of the kind that is needed, edited arguments fit the schema of
+    /// their tool, and a reply fits the schema of the question.
     ///
     /// # Errors
     ///
@@ -46,25 +70,56 @@ impl AgentLoop {
     pub fn decide(
         &self,
         state: &AgentState,
-        call: u16,
+        path: &[u16],
         decision: ApprovalDecision,
     ) -> Result<AgentState, DecisionError> {
         let pending = state.pending();
-        let asked = pending.iter().find(|it| it.index == call);
-        let asked = asked.ok_or_else(|| DecisionError::NotPending { path: vec![call] })?;
-        if let ApprovalDecision::ApproveWith { arguments } = &decision {
-            let arguments = Arc::clone(arguments.shared());
-            self.check_edited(&ToolCall { arguments, ..asked.call.clone() })?;
-        }
-        Ok(state.clone().decide(call, decision))
+        let asked = pending.iter().find(|it| it.address() == path);
+        let asked = asked.ok_or_else(|| DecisionError::NotPending { path: path.to_vec() })?;
+        self.check(asked, &decision)?;
+        Ok(state.clone().decide_at(path, decision))
     }
 
-    fn check_edited(&self, call: &ToolCall) -> Result<(), DecisionError> {
-        let tool = || Arc::clone(&call.name);
+    fn check(
+        &self,
+        asked: &PendingApproval<'_>,
+        decision: &ApprovalDecision,
+    ) -> Result<(), DecisionError> {
+        let tool = || Arc::clone(&asked.call.name);
+        if !asked.kind.accepts(decision) {
+            let is_question = matches!(asked.kind, RequestKind::Question { .. });
+            return Err(DecisionError::WrongKind { tool: tool(), is_question });
+        }
+        match (asked.kind, decision) {
+            (RequestKind::Question { schema: Some(schema) }, ApprovalDecision::Reply(value)) => {
+                let invalid = |reason| DecisionError::InvalidReply { tool: tool(), reason };
+                violation_of(schema, value).map_or(Ok(()), |reason| Err(invalid(reason)))
+            }
+            (RequestKind::Approval { parameters }, ApprovalDecision::ApproveWith { arguments }) => {
+                self.check_edited(asked, arguments, parameters.as_ref())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks edited arguments: those for a sub-agent by the schema that the sub-agent told.
+    fn check_edited(
+        &self,
+        asked: &PendingApproval<'_>,
+        arguments: &Arguments,
+        told: Option<&Arc<Value>>,
+    ) -> Result<(), DecisionError> {
+        let tool = || Arc::clone(&asked.call.name);
         let invalid = |reason| DecisionError::InvalidArguments { tool: tool(), reason };
-        let known = self.tools().get(&call.name);
-        let known = known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?;
-        let arguments = call.parse_arguments().map_err(|error| invalid(error.to_string()))?;
-        known.violation(&arguments).map_or(Ok(()), |reason| Err(invalid(reason)))
+        let call = ToolCall { arguments: Arc::clone(arguments.shared()), ..asked.call.clone() };
+        let value = call.parse_arguments().map_err(|error| invalid(error.to_string()))?;
+        let violation = match told {
+            Some(schema) => violation_of(schema, &value),
+            None => {
+                let known = self.tools().get(&call.name);
+                known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?.violation(&value)
+            }
+        };
+        violation.map_or(Ok(()), |reason| Err(invalid(reason)))
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     infer::Inference,
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError, contained},
     outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
+    pause::{CallNote, ToolPause},
     state::AgentState,
     step::{Few, StepResponse},
     stop::StopSignal,
@@ -84,6 +85,8 @@ pub(crate) struct CallContext {
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: IdempotencyKey,
+    /// What tools asked in the middle of calls that may go on now.
+    pub(crate) notes: Vec<CallNote>,
 }
 
 /// Where the calls of an answer stand among its parts, so that each is found without looking at the others.
@@ -146,6 +149,16 @@ pub(crate) struct FinishedCall {
     pub(crate) journal: Option<JournalError>,
     /// Who kept it from running.
     pub(crate) blocked_by: Option<Arc<str>>,
+    /// The call is not over: the tool asks somebody.
+    pub(crate) pause: Option<Box<PausedCall>>,
+}
+
+/// A call whose tool asks somebody.
+#[derive(Debug)]
+pub(crate) struct PausedCall {
+    pub(crate) pause: ToolPause,
+    /// What the tool was given.
+    pub(crate) arguments: Option<Arguments>,
 }
 
 impl From<ToolOutcome> for FinishedCall {
@@ -159,6 +172,7 @@ impl From<ToolOutcome> for FinishedCall {
             failure: None,
             journal: None,
             blocked_by: None,
+            pause: None,
         }
     }
 }
@@ -178,6 +192,11 @@ impl CallContext {
     pub(crate) fn call(&self, index: u16) -> Option<&ToolCall> {
         let position = *self.positions.0.get(usize::from(index))?;
         self.thought.message.parts().get(position)?.as_tool_call()
+    }
+
+    /// Returns what the tool asked when the call was made before.
+    pub(crate) fn pause(&self, index: u16) -> Option<&ToolPause> {
+        self.notes.iter().find(|it| it.call == index)?.pause.as_deref()
     }
 
     pub(crate) fn key(&self, index: u16) -> IdempotencyKey {
@@ -317,6 +336,11 @@ impl CallContext {
         ended.has_run = true;
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
+        if let Some(paused) = &mut ended.pause {
+            paused.pause.name_tool(ready.tool.name());
+            paused.arguments = Some(ready.arguments);
+            return ended;
+        }
         if !self.inference.agent.interceptor().contains(HookPoint::AfterTool) {
             return ended;
         }
@@ -384,6 +408,7 @@ impl CallContext {
             events: &self.inference.events,
             env: &self.inference.env,
             inference: inner,
+            pause: key.call.and_then(|index| self.pause(index)),
         };
         let answer = match &self.inference.agent.executor().runner {
             None => tool.run(arguments, &cx),
@@ -470,6 +495,12 @@ fn ended_by(error: ToolError) -> FinishedCall {
         ToolError::Stop(signal) => {
             let told = ToolOutput::text(format!("The run is being stopped: {}", signal.message));
             FinishedCall { signal: Some(signal), ..ToolOutcome::Returned(told).into() }
+        }
+        ToolError::Pause(pause) => {
+            // What it says if the call cannot wait: the run is being ended.
+            let outcome = ToolOutcome::Cancelled { started: true };
+            let paused = PausedCall { pause: *pause, arguments: None };
+            FinishedCall { pause: Some(Box::new(paused)), ..outcome.into() }
         }
         ToolError::InvalidArguments(text) => failed(FailureKind::InvalidArguments, text).into(),
         ToolError::Failed(error) => {

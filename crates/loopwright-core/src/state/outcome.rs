@@ -210,6 +210,8 @@ pub enum ApprovalDecision {
     },
     /// Take this for the tool's answer; after an interruption, it was done.
     Answer(ToolOutput),
+    /// The answer to what the tool asked in the middle of the call: the tool is called again with it.
+    Reply(Value),
 }
 
 /// The arguments that a tool really gets, as JSON text. They differ from what the model wrote where
