@@ -212,6 +212,16 @@ impl ToolCx<'_> {
         self.pause?.resume.as_deref()
     }
 
+    /// Returns what was decided about the calls of a sub-agent that this call runs, each with the positions of the
+    /// sub-agents' calls: what a state takes with [`decide_at`](AgentState::decide_at).
+    pub fn nested_decisions(&self) -> impl Iterator<Item = (Vec<u16>, &ApprovalDecision)> {
+        let requests = self.pause.into_iter().flat_map(|it| &it.requests);
+        requests.filter(|it| !it.path.is_empty()).filter_map(|it| {
+            let path = it.path.iter().map(|segment| segment.call).collect();
+            Some((path, it.decision.as_ref()?))
+        })
+    }
+
     /// Returns what the execution has used of its budget so far, the time of this step included.
     pub fn used(&self) -> BudgetUsage {
         let execution = self.state.execution();

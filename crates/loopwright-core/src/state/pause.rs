@@ -139,6 +139,26 @@ impl ToolPause {
 }
 
 impl PauseRequest {
+    /// Passes on what a sub-agent waits for, with the schema of the arguments of its tool.
+    pub fn of_subagent(
+        agent: &Arc<str>,
+        asked: &PendingApproval<'_>,
+        parameters: Option<Arc<Value>>,
+    ) -> Self {
+        let first = PathSegment { agent: Arc::clone(agent), call: asked.index };
+        let kind = match asked.kind {
+            RequestKind::Approval { parameters: None } => RequestKind::Approval { parameters },
+            kind => kind.clone(),
+        };
+        Self {
+            path: [first].into_iter().chain(asked.path.iter().cloned()).collect(),
+            call: Some(asked.call.clone()),
+            question: asked.question.clone(),
+            kind,
+            decision: None,
+        }
+    }
+
     fn is_at(&self, below: &[u16]) -> bool {
         self.path.iter().map(|it| it.call).eq(below.iter().copied())
     }
