@@ -27,13 +27,15 @@ mod inherit;
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waits;
 
 use std::{fmt, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
 use loopwright_core::{
     AgentLoop, AgentState, AnyTool, Budget, HookStack, JournalError, Key, Reach, ReplayError,
-    ToolCx, ToolSet,
+    ToolCx, ToolError, ToolPause, ToolSet,
 };
 
 pub use self::{
@@ -122,21 +124,25 @@ pub enum ChildError {
         /// Why.
         reason: String,
     },
-    /// It waits for a decision that nobody can make there.
-    #[error(
-        "`{name}` was left after {steps} steps: it waits for a decision about `{tool}` ({question}), \
-         which nobody can make for a sub-agent; do that part yourself"
-    )]
+    /// It waits for somebody: the call of its parent waits as well. Not a failure: a tool returns it as its error, as
+    /// [`into_tool_error`](ChildError::into_tool_error) makes it.
+    #[error("`{name}` waits for a decision or an answer")]
     Waits {
         /// Its name.
         name: Arc<str>,
-        /// Steps it took.
-        steps: u32,
-        /// The tool that it wanted to call.
-        tool: Arc<str>,
-        /// What would have to be decided.
-        question: String,
+        /// What it waits for.
+        pause: Box<ToolPause>,
     },
+}
+
+impl ChildError {
+    /// Makes the error of the tool that ran the child: a child that waits pauses the call.
+    pub fn into_tool_error(self) -> ToolError {
+        match self {
+            Self::Waits { pause, .. } => ToolError::Pause(pause),
+            error => ToolError::Failed(error.into()),
+        }
+    }
 }
 
 impl<'a> ChildAgent<'a> {

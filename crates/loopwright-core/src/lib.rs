@@ -24,13 +24,13 @@ mod engine;
 
 // Each module is named by its own name in this crate, whichever layer it is in.
 #[cfg(feature = "engine")]
-use self::engine::{agent_loop, driver, executor, infer, interceptor, reply, run};
+use self::engine::{agent_loop, decide, driver, executor, infer, interceptor, reply, run};
 use self::{
     contract::{
         agent, compile, event, event_bus, handle, hook, host, instructions, journal, layer, model,
         profile, step_error, tool,
     },
-    state::{change, continuation, edit, execution, fold, outbox, outcome, step},
+    state::{change, continuation, edit, execution, fold, outbox, outcome, pause, step},
     value::{budget, clock, failure, file_changes, key, llm, meter, shared, stop},
 };
 
@@ -66,8 +66,9 @@ pub use crate::{
         ModelErrorKind, ModelProvider,
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
+    pause::{PathSegment, PauseRequest, PendingApproval, RequestKind, ToolPause},
     profile::AgentMeta,
-    state::{AgentContext, AgentState, PendingApproval},
+    state::{AgentContext, AgentState},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
     step_error::StepError,
     stop::{StopReason, StopSignal, Strength},
@@ -81,6 +82,7 @@ pub use crate::{
 #[cfg(feature = "engine")]
 pub use crate::{
     agent_loop::AgentParts,
+    decide::DecisionError,
     driver::{Driver, ThinkCx},
     executor::{ToolExecutor, ToolRunner},
     interceptor::{HookStack, Interceptor, Priority, RegisteredHook},

@@ -7,6 +7,7 @@ pub(crate) mod execution;
 pub(crate) mod fold;
 pub(crate) mod outbox;
 pub(crate) mod outcome;
+pub(crate) mod pause;
 pub(crate) mod step;
 
 use std::{sync::Arc, time::Duration};
@@ -27,7 +28,8 @@ use crate::{
     key::{Key, Metadata, Namespace, Scope, StateKey},
     llm::LlmConfig,
     outbox::Outbox,
-    outcome::{ApprovalDecision, ApprovalRequest},
+    outcome::ApprovalDecision,
+    pause::PendingApproval,
     step::{Step, StepKind},
     stop::{StopReason, StopSignal},
 };
@@ -211,6 +213,16 @@ impl AgentState {
     #[must_use]
     pub fn decide(self, call: u16, resolution: ApprovalDecision) -> Self {
         self.edit(Edit::Resolve { call, resolution })
+    }
+
+    /// Decides about a call of this agent or of a sub-agent, by its [address](PendingApproval::address). A decision
+    /// that does not fit what was asked changes nothing; `AgentLoop::decide` says what does not fit.
+    #[must_use]
+    pub fn decide_at(self, path: &[u16], resolution: ApprovalDecision) -> Self {
+        match path {
+            [call] => self.decide(*call, resolution),
+            path => self.edit(Edit::ResolveNested { path: path.to_vec(), resolution }),
+        }
     }
 
     /// Returns the changes that no journal has acknowledged yet.
@@ -516,36 +528,16 @@ impl AgentState {
         self.execution.as_ref().is_none_or(|it| !it.continuation().should_continue)
     }
 
-    /// Returns the calls that somebody has to decide about.
+    /// Returns the calls that somebody has to decide about, those of sub-agents included.
     pub fn pending(&self) -> Vec<PendingApproval<'_>> {
         let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
-        let thought = open.and_then(|it| it.thought.as_ref());
-        let calls = thought.into_iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
-        let states = open.into_iter().flat_map(|it| &it.calls);
-        let asked = calls.zip(states).filter_map(|((call, index), state)| match state {
-            crate::step::CallState::AwaitingApproval(question) => {
-                Some(PendingApproval { index, call, question })
-            }
-            _ => None,
-        });
-        asked.collect()
+        open.map(PendingApproval::of).unwrap_or_default()
     }
 
     /// Returns the turns of a section, none if it was never written to.
     pub fn section(&self, name: &str) -> impl Iterator<Item = &Arc<Turn>> {
         self.context.sections.get(name).into_iter().flat_map(Transcript::iter)
     }
-}
-
-/// A call that waits for a decision; see [`AgentState::pending`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PendingApproval<'a> {
-    /// The call's position in its step.
-    pub index: u16,
-    /// The call.
-    pub call: &'a loopwright_messages::ToolCall,
-    /// What has to be decided.
-    pub question: &'a ApprovalRequest,
 }
 
 impl Namespace {

@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod hooks;
 mod journal;
+mod pauses;
 mod property;
 mod reading;
 mod registry;

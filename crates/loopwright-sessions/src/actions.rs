@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    ApprovalDecision, Budget, Edit, LlmConfig, Seq,
+    ApprovalDecision, Budget, DecisionError, Edit, LlmConfig, PendingApproval, RequestKind, Seq,
     messages::{CacheBreak, Message, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -225,19 +225,81 @@ edits!(UpdateTask, "update_task", |it, session| {
     let state = session.state.clone().edit(it.0.edit());
     Ok(session.with_state(state))
 });
-edits!(DecideCall, "decide", |it, session| {
-    let waiting: Vec<u16> = session.state.pending().iter().map(|it| it.index).collect();
-    let call = match (it.call, &waiting[..]) {
-        (None, [call]) => *call,
-        (Some(call), _) if waiting.contains(&call) => call,
-        _ => {
-            let id = session.id().clone();
-            return Err(SessionError::NotPending { id, call: it.call, waiting });
-        }
+#[async_trait]
+impl SessionAction for DecideCall {
+    fn name(&self) -> Cow<'static, str> {
+        "decide".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let pending = session.state.pending();
+        let asked = match (self.call, &pending[..]) {
+            (None, [asked]) => Some(*asked),
+            (None, _) => None,
+            (Some(call), _) => {
+                pending.iter().find(|it| it.index == call && it.path.is_empty()).copied()
+            }
+        };
+        let Some(asked) = asked else {
+            let (id, waiting) = (session.id().clone(), pending.iter().map(|it| it.index).collect());
+            return Err(SessionError::NotPending { id, call: self.call, waiting });
+        };
+        decide(&session, &asked, &self.resolution, cx)
+    }
+}
+
+/// Decides about a call by its address, for instance about one of a sub-agent.
+/// The agent goes on with the next [`ContinueRun`] or [`SendMessage`].
+#[derive(Clone, Debug)]
+pub struct DecidePath {
+    /// The [address](PendingApproval::address) of the call.
+    pub path: Vec<u16>,
+    /// What is decided or answered.
+    pub resolution: ApprovalDecision,
+}
+
+#[async_trait]
+impl SessionAction for DecidePath {
+    fn name(&self) -> Cow<'static, str> {
+        "decide".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let pending = session.state.pending();
+        let asked = pending.iter().find(|it| it.address() == self.path);
+        let nobody = || DecisionError::NotPending { path: self.path.clone() };
+        decide(&session, asked.ok_or_else(nobody)?, &self.resolution, cx)
+    }
+}
+
+/// Records a decision. The agent is only made if it is needed to check the decision.
+fn decide(
+    session: &AgentSession,
+    asked: &PendingApproval<'_>,
+    decision: &ApprovalDecision,
+    cx: &ActionCx<'_>,
+) -> Result<AgentSession, SessionError> {
+    let is_plain = matches!(asked.kind, RequestKind::Approval { .. })
+        && matches!(decision, ApprovalDecision::Approve);
+    let always_fits =
+        matches!(decision, ApprovalDecision::Deny { .. } | ApprovalDecision::Answer(_));
+    let (path, decision) = (asked.address(), decision.clone());
+    let state = if is_plain || always_fits {
+        session.state.clone().decide_at(&path, decision)
+    } else {
+        let agent = cx.loops.instantiate(&session.definition)?;
+        agent.decide(&session.state, &path, decision)?
     };
-    let state = session.state.clone().decide(call, it.resolution.clone());
-    Ok(session.with_state(state))
-});
+    Ok(session.clone().with_state(state))
+}
 
 /// Makes another session that begins with what this one has so far. Nothing is copied; the other one
 /// comes back.

@@ -1,7 +1,7 @@
 //! Why something could not be done with a session.
 
 use loopwright_agent::BuildError;
-use loopwright_core::{BoxError, JournalError, ReplayError};
+use loopwright_core::{BoxError, DecisionError, JournalError, ReplayError};
 
 use crate::{
     id::{InvalidSessionId, SessionId},
@@ -62,6 +62,9 @@ pub enum SessionError {
         /// The calls that wait for a decision.
         waiting: Vec<u16>,
     },
+    /// The decision does not fit the call.
+    #[error(transparent)]
+    Decision(#[from] DecisionError),
     /// The state could not be kept.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -41,7 +41,8 @@ pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{
         ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, ContinueRun, DecideCall,
-        ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask, WriteMetadata,
+        DecidePath, ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask,
+        WriteMetadata,
     },
     chat::{Chat, ChatError},
     error::SessionError,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, ExecutionStatus, OnInterrupted, RunOptions,
+    AgentLoop, AgentState, ApprovalDecision, Arguments, ExecutionStatus, OnInterrupted, RunOptions,
     SideEffects, ToolOptions, ToolOutput,
     messages::{Turn, TurnBody},
 };
@@ -168,4 +168,22 @@ fn a_fork_of_what_is_in_use_is_what_was_on_record() {
     assert!(begin.length < fork.length);
     let beyond = block_on(runtime.fork(&id("a"), Some(7), None));
     assert!(matches!(beyond, Err(SessionError::NoStep { step: 7, steps: 0, .. })), "{beyond:?}");
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused_by_the_session_and_not_kept() {
+    let (agent, pay) = paying(SideEffects::AtMostOnce);
+    let (runtime, _) = stopped_while_paying(&agent);
+    let runtime = runtime.with_interrupted(OnInterrupted::RequireApproval);
+    let waits = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
+    let edited = |json: &str| DecideCall {
+        call: None,
+        resolution: ApprovalDecision::ApproveWith { arguments: Arguments::new(json) },
+    };
+    let refused = block_on(runtime.execute(&id("a"), &edited("much")));
+    assert!(matches!(refused, Err(SessionError::Decision(_))), "{refused:?}");
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap().state(), waits.state());
+    block_on(runtime.execute(&id("a"), &edited(r#"{"sum":9}"#))).unwrap();
+    block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
+    assert_eq!(pay.calls(), [json!({}), json!({ "sum": 9 })]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, ExecutionStatus, ToolOutput,
+    AgentState, ExecutionStatus, ToolOutput, ToolPause,
     messages::{Message, TurnBody},
 };
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ pub struct ChildOutcome {
     pub name: Arc<str>,
     /// All that it remembers.
     pub state: AgentState,
+    /// What its parent waits for, if it waits.
+    pub pause: Option<ToolPause>,
 }
 
 /// What a child answered.
@@ -46,11 +48,8 @@ impl ChildOutcome {
                 Err(ChildError::Failed { name, steps, tokens, reason: failure.to_string() })
             }
             ExecutionStatus::Paused => {
-                let pending = self.state.pending();
-                let asked = pending.first();
-                let tool = asked.map(|it| Arc::clone(&it.call.name)).unwrap_or_default();
-                let question = asked.map(|it| it.question.text.clone()).unwrap_or_default();
-                Err(ChildError::Waits { name, steps, tool, question })
+                let pause = self.pause.clone().unwrap_or_default();
+                Err(ChildError::Waits { name, pause: Box::new(pause) })
             }
             ExecutionStatus::Completed if self.state.has_final_response() => {
                 Ok(ChildAnswer { text, cut_short: None })

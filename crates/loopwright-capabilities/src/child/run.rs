@@ -5,8 +5,11 @@ use std::sync::Arc;
 use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_broadcast::text::shorten;
 use loopwright_core::{
-    AgentLoop, AgentState, Edit, Journal, Run, RunOptions, ToolCx, messages::AgentId,
+    AgentLoop, AgentState, Edit, ExecutionStatus, Journal, JournalError, PauseRequest, Run,
+    RunOptions, Spend, ToolCx, ToolPause,
+    messages::{AgentId, Usage},
 };
+use serde::{Deserialize, Serialize};
 
 use super::{ChildAgent, ChildError, ChildOutcome, DEPTH};
 
@@ -21,13 +24,20 @@ impl ChildAgent<'_> {
         begin: impl FnOnce(AgentState) -> AgentState + Send,
     ) -> Result<ChildOutcome, ChildError> {
         let cx = self.cx;
-        let journal = cx.journal.map(|it| it.child(cx.key));
-        let state = match self.recorded(journal.as_deref()).await? {
-            Some(state) => state,
+        let kept = self.kept()?;
+        // A child that was kept by the call itself has no journal.
+        let journal = cx.journal.filter(|_| kept.state.is_none()).map(|it| it.child(cx.key));
+        let recorded = match kept.state {
+            Some(state) => Some(state),
+            None => self.recorded(journal.as_deref()).await?,
+        };
+        let state = match recorded {
+            Some(state) => self.decided(state),
             None => self.first_state(begin),
         };
-        // What was consumed before an interruption is drawn from the account again: it is new.
-        cx.meter.charge(state.total_spent());
+        // What was consumed before an interruption is drawn from the account again: it is new, but for what the
+        // parent has on record since the child paused.
+        cx.meter.charge(since(state.total_spent(), kept.spent));
         let started = cx.env.clock.monotonic();
         cx.emit_subagent_started(
             &self.name,
@@ -36,7 +46,8 @@ impl ChildAgent<'_> {
             self.max_depth,
         );
         let is_over = state.status().is_terminal();
-        let mut paid = Paid { cx, run: agent.start(state, self.options(journal)) };
+        let mut paid =
+            Paid { cx, before: kept.spent, run: agent.start(state, self.options(journal.clone())) };
         if !is_over {
             while paid.run.next().await.is_some() {}
         }
@@ -44,7 +55,44 @@ impl ChildAgent<'_> {
         drop(paid);
         let took = cx.env.clock.monotonic().saturating_sub(started);
         cx.emit_subagent_completed(&self.name, &state, took);
-        Ok(ChildOutcome { name: self.name, state })
+        let pause = self.pause(&agent, &state, journal.is_some());
+        Ok(ChildOutcome { name: self.name, state, pause })
+    }
+
+    /// Returns what the call of the parent waits for, if the child waits.
+    fn pause(&self, agent: &AgentLoop, state: &AgentState, is_kept: bool) -> Option<ToolPause> {
+        if *state.status() != ExecutionStatus::Paused {
+            return None;
+        }
+        let parameters = |name: &str| Some(Arc::clone(&agent.tools().get(name)?.spec().parameters));
+        let pending = state.pending();
+        let requests = pending
+            .iter()
+            .map(|it| PauseRequest::of_subagent(&self.name, it, parameters(&it.call.name)));
+        let kept = Kept {
+            spent: state.total_spent(),
+            state: (!is_kept).then(|| AgentState::clone(state)),
+        };
+        let resume = serde_json::to_value(&kept).ok()?;
+        Some(ToolPause { requests: requests.collect(), resume: Some(Arc::new(resume)) })
+    }
+
+    /// Returns what the call kept of the child when it paused.
+    fn kept(&self) -> Result<Kept, ChildError> {
+        let Some(value) = self.cx.resume_value() else { return Ok(Kept::default()) };
+        Kept::deserialize(value).map_err(|error| {
+            let source = JournalError::Unavailable(error.into());
+            ChildError::Journal { name: Arc::clone(&self.name), source }
+        })
+    }
+
+    /// Hands on what was decided about the child, unless it has that on record already.
+    fn decided(&self, state: AgentState) -> AgentState {
+        let decided = self.cx.nested_decisions();
+        decided.fold(state, |state, (path, decision)| {
+            let waits = state.pending().iter().any(|it| it.address() == path);
+            if waits { state.decide_at(&path, decision.clone()) } else { state }
+        })
     }
 
     /// Returns what the child was when its call was interrupted; `None` if it had not begun.
@@ -103,11 +151,37 @@ impl ChildAgent<'_> {
 /// A run whose spending the parent is told of, however it ends.
 struct Paid<'a> {
     cx: ToolCx<'a>,
+    /// What the parent has on record.
+    before: Spend,
     run: Run,
+}
+
+/// What a call keeps of a child that waits.
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    /// What the child consumed by then.
+    #[serde(default)]
+    spent: Spend,
+    /// The child itself, if no journal has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<AgentState>,
 }
 
 impl Drop for Paid<'_> {
     fn drop(&mut self) {
-        self.cx.add_spend(self.run.state().total_spent());
+        self.cx.add_spend(since(self.run.state().total_spent(), self.before));
     }
+}
+
+/// Returns what was consumed since then.
+fn since(now: Spend, then: Spend) -> Spend {
+    let (one, other) = (now.usage, then.usage);
+    let usage = Usage {
+        input: one.input.saturating_sub(other.input),
+        output: one.output.saturating_sub(other.output),
+        cache_read: one.cache_read.saturating_sub(other.cache_read),
+        cache_write: one.cache_write.saturating_sub(other.cache_write),
+        reasoning: one.reasoning.saturating_sub(other.reasoning),
+    };
+    Spend { usage, cost: now.cost.saturating_sub(then.cost) }
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    child::{ChildAgent, MAX_DEPTH},
+    child::{ChildAgent, ChildError, MAX_DEPTH},
     planning::prompt,
 };
 
@@ -133,7 +133,7 @@ impl Tool for PlanWithSubagent {
                 state.with_user_message(Arc::clone(&specification))
             })
             .await?;
-        let plan = ended.answer()?;
+        let plan = ended.answer().map_err(ChildError::into_tool_error)?;
         let is_stopped = matches!(ended.state.status(), ExecutionStatus::Stopped(_));
         let text = if plan.text.is_empty() && !is_stopped {
             prompt::NO_PLAN.to_owned()

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    child::ChildAgent,
+    child::{ChildAgent, ChildError},
     subagents::{SpawnError, policy::SubagentPolicy, queue::Queue},
 };
 
@@ -88,7 +88,7 @@ impl Tool for ResearchSubagent {
         let question = ask(&args);
         let ended =
             child.run(&question, |state| state.with_user_message(question.as_str())).await?;
-        let answer = ended.answer()?;
+        let answer = ended.answer().map_err(ChildError::into_tool_error)?;
         Ok(ended.to_output(self.policy.show(NAME, &answer.to_text())))
     }
 }

@@ -198,7 +198,12 @@ impl ToolHandler for Handler {
             };
             self.0.spawn(&definition, text("prompt"), cx).await
         };
-        told.await.map_err(|error| ToolError::Failed(error.into()))
+        told.await.map_err(|error| match error {
+            SpawnError::Child(error) | SpawnError::Defined(DefinedError::Child(error)) => {
+                error.into_tool_error()
+            }
+            error => ToolError::Failed(error.into()),
+        })
     }
 }
 

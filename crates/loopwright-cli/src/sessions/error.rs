@@ -215,7 +215,8 @@ impl SessionsError {
             Self::Session(
                 SessionError::NoStep { .. }
                 | SessionError::Status(_)
-                | SessionError::NotPending { .. },
+                | SessionError::NotPending { .. }
+                | SessionError::Decision(_),
             ) => ExitCode::Usage,
             Self::Session(_)
             | Self::DeletedMeanwhile(_)

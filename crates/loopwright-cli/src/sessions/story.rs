@@ -261,7 +261,9 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
         Edit::Resolve { call, resolution } => {
             let decision = match resolution {
                 ApprovalDecision::Approve => "run it",
+                ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
                 ApprovalDecision::Deny { .. } => "do not run it",
+                ApprovalDecision::Reply(_) => "go on with the answer",
                 _ => "it was done",
             };
             return Some(HistoryEntry::Decided { call: *call, decision });

@@ -18,6 +18,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,12 +32,16 @@ use crate::{
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
     model::ChatModel,
+    outcome::ApprovalDecision,
+    pause::ToolPause,
     state::AgentState,
     step_error::StepError,
     stop::StopSignal,
 };
 
 pub(crate) use self::any::RawArgs;
+#[cfg(feature = "engine")]
+pub(crate) use self::schema::violation_of;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::ToolArgument,
@@ -241,6 +246,8 @@ pub struct ToolCx<'a> {
     /// Time and ids.
     pub env: &'a RunEnv,
     pub(crate) inference: &'a dyn RunHost,
+    /// What the tool asked when it was called before.
+    pub(crate) pause: Option<&'a ToolPause>,
 }
 
 impl ToolCx<'_> {
@@ -256,6 +263,29 @@ impl ToolCx<'_> {
         mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
         self.inference.call_model(self.state, model, &mut request).await
+    }
+
+    /// Returns the answer to what the tool asked in this call; `None` if it asked nothing yet. It is on record.
+    pub fn answer(&self) -> Option<&Value> {
+        match self.pause?.own_decision()? {
+            ApprovalDecision::Reply(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns what the tool wanted back when it [asked](ToolPause::with_resume).
+    pub fn resume_value(&self) -> Option<&Value> {
+        self.pause?.resume.as_deref()
+    }
+
+    /// Returns what was decided about the calls of a sub-agent that this call runs, each with the positions of the
+    /// sub-agents' calls: what a state takes with [`decide_at`](AgentState::decide_at).
+    pub fn nested_decisions(&self) -> impl Iterator<Item = (Vec<u16>, &ApprovalDecision)> {
+        let requests = self.pause.into_iter().flat_map(|it| &it.requests);
+        requests.filter(|it| !it.path.is_empty()).filter_map(|it| {
+            let path = it.path.iter().map(|segment| segment.call).collect();
+            Some((path, it.decision.as_ref()?))
+        })
     }
 
     /// Returns what the execution has used of its budget so far, the time of this step included.
@@ -284,6 +314,9 @@ pub enum ToolError {
     /// The tool stops the agent; not a failure.
     #[error("{0}")]
     Stop(StopSignal),
+    /// The tool needs an answer first; not a failure. The call waits, and is made again with the answer.
+    #[error("the tool waits for an answer")]
+    Pause(Box<ToolPause>),
     /// The tool failed; the model is told.
     #[error(transparent)]
     Failed(BoxError),
@@ -295,6 +328,12 @@ impl From<BoxError> for ToolError {
             Ok(error) => *error,
             Err(error) => Self::Failed(error),
         }
+    }
+}
+
+impl From<ToolPause> for ToolError {
+    fn from(pause: ToolPause) -> Self {
+        Self::Pause(Box::new(pause))
     }
 }
 

@@ -1,6 +1,6 @@
 //! How one tool call is decided about and run.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{
@@ -20,6 +20,7 @@ use crate::{
     infer::Inference,
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError, contained},
     outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
+    pause::{CallNote, ToolPause},
     state::AgentState,
     step::{Few, StepResponse},
     stop::StopSignal,
@@ -84,6 +85,8 @@ pub(crate) struct CallContext {
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: IdempotencyKey,
+    /// What tools asked in the middle of calls that may go on now.
+    pub(crate) notes: Vec<CallNote>,
 }
 
 /// Where the calls of an answer stand among its parts, so that each is found without looking at the others.
@@ -152,6 +155,16 @@ pub(crate) struct FinishedCall {
     pub(crate) journal: Option<JournalError>,
     /// Who kept it from running.
     pub(crate) blocked_by: Option<Arc<str>>,
+    /// The call is not over: the tool asks somebody.
+    pub(crate) pause: Option<Box<PausedCall>>,
+}
+
+/// A call whose tool asks somebody.
+#[derive(Debug)]
+pub(crate) struct PausedCall {
+    pub(crate) pause: ToolPause,
+    /// What the tool was given.
+    pub(crate) arguments: Option<Arguments>,
 }
 
 impl From<ToolOutcome> for FinishedCall {
@@ -165,6 +178,7 @@ impl From<ToolOutcome> for FinishedCall {
             failure: None,
             journal: None,
             blocked_by: None,
+            pause: None,
         }
     }
 }
@@ -186,6 +200,11 @@ impl CallContext {
         self.thought.message.parts().get(position)?.as_tool_call()
     }
 
+    /// Returns what the tool asked when the call was made before.
+    pub(crate) fn pause(&self, index: u16) -> Option<&ToolPause> {
+        self.notes.iter().find(|it| it.call == index)?.pause.as_deref()
+    }
+
     pub(crate) fn key(&self, index: u16) -> IdempotencyKey {
         IdempotencyKey { call: Some(index), ..self.key.clone() }
     }
@@ -195,11 +214,19 @@ impl CallContext {
         &self,
         index: u16,
         resolved: bool,
+        edited: Option<Arguments>,
         state: &AgentState,
     ) -> CallDisposition {
-        let Some(call) = self.call(index) else {
+        let Some(written) = self.call(index) else {
             return CallDisposition::over(failed(FailureKind::Other, "there is no such call"));
         };
+        let call = match edited {
+            None => Cow::Borrowed(written),
+            Some(edited) => {
+                Cow::Owned(ToolCall { arguments: Arc::clone(edited.shared()), ..written.clone() })
+            }
+        };
+        let call = &*call;
         if !self.inference.agent.interceptor().contains(HookPoint::BeforeTool) {
             return self.validate(call, Arguments::new(Arc::clone(&call.arguments)));
         }
@@ -311,6 +338,11 @@ impl CallContext {
         ended.has_run = true;
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
+        if let Some(paused) = &mut ended.pause {
+            paused.pause.name_tool(ready.tool.name());
+            paused.arguments = Some(ready.arguments);
+            return ended;
+        }
         if !self.inference.agent.interceptor().contains(HookPoint::AfterTool) {
             return ended;
         }
@@ -378,6 +410,7 @@ impl CallContext {
             events: &self.inference.events,
             env: &self.inference.env,
             inference: inner,
+            pause: key.call.and_then(|index| self.pause(index)),
         };
         let answer = match &self.inference.agent.executor().runner {
             None => tool.run(arguments, &cx),
@@ -464,6 +497,12 @@ fn ended_by(error: ToolError) -> FinishedCall {
         ToolError::Stop(signal) => {
             let told = ToolOutput::text(format!("The run is being stopped: {}", signal.message));
             FinishedCall { signal: Some(signal), ..ToolOutcome::Returned(told).into() }
+        }
+        ToolError::Pause(pause) => {
+            // What it says if the call cannot wait: the run is being ended.
+            let outcome = ToolOutcome::Cancelled { started: true };
+            let paused = PausedCall { pause: *pause, arguments: None };
+            FinishedCall { pause: Some(Box::new(paused)), ..outcome.into() }
         }
         ToolError::InvalidArguments(text) => failed(FailureKind::InvalidArguments, text).into(),
         ToolError::Failed(error) => {

@@ -16,6 +16,7 @@ use crate::{
     key::StateKey,
     llm::LlmConfig,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
+    pause::ToolPause,
     step::StepResponse,
     stop::{StopReason, StopSignal},
 };
@@ -56,6 +57,18 @@ pub enum Change {
         call: u16,
         /// What has to be decided.
         question: ApprovalRequest,
+    },
+    /// A tool asks in the middle of its call, which waits for the answer.
+    AnswerRequested {
+        /// The call's position.
+        call: u16,
+        /// What the tool is given when it is called again.
+        arguments: Arguments,
+        /// What it asks.
+        pause: Arc<ToolPause>,
+        /// What the tool consumed of models so far.
+        #[serde(default, skip_serializing_if = "Spend::is_zero")]
+        spend: Spend,
     },
     /// A tool is about to begin.
     ToolCallStarted {
@@ -148,6 +161,7 @@ impl Change {
             Self::ModelResponded(_) => "model_responded",
             Self::AnswerInterrupted { .. } => "answer_interrupted",
             Self::ApprovalRequested { .. } => "approval_requested",
+            Self::AnswerRequested { .. } => "answer_requested",
             Self::ToolCallStarted { .. } => "tool_call_started",
             Self::ToolCallCompleted { .. } => "tool_call_completed",
             Self::StepCompleted { .. } => "step_completed",
@@ -227,6 +241,13 @@ pub enum Edit {
     Resolve {
         /// The call's position.
         call: u16,
+        /// What was decided.
+        resolution: ApprovalDecision,
+    },
+    /// Decides about a call of a sub-agent that a call of the open step runs.
+    ResolveNested {
+        /// The position of the call of this agent, then those of the sub-agents' calls.
+        path: Vec<u16>,
         /// What was decided.
         resolution: ApprovalDecision,
     },

@@ -14,7 +14,8 @@ use crate::{
     execution::{Baseline, Execution, ExecutionStatus},
     failure::Failure,
     key::{Namespace, StateKey},
-    outcome::{StateEffect, ToolOutcome},
+    outcome::{ApprovalDecision, StateEffect, ToolOutcome},
+    pause::RequestKind,
     state::AgentState,
     step::{CallState, CallTimes, Few, OpenStep, Step, StepKind, StepResponse},
     stop::{StopReason, Strength},
@@ -93,6 +94,12 @@ impl AgentState {
             }
             Change::ApprovalRequested { call, question } => {
                 self.open_step()?.set(*call, CallState::AwaitingApproval(question.clone()))?;
+            }
+            Change::AnswerRequested { call, arguments, pause, spend } => {
+                self.spend(*spend)?;
+                let open = self.open_step()?;
+                open.set(*call, CallState::AwaitingAnswer)?;
+                open.keep(*call, arguments, Some(pause));
             }
             Change::ToolCallStarted { call, attempt, arguments } => {
                 let started =
@@ -229,14 +236,34 @@ impl AgentState {
                 }
             }
             Edit::Parent(parent) => self.parent = Some(parent.clone()),
-            Edit::Resolve { call, resolution } => {
-                if let Ok(open) = self.open_step()
-                    && let Some(state @ (CallState::AwaitingApproval(_) | CallState::Queued)) =
-                        open.calls.get_mut(usize::from(*call))
-                {
-                    *state = CallState::Decided(resolution.clone());
+            Edit::Resolve { call, resolution } => self.resolve(*call, &[], resolution),
+            Edit::ResolveNested { path, resolution } => {
+                if let Some((call, below)) = path.split_first() {
+                    self.resolve(*call, below, resolution);
                 }
             }
+        }
+    }
+
+    /// Records a decision about a call that waits. One that does not fit changes nothing.
+    fn resolve(&mut self, call: u16, below: &[u16], decision: &ApprovalDecision) {
+        let Ok(open) = self.open_step() else { return };
+        match open.calls.get_mut(usize::from(call)) {
+            Some(state @ (CallState::AwaitingApproval(_) | CallState::Queued))
+                if below.is_empty() && RequestKind::APPROVAL.accepts(decision) =>
+            {
+                *state = CallState::Decided(decision.clone());
+                if let ApprovalDecision::ApproveWith { arguments } = decision {
+                    open.keep(call, arguments, None);
+                }
+            }
+            Some(CallState::AwaitingAnswer) => {
+                let note = open.notes.iter_mut().find(|it| it.call == call);
+                if let Some(pause) = note.and_then(|it| it.pause.as_mut()) {
+                    Arc::make_mut(pause).decide(below, decision);
+                }
+            }
+            _ => (),
         }
     }
 
@@ -376,6 +403,7 @@ impl AgentState {
             let outcome = match state {
                 CallState::Completed(_) => continue,
                 CallState::Started { .. } => ToolOutcome::Unknown,
+                CallState::AwaitingAnswer => ToolOutcome::Cancelled { started: true },
                 CallState::AwaitingApproval(question) if question.is_recovery() => {
                     ToolOutcome::Unknown
                 }
@@ -503,6 +531,7 @@ impl OpenStep {
             thought: None,
             calls: Few::new(),
             times: Few::new(),
+            notes: Vec::new(),
             said: Vec::new(),
         }
     }
@@ -524,6 +553,9 @@ impl OpenStep {
         let state = self.calls.get_mut(usize::from(call)).ok_or("there is no such call")?;
         if matches!(state, CallState::Completed(_)) {
             return Err("the call is over");
+        }
+        if matches!(to, CallState::Completed(_)) {
+            self.notes.retain(|it| it.call != call);
         }
         *state = to;
         Ok(())

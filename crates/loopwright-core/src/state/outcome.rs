@@ -237,6 +237,12 @@ impl ApprovalRequest {
 pub enum ApprovalDecision {
     /// Run it; after an interruption, run it again.
     Approve,
+    /// Run it with these arguments instead of those the model wrote. Hooks see them, and may still block the
+    /// call. `AgentLoop::decide` checks that they fit the schema of the tool.
+    ApproveWith {
+        /// What the tool is given.
+        arguments: Arguments,
+    },
     /// Do not run it.
     Deny {
         /// For the model.
@@ -244,6 +250,8 @@ pub enum ApprovalDecision {
     },
     /// Take this for the tool's answer; after an interruption, it was done.
     Answer(ToolOutput),
+    /// The answer to what the tool asked in the middle of the call: the tool is called again with it.
+    Reply(Value),
 }
 
 /// The arguments that a tool really gets, as JSON text. They differ from what the model wrote where

@@ -13,6 +13,7 @@ use crate::{
     clock::Timestamp,
     failure::Failure,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
+    pause::{CallNote, ToolPause},
 };
 
 /// Most steps have one call, which needs no list.
@@ -219,6 +220,9 @@ pub struct OpenStep {
     pub(crate) calls: Few<CallState>,
     #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
     pub(crate) times: Few<CallTimes>,
+    /// The calls that were changed by who decided about them, or that wait in the middle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<CallNote>,
     /// What was said while the step was open; it follows the step in the conversation.
     pub(crate) said: Vec<Message>,
 }
@@ -240,6 +244,8 @@ pub enum CallState {
         /// What it was given.
         arguments: Arguments,
     },
+    /// The tool has begun and asked somebody. It is called again with the answer.
+    AwaitingAnswer,
     /// It is over.
     Completed(Arc<ToolOutcome>),
 }
@@ -268,6 +274,23 @@ impl OpenStep {
     /// Returns where each call stands, in call order.
     pub fn calls(&self) -> &[CallState] {
         &self.calls
+    }
+
+    /// Keeps what a call is given when its tool is called, and what the tool asked if it did.
+    pub(crate) fn keep(
+        &mut self,
+        call: u16,
+        arguments: &Arguments,
+        pause: Option<&Arc<ToolPause>>,
+    ) {
+        let earlier = self.notes.iter().position(|it| it.call == call);
+        let earlier = earlier.and_then(|at| self.notes.swap_remove(at).pause);
+        let (arguments, pause) = (arguments.clone(), pause.cloned().or(earlier));
+        self.notes.push(CallNote { call, arguments, pause });
+    }
+
+    pub(crate) fn note(&self, call: u16) -> Option<&CallNote> {
+        self.notes.iter().find(|it| it.call == call)
     }
 
     /// Returns a call as the model wrote it.

@@ -74,3 +74,9 @@ impl Checker {
         Some(texts.join("; "))
     }
 }
+
+/// Returns what is wrong with a value, with path and rule; `None` if it fits the schema.
+#[cfg(feature = "engine")]
+pub(crate) fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
+    Checker::new(Arc::clone(schema)).violation(value)
+}

@@ -11,12 +11,14 @@ use loopwright_messages::FinishReason;
 
 use crate::{
     agent::AgentLoop,
+    budget::Spend,
     change::Change,
     clock::Timestamp,
     event::{ExecutionPaused, ToolApprovalRequested, ToolCallBlocked, ToolCallCompleted},
-    executor::{CallContext, CallDisposition, FinishedCall, ReadyCall},
+    executor::{CallContext, CallDisposition, FinishedCall, PausedCall, ReadyCall},
     hook::HookPoint,
-    outcome::ToolOutcome,
+    outcome::{Arguments, ToolOutcome},
+    pause::PendingApproval,
     run::{
         Phase, PhaseResult, Run,
         batch::{Batch, BatchEvent, Queued},
@@ -123,7 +125,7 @@ impl Run {
     /// Begins with the next calls that may run together; `false` if there are none.
     fn next_wave(&mut self) -> bool {
         let Some(batch) = &mut self.batch else { return false };
-        if batch.queue.is_empty() && batch.asked.is_empty() {
+        if batch.queue.is_empty() && batch.asked.is_empty() && batch.waiting.is_empty() {
             return false;
         }
         if self.options.cancel.is_cancelled() {
@@ -158,8 +160,8 @@ impl Run {
         for (index, verdict) in verdicts {
             match (verdict, &halt) {
                 (CallDisposition::Run(ready), Some(halt)) => {
-                    let outcome =
-                        if ready.attempt > 1 { ToolOutcome::Unknown } else { halt.outcome() };
+                    let has_begun = ready.attempt > 1 || acting.pause(index).is_some();
+                    let outcome = if has_begun { ToolOutcome::Unknown } else { halt.outcome() };
                     self.complete_call(&acting, index, outcome.into());
                 }
                 (CallDisposition::Run(ready), None) => self.begin_call(index, ready),
@@ -219,7 +221,10 @@ impl Run {
                 if let Some(error) = ended.journal {
                     return Err(self.abort(&error));
                 }
-                self.complete_call(&acting, index, ended);
+                match ended.pause {
+                    Some(pause) => self.pause_call(index, *pause, ended.spend),
+                    None => self.complete_call(&acting, index, ended),
+                }
                 Ok(())
             }
             BatchEvent::Cancelled => {
@@ -273,6 +278,9 @@ impl Run {
         let acting = Arc::clone(&batch.acting);
         let queued = std::mem::take(&mut batch.queue);
         let asked = std::mem::take(&mut batch.asked);
+        for index in std::mem::take(&mut batch.waiting) {
+            self.complete_call(&acting, index, ToolOutcome::Cancelled { started: true }.into());
+        }
         let rest = queued.into_iter().rev().map(|it| (it.index, it.again.is_some()));
         let rest: Vec<_> =
             rest.chain(asked.into_iter().map(|(index, it)| (index, it.is_recovery()))).collect();
@@ -280,6 +288,21 @@ impl Run {
             let outcome = if begun_before { ToolOutcome::Unknown } else { halt.outcome() };
             self.complete_call(&acting, index, outcome.into());
         }
+    }
+
+    /// Puts on record what a tool asks in the middle of its call.
+    fn pause_call(&mut self, call: u16, paused: PausedCall, spend: Spend) {
+        let Some(batch) = &mut self.batch else { return };
+        batch.waiting.push(call);
+        let written =
+            || batch.acting.call(call).map(|it| Arguments::new(Arc::clone(&it.arguments)));
+        let Some(arguments) = paused.arguments.or_else(written) else { return };
+        self.record(Change::AnswerRequested {
+            call,
+            arguments,
+            pause: Arc::new(paused.pause),
+            spend,
+        });
     }
 
     /// Puts on record what became of a call, and tells of it.
@@ -347,16 +370,22 @@ impl Run {
 
     async fn finish_batch(&mut self) -> Result<PhaseResult, JournalFailed> {
         let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
-        if batch.asked.is_empty() {
+        if batch.asked.is_empty() && batch.waiting.is_empty() {
             return Ok(self.close_step());
         }
+        let waiting = std::mem::take(&mut batch.waiting);
         let (acting, asked) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.asked));
         self.drain_inbox_final();
-        let calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
+        let mut calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
+        calls.extend(&waiting);
+        calls.sort_unstable();
         for (call, question) in asked {
             let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
             self.record(Change::ApprovalRequested { call, question: question.clone() });
             self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });
+        }
+        for call in waiting {
+            self.say_questions(&acting, call);
         }
         self.record_work();
         self.record(Change::ExecutionPaused);
@@ -365,6 +394,15 @@ impl Run {
         (self.point, self.state_ready) = (Phase::Over, true);
         self.flush_changes().await?;
         Ok(PhaseResult::Finished)
+    }
+
+    /// Tells what a tool itself asks. What a sub-agent asks, the sub-agent tells.
+    fn say_questions(&mut self, acting: &CallContext, call: u16) {
+        let own = |it: &&PendingApproval<'_>| it.index == call && it.path.is_empty();
+        let asked = self.state.pending().iter().find(own).map(|it| it.question.clone());
+        let Some(question) = asked.filter(|_| self.events.has_listeners()) else { return };
+        let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
+        self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });
     }
 
     fn close_step(&mut self) -> PhaseResult {
@@ -391,7 +429,7 @@ async fn prepare(
     let index = queued.index;
     let verdict = match queued.again {
         Some(_) => queued.admit(&acting),
-        None => acting.prepare(index, queued.resolved, &state).await,
+        None => acting.prepare(index, queued.resolved, queued.edited, &state).await,
     };
     match verdict {
         CallDisposition::Over(ended) if ended.failure.is_none() => {

@@ -33,6 +33,8 @@ pub(super) struct Batch {
     pub(super) started_at: Timestamp,
     pub(super) running: Running,
     pub(super) asked: Vec<(u16, ApprovalRequest)>,
+    /// Calls whose tools have begun and wait for an answer.
+    pub(super) waiting: Vec<u16>,
     /// Why no further call begins.
     pub(super) halt: Option<StopMode>,
     /// Runs while calls that have begun may come to an end.
@@ -44,6 +46,8 @@ pub(super) struct Batch {
 pub(super) struct Queued {
     pub(super) index: u16,
     pub(super) resolved: bool,
+    /// The arguments that whoever decided wants, instead of those the model wrote.
+    pub(super) edited: Option<Arguments>,
     /// How the call was begun before it was interrupted.
     pub(super) again: Option<(u32, Arguments)>,
 }
@@ -63,7 +67,10 @@ impl Queued {
             return CallDisposition::over(ToolOutcome::Unknown);
         };
         match self.again {
-            None => acting.validate(call, Arguments::new(Arc::clone(&call.arguments))),
+            None => {
+                let written = || Arguments::new(Arc::clone(&call.arguments));
+                acting.validate(call, self.edited.unwrap_or_else(written))
+            }
             Some((attempt, arguments)) => match acting.validate(call, arguments) {
                 CallDisposition::Run(ready) => {
                     CallDisposition::Run(ReadyCall { attempt: attempt + 1, ..ready })
@@ -89,6 +96,12 @@ impl Batch {
             grace: run.options.grace,
             inference: run.inference(),
             key,
+            notes: run
+                .state
+                .execution()
+                .and_then(|it| it.open_step())
+                .map(|it| it.notes.clone())
+                .unwrap_or_default(),
         };
         let deadline = left.map(|it| run.options.env.clock.sleep(it));
         Self {
@@ -100,6 +113,7 @@ impl Batch {
             started_at: Timestamp::UNSTAMPED,
             running: Running::NONE,
             asked: Vec::new(),
+            waiting: Vec::new(),
             halt: None,
             grace: None,
             deadline,
@@ -109,6 +123,8 @@ impl Batch {
 
     /// Files a call by where it stands; returns its outcome if it already has one.
     pub(super) fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
+        let note = self.acting.notes.iter().find(|it| it.call == index);
+        let mut edited = note.map(|it| it.arguments.clone());
         let (resolved, again) = match state {
             CallState::Completed(_) => return None,
             CallState::Queued => (false, None),
@@ -116,7 +132,32 @@ impl Batch {
                 self.asked.push((index, question));
                 return None;
             }
-            CallState::Decided(ApprovalDecision::Approve) => (true, None),
+            // One who answers what nobody asked approves.
+            CallState::Decided(ApprovalDecision::Approve | ApprovalDecision::Reply(_)) => {
+                (true, None)
+            }
+            CallState::Decided(ApprovalDecision::ApproveWith { arguments }) => {
+                edited = Some(arguments);
+                (true, None)
+            }
+            CallState::AwaitingAnswer => {
+                let acting = Arc::clone(&self.acting);
+                let pause = acting.pause(index).filter(|it| it.is_answered());
+                let (Some(pause), Some(arguments)) = (pause, edited.take()) else {
+                    self.waiting.push(index);
+                    return None;
+                };
+                match pause.own_decision() {
+                    Some(ApprovalDecision::Deny { reason }) => {
+                        return Some(ToolOutcome::Blocked { reason: reason.clone() });
+                    }
+                    Some(ApprovalDecision::Answer(output)) => {
+                        return Some(ToolOutcome::Returned(output.clone()));
+                    }
+                    // Its attempts count anew.
+                    _ => (true, Some((0, arguments))),
+                }
+            }
             CallState::Decided(ApprovalDecision::Deny { reason }) => {
                 return Some(ToolOutcome::Blocked { reason });
             }
@@ -136,7 +177,7 @@ impl Batch {
                 (true, Some((attempt, arguments)))
             }
         };
-        self.queue.push(Queued { index, resolved, again });
+        self.queue.push(Queued { index, resolved, edited, again });
         None
     }
 
@@ -176,7 +217,8 @@ impl Batch {
     /// Returns the calls that were launched and are not over.
     pub(super) fn begun(&self, calls: &[CallState]) -> Vec<u16> {
         let waiting = self.queue.iter().map(|it| it.index);
-        let waiting: BTreeSet<u16> = waiting.chain(self.asked.iter().map(|it| it.0)).collect();
+        let asked = self.asked.iter().map(|it| it.0).chain(self.waiting.iter().copied());
+        let waiting: BTreeSet<u16> = waiting.chain(asked).collect();
         let open =
             (0..=u16::MAX).zip(calls).filter(|(_, it)| !matches!(it, CallState::Completed(_)));
         open.map(|(index, _)| index).filter(|index| !waiting.contains(index)).collect()

@@ -1,0 +1,224 @@
+//! What a call that waits in the middle of its work has asked, and what was answered.
+
+use std::sync::Arc;
+
+use loopwright_messages::ToolCall;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments},
+    step::{CallState, OpenStep},
+};
+
+/// What a tool needs from somebody before it can finish a call. A tool returns it as an error
+/// ([`ToolError::Pause`](crate::ToolError::Pause)); when the answer is recorded, the same call is made again, in any
+/// process, with [`ToolCx::answer`](crate::ToolCx::answer) and [`ToolCx::resume_value`](crate::ToolCx::resume_value).
+///
+/// What the tool did before it asked is the business of the tool: it is called again from its beginning, also if its
+/// calls must not happen twice. A tool that asks before it takes effect needs nothing else; one that took effect says
+/// so in the resume value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[must_use = "a pause does nothing until the tool returns it"]
+pub struct ToolPause {
+    /// What has to be answered: one question of the tool's own, or what a sub-agent waits for.
+    pub requests: Vec<PauseRequest>,
+    /// What the tool gets back when it is called again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Arc<Value>>,
+}
+
+/// One thing that somebody has to answer or decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PauseRequest {
+    /// Which sub-agent asks, from the outermost one to the one that waits; empty if the tool itself asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) path: Vec<PathSegment>,
+    /// The call of the sub-agent that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<ToolCall>,
+    pub(crate) question: ApprovalRequest,
+    pub(crate) kind: RequestKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<ApprovalDecision>,
+}
+
+/// A call of a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSegment {
+    /// The name of the sub-agent.
+    pub agent: Arc<str>,
+    /// The position of the call in its open step.
+    pub call: u16,
+}
+
+/// What kind of decision is needed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequestKind {
+    /// Whether the call may run.
+    Approval {
+        /// The schema of the arguments, for the call of a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parameters: Option<Arc<Value>>,
+    },
+    /// The answer to a question of the tool: [`ApprovalDecision::Reply`].
+    Question {
+        /// The JSON Schema of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Arc<Value>>,
+    },
+}
+
+impl RequestKind {
+    pub(crate) const APPROVAL: Self = Self::Approval { parameters: None };
+
+    /// Returns `true` if a decision fits.
+    pub(crate) fn accepts(&self, decision: &ApprovalDecision) -> bool {
+        use ApprovalDecision::{Answer, Approve, ApproveWith, Deny, Reply};
+        match (self, decision) {
+            (_, Deny { .. } | Answer(_)) => true,
+            (Self::Approval { .. }, Approve | ApproveWith { .. }) => true,
+            (Self::Question { .. }, Reply(_)) => true,
+            (Self::Approval { .. }, Reply(_)) => false,
+            (Self::Question { .. }, Approve | ApproveWith { .. }) => false,
+        }
+    }
+}
+
+impl ToolPause {
+    /// Asks a question; any JSON value answers it.
+    pub fn ask(text: impl Into<String>) -> Self {
+        let question = ApprovalRequest { text: text.into(), source: "".into() };
+        let kind = RequestKind::Question { schema: None };
+        let own = PauseRequest { path: Vec::new(), call: None, question, kind, decision: None };
+        Self { requests: vec![own], resume: None }
+    }
+
+    /// Sets the JSON Schema of the answer.
+    pub fn with_schema(mut self, schema: impl Into<Arc<Value>>) -> Self {
+        let expected = schema.into();
+        for request in &mut self.requests {
+            if let RequestKind::Question { schema } = &mut request.kind {
+                *schema = Some(Arc::clone(&expected));
+            }
+        }
+        self
+    }
+
+    /// Sets what the tool gets back when it is called again.
+    pub fn with_resume(mut self, value: impl Into<Arc<Value>>) -> Self {
+        self.resume = Some(value.into());
+        self
+    }
+
+    /// Fills in who asks the questions of the tool's own.
+    pub(crate) fn name_tool(&mut self, tool: &Arc<str>) {
+        for request in self.requests.iter_mut().filter(|it| it.question.source.is_empty()) {
+            request.question.source = Arc::clone(tool);
+        }
+    }
+
+    /// Returns what was decided about the question of the tool's own.
+    pub(crate) fn own_decision(&self) -> Option<&ApprovalDecision> {
+        self.requests.iter().find(|it| it.path.is_empty())?.decision.as_ref()
+    }
+
+    /// Returns `true` if the call can go on.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.requests.is_empty() || self.requests.iter().any(|it| it.decision.is_some())
+    }
+
+    pub(crate) fn decide(&mut self, below: &[u16], decision: &ApprovalDecision) {
+        let asked = self.requests.iter_mut().find(|it| it.is_at(below) && it.decision.is_none());
+        if let Some(request) = asked.filter(|it| it.kind.accepts(decision)) {
+            request.decision = Some(decision.clone());
+        }
+    }
+}
+
+impl PauseRequest {
+    /// Passes on what a sub-agent waits for, with the schema of the arguments of its tool.
+    pub fn of_subagent(
+        agent: &Arc<str>,
+        asked: &PendingApproval<'_>,
+        parameters: Option<Arc<Value>>,
+    ) -> Self {
+        let first = PathSegment { agent: Arc::clone(agent), call: asked.index };
+        let kind = match asked.kind {
+            RequestKind::Approval { parameters: None } => RequestKind::Approval { parameters },
+            kind => kind.clone(),
+        };
+        Self {
+            path: [first].into_iter().chain(asked.path.iter().cloned()).collect(),
+            call: Some(asked.call.clone()),
+            question: asked.question.clone(),
+            kind,
+            decision: None,
+        }
+    }
+
+    fn is_at(&self, below: &[u16]) -> bool {
+        self.path.iter().map(|it| it.call).eq(below.iter().copied())
+    }
+}
+
+/// What is to be kept of a call that was changed or has paused, until it is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallNote {
+    pub(crate) call: u16,
+    /// What the tool is given when it is called again.
+    pub(crate) arguments: Arguments,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pause: Option<Arc<ToolPause>>,
+}
+
+/// A call that waits for a decision or an answer; see [`AgentState::pending`](crate::AgentState::pending).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PendingApproval<'a> {
+    /// The position of this agent's call in its step.
+    pub index: u16,
+    /// Which sub-agent waits, from the outermost one on; empty if the call of this agent does.
+    pub path: &'a [PathSegment],
+    /// The call that waits: that of the sub-agent if one waits.
+    pub call: &'a ToolCall,
+    /// What has to be decided or answered.
+    pub question: &'a ApprovalRequest,
+    /// What kind of decision is needed.
+    pub kind: &'a RequestKind,
+}
+
+impl<'a> PendingApproval<'a> {
+    pub(crate) fn of(open: &'a OpenStep) -> Vec<Self> {
+        let calls = open.thought.iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
+        let mut pending = Vec::new();
+        for ((call, index), state) in calls.zip(&open.calls) {
+            match state {
+                CallState::AwaitingApproval(question) => {
+                    let (path, kind) = (&[], &RequestKind::APPROVAL);
+                    pending.push(Self { index, path, call, question, kind });
+                }
+                CallState::AwaitingAnswer => {
+                    let pause = open.note(index).and_then(|it| it.pause.as_ref());
+                    let requests = pause.into_iter().flat_map(|it| &it.requests);
+                    let open = requests.filter(|it| it.decision.is_none());
+                    pending.extend(open.map(|it| Self {
+                        index,
+                        path: &it.path,
+                        call: it.call.as_ref().unwrap_or(call),
+                        question: &it.question,
+                        kind: &it.kind,
+                    }));
+                }
+                _ => (),
+            }
+        }
+        pending
+    }
+
+    /// Returns the position of this agent's call, then those of the sub-agents' calls.
+    pub fn address(&self) -> Vec<u16> {
+        [self.index].into_iter().chain(self.path.iter().map(|it| it.call)).collect()
+    }
+}
