@@ -25,7 +25,7 @@ fn nothing_typed() -> Flags {
     Flags { workdir: ".".into(), ..Flags::default() }
 }
 
-/// The first line of the message, which is the one that says what is wrong.
+/// The first line of the message, which states the error.
 fn error(line: &[&str]) -> String {
     let message = parse(line).unwrap_err().to_string();
     message.lines().next().unwrap_or_default().to_owned()
