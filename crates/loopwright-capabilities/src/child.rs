@@ -72,7 +72,7 @@ type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub enum ChildError {
     /// It would be too deep.
     #[error(
-        "`{name}` cannot be asked from here: sub-agents are {current} deep and may be {max} deep; do \
+        "`{name}` cannot run here: sub-agents are nested {current} deep, and the limit is {max}; do \
          it yourself"
     )]
     TooDeep {
@@ -84,7 +84,7 @@ pub enum ChildError {
         max: u32,
     },
     /// It cannot be put together.
-    #[error("`{name}` cannot be put together")]
+    #[error("`{name}` cannot be built")]
     Build {
         /// Its name.
         name: Arc<str>,
@@ -93,7 +93,7 @@ pub enum ChildError {
         source: BuildError,
     },
     /// What it did before an interruption cannot be read.
-    #[error("what `{name}` did so far cannot be read")]
+    #[error("the history of `{name}` cannot be read")]
     Journal {
         /// Its name.
         name: Arc<str>,
@@ -102,7 +102,7 @@ pub enum ChildError {
         source: JournalError,
     },
     /// What it did before an interruption makes no sense.
-    #[error("what `{name}` did so far makes no sense")]
+    #[error("the history of `{name}` is inconsistent")]
     Damaged {
         /// Its name.
         name: Arc<str>,
@@ -124,8 +124,8 @@ pub enum ChildError {
     },
     /// It waits for a decision that nobody can make there.
     #[error(
-        "`{name}` was left after {steps} steps: it waits for a decision about `{tool}` ({question}), \
-         which nobody can make for a sub-agent; do that part yourself"
+        "`{name}` stopped after {steps} steps: `{tool}` needs approval ({question}), \
+         which sub-agents cannot get; do that part yourself"
     )]
     Waits {
         /// Its name.

@@ -27,13 +27,13 @@ pub struct SelectedAgent {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// There is no such definition.
-    #[error("{unknown}\n  begin one: loopwright agents new {}", .unknown.name)]
+    #[error("{unknown}\n  create one: loopwright agents new {}", .unknown.name)]
     Unknown {
         /// What is known.
         unknown: DefinitionError,
     },
     /// Its file is wrong.
-    #[error("the agent `{name}` cannot be used; see all: loopwright agents validate")]
+    #[error("agent `{name}` cannot be used; check it with `loopwright agents validate`")]
     File {
         /// The name.
         name: String,
@@ -42,11 +42,11 @@ pub enum AgentError {
         source: DefinitionFileError,
     },
     /// Its name is the one of the agent that is there without a definition.
-    #[error("`{AGENT}` is the name of the program's own agent: give the definition another name")]
+    #[error("agent name `{AGENT}` is reserved; rename the definition")]
     Own,
     /// It begins with a skill that there is not.
     #[error(
-        "the agent `{agent}` begins with the skill `{skill}`, which there is not; see those there are: loopwright skills list"
+        "agent `{agent}` requires unknown skill `{skill}`; list skills with `loopwright skills list`"
     )]
     Skill {
         /// The agent.
@@ -55,7 +55,7 @@ pub enum AgentError {
         skill: String,
     },
     /// It names what does not exist.
-    #[error("the agent `{agent}` cannot be used: {problems}; see all: loopwright agents validate")]
+    #[error("agent `{agent}` cannot be used: {problems}; check it with `loopwright agents validate`")]
     Invalid {
         /// The agent.
         agent: String,
@@ -64,7 +64,7 @@ pub enum AgentError {
     },
     /// It asks for a model that is not whole.
     #[error(
-        "the agent `{agent}` asks for {asked}, which names no model: write `llm: provider/model` into its file, or type -m provider/model"
+        "agent `{agent}` requests {asked}, which is not a model name; write `llm: provider/model` into its file, or pass `-m provider/model`"
     )]
     Model {
         /// The agent.
@@ -74,7 +74,7 @@ pub enum AgentError {
     },
     /// It names what there is not.
     #[error(
-        "the agent `{agent}` cannot be built: change its file, or look: loopwright agents validate"
+        "agent `{agent}` cannot be built; check its file with `loopwright agents validate`"
     )]
     Build {
         /// The agent.

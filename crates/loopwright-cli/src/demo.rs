@@ -33,13 +33,13 @@ const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
-    #[error("cannot work in {path}: name a directory that exists with `--workdir`", path = path.display())]
+    #[error("cannot use {path} as the working directory; name an existing directory with `--workdir`", path = path.display())]
     Workdir { path: PathBuf, source: io::Error },
-    #[error("cannot make a folder in {path}: set TMPDIR to a place where that is allowed", path = path.display())]
+    #[error("cannot create a directory in {path}; set TMPDIR to a writable directory", path = path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("cannot keep the state in {path}", path = path.display())]
+    #[error("cannot save the state in {path}", path = path.display())]
     Keep { path: PathBuf, source: io::Error },
-    #[error("the state in {path} cannot be read back", path = path.display())]
+    #[error("cannot read the state back from {path}", path = path.display())]
     ReadBack { path: PathBuf, source: serde_json::Error },
 }
 

@@ -44,8 +44,8 @@ pub(crate) fn guide(providers: &Providers) -> String {
         ollama run qwen3\n  \
         3. name any server that speaks as OpenAI's does\n       \
         loopwright chat -m openai-compatible/MODEL --base-url http://HOST/v1\n\n\
-        See an agent at work without one: loopwright demo\n\
-        See what works on this machine:   loopwright doctor"
+        Run a demo without a model:    loopwright demo\n\
+        Check this machine:            loopwright doctor"
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub enum ChoiceError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// No provider can be used, or the chosen one cannot.
-    #[error("{0}\n  see an agent at work without one: loopwright demo")]
+    #[error("{0}\n  run a demo without a model: loopwright demo")]
     None(ModelError),
     /// The provider was asked for its models and did not answer.
     #[error(transparent)]

@@ -342,7 +342,7 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
         (done.status, done.stderr)
     };
     let cases = [
-        ("nobody", 2, "begin one: loopwright agents new nobody"),
+        ("nobody", 2, "create one: loopwright agents new nobody"),
         ("loopwright", 2, "give the definition another name"),
         ("wrong", 3, "line 3: `tools` has to be a list of names"),
         ("magic", 3, "known are: "),

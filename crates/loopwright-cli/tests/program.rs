@@ -36,7 +36,7 @@ fn a_directory_that_is_not_there_is_wrong_usage() {
 
 #[test]
 fn an_empty_prompt_is_wrong_usage() {
-    let stderr = "error: the prompt is empty: say what the agent should do\n".to_owned();
+    let stderr = "error: the prompt is empty; describe the task\n".to_owned();
     assert_eq!(check("", &["run", "-"], "\n"), (2, String::new(), stderr));
 }
 

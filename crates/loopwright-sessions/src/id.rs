@@ -85,7 +85,7 @@ name_type! {
     SessionId,
     /// A text that is no name of a session.
     #[error(
-        "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or \
+        "invalid session ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or \
          digit, at most {MAX_LENGTH}"
     )]
     InvalidSessionId
@@ -97,7 +97,7 @@ name_type! {
     JobId,
     /// A text that is no name of a job.
     #[error(
-        "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, \
+        "invalid job ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or digit, \
          at most {MAX_LENGTH}"
     )]
     InvalidJobId

@@ -24,7 +24,7 @@ pub enum SessionStatus {
 
 /// A change of status that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session that is {from} cannot become {to}")]
+#[error("session status cannot change from {from} to {to}")]
 pub struct InvalidTransition {
     /// What it is.
     pub from: SessionStatus,

@@ -469,11 +469,11 @@ pub enum StoreError {
     #[error("unknown session `{0}`")]
     NotFound(SessionId),
     /// There is such a session already.
-    #[error("there is a session `{0}` already")]
+    #[error("session `{0}` already exists")]
     Exists(SessionId),
     /// Somebody else wrote it in between.
     #[error(
-        "session `{id}` is at version {found} and not at {expected}: somebody else wrote it; load it \
+        "session `{id}` is at version {found}, not {expected}: another writer changed it; load it \
          again"
     )]
     Conflict {
@@ -495,7 +495,7 @@ pub enum StoreError {
         until: Timestamp,
     },
     /// The right to write ended or somebody else has it.
-    #[error("the right to write session `{0}` was lost; load it again before going on")]
+    #[error("the lease on session `{0}` was lost; load the session again before you continue")]
     LeaseLost(SessionId),
     /// What is stored cannot be read.
     #[error("session `{id}` cannot be read: {reason}")]
@@ -506,6 +506,6 @@ pub enum StoreError {
         reason: String,
     },
     /// The store cannot be reached, or is full. Nothing that was acknowledged is lost.
-    #[error("the session store is not available: {0}")]
+    #[error("the session store is unavailable: {0}")]
     Unavailable(#[source] BoxError),
 }

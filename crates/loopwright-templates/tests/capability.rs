@@ -93,7 +93,7 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
     assert_eq!(json_of(&first[1])["source"], written);
     assert_eq!(agents.get("bob").unwrap().tools, Some(NameList::default()));
     let again = told(capability().store(store.clone()), calls()).await;
-    let refused = format!("there is a definition already: {}", path.display());
+    let refused = format!("definition already exists: {}", path.display());
     assert_eq!(json_of(&again[0]), json!({ "success": false, "error": refused }));
     let replacing = store.with_existing(OnExisting::Replace);
     let replaced = told(capability().store(replacing), calls()).await;
@@ -114,7 +114,7 @@ async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there(
     assert_eq!(json_of(&told[0])["success"], true);
     let path = store.root().join("bob.md");
     let error = format!(
-        "what would be written cannot be read again: {}: line 36: it is not valid YAML: it is nested \
+        "the definition cannot be written: it would not read back the same: {}: line 36: it is not valid YAML: it is nested \
          more than 32 levels deep",
         path.display()
     );

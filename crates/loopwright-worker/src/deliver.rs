@@ -26,7 +26,7 @@ pub(crate) struct DeliveredJob {
 
 /// Somebody else has the job by now.
 #[derive(Debug, thiserror::Error)]
-#[error("somebody else has the job by now")]
+#[error("another worker has claimed the job")]
 pub(crate) struct ClaimLost;
 
 /// Does a job, from wherever an earlier delivery of it ended.

@@ -45,7 +45,7 @@ pub struct Worker {
 
 /// The store keeps no jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this store of sessions keeps no jobs: use one in a database, SQLite or PostgreSQL")]
+#[error("this session store has no job queue; use a SQLite or PostgreSQL store")]
 pub struct NoQueue;
 
 /// How long a queue that did not answer is left alone.

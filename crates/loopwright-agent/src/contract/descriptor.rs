@@ -29,7 +29,7 @@ struct Unchecked {
 
 /// An agent that does not say what it must say of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an agent has no {0}: it needs one that is not empty")]
+#[error("an agent has no {0}; set a non-empty one")]
 pub struct InvalidDescriptor(&'static str);
 
 impl AgentDescriptor {

@@ -149,7 +149,7 @@ fn a_wish_that_makes_no_sense_is_an_error() {
     assert_eq!(
         told(&state),
         [
-            "Error: guidance is empty: say what you learned, and what to do instead",
+            "Error: guidance is empty; write what you learned and what to do instead",
             "Error: checkpoint_id cannot be negative: checkpoints are 0 to 1",
             "Error: there is no checkpoint 2: checkpoints are 0 to 1",
         ]
@@ -162,7 +162,7 @@ fn of_several_wishes_in_a_step_the_first_good_one_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
-    let twice = "Error: refused: another call of the same step goes back already";
+    let twice = "Error: cannot go back: another call of this step already does";
     assert_eq!(told(&state)[1..], ["Going back to checkpoint 1.", twice]);
 }
 
@@ -305,7 +305,7 @@ fn an_agent_that_has_the_tool_alone_refuses() {
     let tools: ToolSet = whole.tools().clone();
     let bare = AgentBuilder::base().with_capability(UseLlmConfig::model(model)).build().unwrap();
     let state = block_on(bare.with_tools(tools).execute(asked()));
-    assert_eq!(told(&state), ["Error: there are no checkpoints here; go on from where you are"]);
+    assert_eq!(told(&state), ["Error: there are no checkpoints; continue from the current state"]);
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub enum SkillError {
     #[error(transparent)]
     Defined(#[from] DefinedError),
     /// What is to be remembered cannot be written.
-    #[error("the skill cannot be remembered")]
+    #[error("the skill cannot be recorded")]
     State(#[source] serde_json::Error),
     /// The files could not be looked at.
     #[error("the skills could not be read")]

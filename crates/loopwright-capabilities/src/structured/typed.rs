@@ -102,7 +102,7 @@ pub enum TypedFailure {
     #[error("{0}")]
     Invalid(String),
     /// The agent failed, was stopped, or waits.
-    #[error("there is no answer: {0}")]
+    #[error("no answer: {0}")]
     Ended(String),
 }
 

@@ -132,7 +132,7 @@ fn without_definitions_there_is_no_empty_choice() {
     assert_eq!(tool.spec().parameters["properties"]["subagent"].get("enum"), None);
     assert!(tool.spec().description.ends_with("No sub-agents are registered."));
     let (state, _) = asked("helper", UseSubagents::default(), []);
-    assert_eq!(told(&state), ["Error: there are no sub-agents here: do it yourself"]);
+    assert_eq!(told(&state), ["Error: no sub-agents are available; do it yourself"]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub enum TodoError {
         status: String,
     },
     /// The list is too long.
-    #[error("{count} tasks are too many; at most {max} are allowed")]
+    #[error("too many tasks: {count}; pass at most {max}")]
     TooMany {
         /// How many there are.
         count: usize,

@@ -84,7 +84,7 @@ pub(super) fn project(
         if is_foreign(&path).unwrap_or(false) {
             warnings.push(Warning::Foreign { path });
         } else if path.exists() && !path.is_file() {
-            let source = io::Error::other("it is not a regular file");
+            let source = io::Error::other("not a regular file");
             return Err(ConfigError::Read { path, source });
         } else if let Some(found) = read(&path)? {
             return Ok(Some(found));

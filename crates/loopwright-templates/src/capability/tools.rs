@@ -21,7 +21,7 @@ pub enum DefinitionToolError {
     #[error(transparent)]
     Unknown(#[from] DefinitionError),
     /// The arguments are not JSON any more.
-    #[error("the arguments cannot be read")]
+    #[error("the arguments are invalid")]
     Arguments(#[from] serde_json::Error),
     /// What writes the file ended before it was done.
     #[error("the file was not written")]

@@ -85,10 +85,10 @@ fn several_patterns_share_the_room() {
 
 #[test]
 fn a_pattern_that_makes_no_sense_is_refused() {
-    check(json!({}), "error: there is nothing to look for: pass `pattern`");
+    check(json!({}), "error: no search pattern; pass `pattern`");
     check(
         json!({ "pattern": " ", "patterns": [] }),
-        "error: there is nothing to look for: pass `pattern`",
+        "error: no search pattern; pass `pattern`",
     );
     let outside =
         |it: &str| format!("error: `{it}` is outside the working directory; use a path inside it");

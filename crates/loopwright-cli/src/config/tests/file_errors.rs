@@ -148,7 +148,7 @@ fn a_project_file_that_would_block_or_is_a_directory_is_not_opened() {
         "cannot read /repo/loopwright.toml: make it a text file that you may read, or remove it"
     );
     let source = std::error::Error::source(&error).unwrap();
-    assert_eq!(source.to_string(), "it is not a regular file");
+    assert_eq!(source.to_string(), "not a regular file");
 }
 
 #[test]

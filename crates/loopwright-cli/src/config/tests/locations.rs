@@ -104,7 +104,7 @@ fn a_named_file_must_be_there() {
     let world = World::new().flags(|flags| flags.config = Some("mine.toml".into()));
     assert_eq!(
         world.error(),
-        "/repo/sub/mine.toml does not exist: correct the path after `--config`, or leave it out"
+        "/repo/sub/mine.toml does not exist; correct or omit `--config`"
     );
 }
 

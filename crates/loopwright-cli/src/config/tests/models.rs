@@ -57,7 +57,7 @@ fn half_a_price_is_refused() {
 fn a_model_is_named_with_its_provider() {
     assert_eq!(
         World::new().user("[models.m]").error(),
-        "`models.m` in /home/.config/loopwright/config.toml names no model: write its provider and its name joined by `/`, such as `[models.\"openai/gpt-5-mini\"]`"
+        "`models.m` in /home/.config/loopwright/config.toml is not a model name; write `PROVIDER/NAME`, such as `[models.\"openai/gpt-5-mini\"]`"
     );
 }
 

@@ -8,7 +8,7 @@ fn check(user: &str, key: &str, example: &str) {
     assert_eq!(
         World::new().user(user).error(),
         format!(
-            "`{key}` in {FILE} must not hold a secret: put the secret into an environment variable and write a reference to it, such as `{example}`"
+            "`{key}` in {FILE} must not contain a secret; put the secret into an environment variable and write a reference, such as `{example}`"
         )
     );
 }
