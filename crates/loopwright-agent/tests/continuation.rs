@@ -158,7 +158,7 @@ fn answered() -> AgentState {
     execute(&scripted([usage("forty two".into())]).build().unwrap(), asked())
 }
 
-/// A tool that is not there, then a model that does not answer.
+/// A tool that is not there, then a model that does not respond.
 fn troubled() -> AgentState {
     let steps =
         [ScenarioStep::tool_call("missing", serde_json::json!({})), ScenarioStep::error("down")];

@@ -268,8 +268,8 @@ fn new(
     let text = |given: &Option<String>, otherwise: String| {
         given.clone().filter(|it| !it.trim().is_empty()).unwrap_or(otherwise)
     };
-    let description = text(&args.description, format!("Say here when to use {name}."));
-    let prompt = text(&args.prompt, format!("You are {name}. Say here how you work."));
+    let description = text(&args.description, format!("Describe here when to use {name}."));
+    let prompt = text(&args.prompt, format!("You are {name}. Describe here how to work."));
     let saved = store.save(&AgentDefinition::new(name, description, prompt))?;
     Ok(saved.path)
 }

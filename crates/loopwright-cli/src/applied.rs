@@ -55,7 +55,9 @@ pub enum AgentError {
         skill: String,
     },
     /// It names what does not exist.
-    #[error("agent `{agent}` cannot be used: {problems}; check it with `loopwright agents validate`")]
+    #[error(
+        "agent `{agent}` cannot be used: {problems}; check it with `loopwright agents validate`"
+    )]
     Invalid {
         /// The agent.
         agent: String,
@@ -73,9 +75,7 @@ pub enum AgentError {
         asked: String,
     },
     /// It names what there is not.
-    #[error(
-        "agent `{agent}` cannot be built; check its file with `loopwright agents validate`"
-    )]
+    #[error("agent `{agent}` cannot be built; check its file with `loopwright agents validate`")]
     Build {
         /// The agent.
         agent: String,

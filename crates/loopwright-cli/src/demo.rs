@@ -91,7 +91,7 @@ impl Show {
         let bytes = keep(&performed.state, &file)?;
         let state = load(&file)?;
         self.tell(&format!(
-            "\n{BOLD}The state is saved and loaded again{BOLD:#} ({bytes} bytes):\n  {}\nThe agent goes on where it was:",
+            "\n{BOLD}The state is saved and reloaded{BOLD:#} ({bytes} bytes):\n  {}\nThe agent continues:",
             file.display()
         ));
         let performed = self.stage.perform(&setup, self.ask(second, state)).await;
@@ -120,7 +120,7 @@ impl Show {
     fn conclude(self, folder: &Folder) {
         let [first, _] = &folder.questions;
         self.tell(&format!(
-            "\n{BOLD}Next, ask a real model the same:{BOLD:#}\n  \
+            "\n{BOLD}Next, ask a real model:{BOLD:#}\n  \
              export OPENAI_API_KEY=…     or start Ollama, LM Studio, llama.cpp or vLLM\n  \
              loopwright run -C {} \\\n    \"{first}\"",
             folder.workdir.path().display()

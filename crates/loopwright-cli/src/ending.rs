@@ -193,7 +193,7 @@ impl RunEnding {
             Self::AnsweredWithToolErrors => {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
             }
-            Self::Empty => "the model ended without an answer",
+            Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
             Self::Filtered => "the provider's filter cut the answer off",
             Self::Refused => "the model declined to answer",

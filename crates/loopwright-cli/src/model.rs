@@ -142,13 +142,13 @@ fn check_fallback(
 ) -> Result<(), ChoiceError> {
     let Some(fallback) = &config.fallback else { return Ok(()) };
     if let Err(error) = providers.check(Some(first)) {
-        console::warn(&format!("{error}; a fallback is asked instead"));
+        console::warn(&format!("{error}; using a fallback model instead"));
     }
     for model in fallback.value.iter() {
         let llm = selection(model);
         match providers.check(Some(&llm)) {
             Err(error) if error.kind == ModelErrorKind::NoModel => return Err(error.into()),
-            Err(error) => console::warn(&format!("{error}; the fallback is of no use")),
+            Err(error) => console::warn(&format!("{error}; this fallback is skipped")),
             Ok(()) => {}
         }
     }
@@ -163,7 +163,7 @@ fn base_url(config: &Config) -> Option<&str> {
         Some((Origin::Project(path), _)) => path.display().to_string(),
         // A session may have been made by somebody else. No key is at stake without a provider.
         Some((Origin::Session, model)) if model.provider() != COMPATIBLE => {
-            format!("the session; name it with `-m {model}` if that is where it is served")
+            format!("the session; pass `-m {model}` to use this base URL")
         }
         _ => return Some(base_url.value.as_str()),
     };

@@ -41,15 +41,15 @@ pub enum StdinKind {
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
     /// Nothing was typed and nothing comes through a pipe.
-    #[error(
-        "no prompt; write one, as in `loopwright run \"…\"`, or pipe it in"
-    )]
+    #[error("no prompt; write one, as in `loopwright run \"…\"`, or pipe it in")]
     Missing,
     /// The prompt consists of white space.
     #[error("the prompt is empty; describe the task")]
     Empty,
     /// Standard input is longer than [`MAX_STDIN`].
-    #[error("standard input is larger than 10 MiB; put it into a file and let the agent read the file")]
+    #[error(
+        "standard input is larger than 10 MiB; put it into a file and let the agent read the file"
+    )]
     TooLarge,
     /// Standard input is not text.
     #[error("standard input is not UTF-8 text; convert it, for example with `iconv`")]
@@ -94,7 +94,7 @@ impl PromptSource {
                 console::warn(&UNREAD);
                 return self.read(StdinKind::Terminal, io::empty());
             }
-            console::tell("waiting for standard input; to run without it, add `</dev/null`");
+            console::tell("waiting for standard input; to run without input, add `</dev/null`");
         }
         self.read(StdinKind::Piped, stdin.lock())
     }

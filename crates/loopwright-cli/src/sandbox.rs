@@ -189,7 +189,7 @@ fn open_report(path: &Path) -> io::Result<File> {
         _ => File::create(path),
     };
     opened.map_err(|error| {
-        let text = format!("the report cannot be written to {}: {error}", path.display());
+        let text = format!("cannot write the report to {}: {error}", path.display());
         io::Error::new(error.kind(), text)
     })
 }
@@ -291,7 +291,7 @@ fn tell(output: &Output, args: &ExecArgs) {
             }
             outcome => outcome.to_string(),
         };
-        console::tell(&format!("sandbox: the command {ending}; all its processes have ended"));
+        console::tell(&format!("sandbox: the command {ending}; all its processes exited"));
     }
 }
 

@@ -56,7 +56,7 @@ fn a_limit_that_a_guard_of_the_file_sets_is_not_blamed_on_an_option() {
     let server = Server::start([streamed_call("Look.", "ls")]);
     let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
     let done = world.run(&[&["run", "--agent", "guarded", "hi"], &model[..]].concat());
-    let told = "stopped: the limit of steps, 1, is reached; the agent's file sets this limit, in `use_guards`\n";
+    let told = "stopped: the limit of steps, 1, is reached; the agent's definition sets this limit in `use_guards`\n";
     assert_eq!((done.status, done.stderr.contains(told)), (6, true), "{}", done.stderr);
 }
 
@@ -120,7 +120,7 @@ fn files_are_checked_and_what_is_wrong_ends_with_3() {
     let checked = json_of(&done.stdout);
     assert_eq!(checked["valid"], false);
     let errors = |at: usize| checked["files"][at]["errors"].to_string();
-    assert!(errors(0).contains("line 3: `tools` has to be a list"), "{checked}");
+    assert!(errors(0).contains("line 3: `tools` must be a list"), "{checked}");
     assert!(errors(1).contains("the file cannot be read"), "{checked}");
     assert!(errors(2).contains("there is no tool `magic`"), "{checked}");
     assert!(errors(2).contains("there is no skill `no`"), "{checked}");
@@ -344,7 +344,7 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
     let cases = [
         ("nobody", 2, "create one: loopwright agents new nobody"),
         ("loopwright", 2, "give the definition another name"),
-        ("wrong", 3, "line 3: `tools` has to be a list of names"),
+        ("wrong", 3, "line 3: `tools` must be a list of names"),
         ("magic", 3, "known are: "),
         ("cap", 3, "unknown capability `use_magic`"),
         ("skilled", 3, "loopwright skills list"),
@@ -407,8 +407,7 @@ fn the_users_agent_counts_before_the_projects_and_both_files_are_named() {
     let request = server.request();
     assert!(system(&request).starts_with("Be mine."), "{}", system(&request));
     assert_eq!(tools(&request), Vec::<&str>::new());
-    let expect = "warning: /project/.loopwright/agents/theirs.md: the file does not count: \
-                  /.claude/agents/mine.md defines the agent of the same name\n";
+    let expect = "warning: /project/.loopwright/agents/theirs.md: the file is skipped: /.claude/agents/mine.md defines an agent of the same name\n";
     assert!(done.stderr.starts_with(expect), "{}", done.stderr);
 }
 

@@ -463,8 +463,7 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
 fn a_limit_of_the_session_holds_within_a_step() {
     let (done, _) = run(vec![Reply::Nothing], &["--max-session-seconds", "0.2"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    let told =
-        "stopped: limit of the session: 0.2 seconds are used up; raise --max-session-seconds";
+    let told = "stopped: session limit: 0.2 seconds are used up; raise --max-session-seconds";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     // What a request costs at least is known before it is sent.
     let (world, server) = priced(vec![streamed("Never.", "stop")]);

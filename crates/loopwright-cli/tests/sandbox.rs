@@ -25,11 +25,9 @@ fn status_and_output_are_those_of_the_command() {
 
 #[test]
 fn limits_have_statuses_of_their_own() {
-    let late =
-        "sandbox: the command ran longer than allowed (0.2 s); all its processes have ended\n";
+    let late = "sandbox: the command ran longer than allowed (0.2 s); all its processes exited\n";
     check(&["--timeout", "0.2"], "echo said; sleep 60", 124, "said\n", late);
-    let large =
-        "sandbox: the command used more memory than allowed; all its processes have ended\n";
+    let large = "sandbox: the command used more memory than allowed; all its processes exited\n";
     let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
     check(&["--memory", "100M"], &format!("{hog} & {hog} & {hog} & wait"), 137, "", large);
 }
@@ -160,5 +158,5 @@ fn an_interruption_ends_the_command_and_a_kill_too() {
 fn the_doctor_names_the_tier_that_is_used() {
     let done = World::new().run(&["doctor", "sandbox"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stdout.ends_with("Commands are run with namespaces.\n"), "{}", done.stdout);
+    assert!(done.stdout.ends_with("Commands run in namespaces.\n"), "{}", done.stdout);
 }

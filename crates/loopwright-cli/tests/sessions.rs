@@ -365,7 +365,7 @@ fn rewinding_undoes_what_commands_and_file_tools_did_in_turn() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let now = ["made.txt", "e/f", "d/f", "a.txt"].map(read);
     assert_eq!(now, [None, None, None, Some("one\ntwo\n".into())]);
-    assert!(done.stderr.contains("made.txt is what it was"), "{}", done.stderr);
+    assert!(done.stderr.contains("made.txt restored"), "{}", done.stderr);
 }
 
 #[test]
@@ -529,7 +529,7 @@ fn what_a_fork_or_an_import_cannot_undo_is_told() {
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);
         assert_eq!(done.status, 0, "{}", done.stderr);
-        assert!(done.stderr.contains("warning: b.txt is left as it is\n"), "{}", done.stderr);
+        assert!(done.stderr.contains("warning: b.txt was not changed\n"), "{}", done.stderr);
         assert!(done.stderr.contains(&why), "{}", done.stderr);
         assert!(place.world.path("project/b.txt").exists());
     }

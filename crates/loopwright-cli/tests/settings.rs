@@ -87,9 +87,9 @@ fn the_doctor_says_what_works() {
     );
     let (absent, message) = outcome("servers", "ollama");
     assert_eq!(absent, "absent");
-    assert!(message.starts_with("ollama does not answer at http://127.0.0.1:"), "{message}");
-    assert_eq!(outcome("model", ""), ("ok".into(), "lm-studio/tiny would be asked".into()));
-    let none_yet = "none yet; they will be kept in /.local/state/loopwright/sessions.db";
+    assert!(message.starts_with("ollama does not respond at http://127.0.0.1:"), "{message}");
+    assert_eq!(outcome("model", ""), ("ok".into(), "lm-studio/tiny would be used".into()));
+    let none_yet = "none yet; sessions will be stored in /.local/state/loopwright/sessions.db";
     assert_eq!(outcome("sessions", ""), ("absent".into(), none_yet.into()));
     // Where the kernel does not let commands be confined, that is a problem.
     let problems = i32::from(outcome("sandbox", "").0 == "problem");

@@ -104,7 +104,7 @@ fn the_name_alone_opens_a_chat() {
         .env("TERM", "xterm-256color")
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
         .env("LOOPWRIGHT_BASE_URL", &server.url);
-    let terminal = Terminal::new(80).typing("/help helps", "Hi").typing("tokens in", "/quit");
+    let terminal = Terminal::new(80).typing("/help for help", "Hi").typing("tokens in", "/quit");
     let seen = terminal.run(&world, &[]);
     let text = seen.text();
     assert_eq!(seen.status, 0, "{text}");

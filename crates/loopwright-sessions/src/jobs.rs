@@ -235,7 +235,7 @@ pub enum JobOutcome {
         /// Why it failed.
         why: Arc<str>,
     },
-    /// It is left as it is, for somebody else to go on with.
+    /// It was not changed, for somebody else to go on with.
     Released,
 }
 

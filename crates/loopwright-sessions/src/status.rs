@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_refusal_names_both_states() {
         let refused = SessionStatus::Deleted.transition_to(SessionStatus::Active).unwrap_err();
-        assert_eq!(refused.to_string(), "a session that is deleted cannot become active");
+        assert_eq!(refused.to_string(), "session status cannot change from deleted to active");
     }
 
     #[test]

@@ -31,7 +31,9 @@ pub enum SqlError {
         known: i64,
     },
     /// Others kept it locked for too long.
-    #[error("{place} stayed locked by other processes for too long; try again, or stop the process that locks it")]
+    #[error(
+        "{place} stayed locked by other processes for too long; try again, or stop the process that locks it"
+    )]
     Busy {
         /// The database.
         place: Arc<str>,
@@ -70,9 +72,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// Its file was deleted or replaced while it was open.
-    #[error(
-        "{place} was deleted or replaced while in use: further writes would be lost"
-    )]
+    #[error("{place} was deleted or replaced while in use: further writes would be lost")]
     Gone {
         /// The database.
         place: Arc<str>,
@@ -96,7 +96,9 @@ pub enum SqlError {
         source: std::io::Error,
     },
     /// It cannot be reached, or not any more.
-    #[error("{place} cannot be reached; check that the server runs and that the address is correct")]
+    #[error(
+        "{place} cannot be reached; check that the server runs and that the address is correct"
+    )]
     Unreachable {
         /// The database.
         place: Arc<str>,

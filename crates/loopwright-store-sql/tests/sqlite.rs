@@ -236,7 +236,7 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     let repaired = store.check(true).await.unwrap();
     let said_so =
         "it goes on after its first 1 changes, once it is resumed: what it did after them may \
-        have taken effect; nothing was deleted"
+        have taken effect; no session deleted"
             .to_owned();
     assert_eq!(repaired, [Finding { repaired: Some(said_so), ..found[0].clone() }]);
     assert_eq!(said(&store, "a").await, ["one"]);

@@ -71,7 +71,7 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// If it does not answer in time.
+    /// If it does not respond in time.
     pub fn go_on(&mut self) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
         let mut serve = self.command("postgres");

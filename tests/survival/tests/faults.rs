@@ -34,7 +34,7 @@ fn faulty(place: &Place, session: &str, what: What) -> Task {
 }
 
 /// What the runtime says of a store that fails, whatever the reason.
-pub(crate) const UNAVAILABLE: &str = "the session store is not available: ";
+pub(crate) const UNAVAILABLE: &str = "the session store is unavailable: ";
 
 /// Checks that the worker said why it stopped, and that nothing began since the fault.
 #[track_caller]
@@ -154,7 +154,7 @@ fn a_run_whose_database_is_gone_stops_before_its_next_effect_and_goes_on_when_it
     check_goes_on(&place, &notes);
 }
 
-/// For how long a database does not answer: longer than a connection is waited for, in the long form.
+/// For how long a database does not respond: longer than a connection is waited for, in the long form.
 fn stall() -> Duration {
     if is_long() { Duration::from_secs(45) } else { Duration::from_millis(300) }
 }

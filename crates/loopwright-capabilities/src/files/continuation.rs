@@ -24,7 +24,7 @@ impl Continuation {
         Self { line, byte, seal: seal(line, byte, file) }
     }
 
-    /// Returns `true` if the file is what it was, so that the byte is still where the line begins.
+    /// Returns `true` if the file restored, so that the byte is still where the line begins.
     pub(super) fn fits(&self, file: &Metadata) -> bool {
         self.seal == seal(self.line, self.byte, file)
     }

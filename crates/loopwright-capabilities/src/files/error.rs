@@ -98,9 +98,7 @@ pub enum FileError {
     )]
     Exists(String),
     /// Somebody else changes the file at the same time.
-    #[error(
-        "`{0}` was not changed: another program changed it meanwhile; read it again"
-    )]
+    #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
     Changed(String),
     /// An edit does not fit the file.
     #[error("`{path}` was not changed: {reason}")]

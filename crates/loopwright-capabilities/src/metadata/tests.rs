@@ -55,7 +55,7 @@ fn what_is_stored_can_be_read_from_the_next_step_on() {
     ] });
     let expect = [
         "Stored `name`: \"Ada\"",
-        "Error: there is no key `name`; nothing is stored",
+        "Error: unknown key `name`; nothing is stored",
         "Ada",
         "Stored `list`: [1,{\"a\":true}]",
         "[1,{\"a\":true}]",
@@ -85,8 +85,8 @@ fn what_a_policy_forbids_is_not_stored() {
     let state = run(policy, [calls]);
     let expect = [
         "Error: the key cannot be empty",
-        "Error: the key `tasks` is reserved; choose another one",
-        "Error: the key `_seed` is reserved; choose another one",
+        "Error: key `tasks` is reserved; choose another one",
+        "Error: key `_seed` is reserved; choose another one",
         "Stored `fits`: \"1234\"",
         "Error: the value has 7 bytes as JSON; at most 6 are allowed",
         "Error: the key has 257 bytes; at most 256 are allowed",

@@ -133,8 +133,7 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
     let twice = UseExecutionRetrospective::new(policy(2));
     let (state, model) = run_with(steps, twice, asked());
     assert_eq!((Checkpoints::of(&state).rewinds, state.step_count()), (2, 7));
-    let refused = "Error: refused: you went back 2 times, which is as often as you may; go on from \
-                   where you are";
+    let refused = "Error: cannot go back again: the limit of 2 returns is reached; continue from the current state";
     let going = "Going back to checkpoint 1.";
     assert_eq!(told(&state), [going, going, refused]);
     // What the first time taught stands before the checkpoint that the second time led to.
@@ -150,8 +149,8 @@ fn a_wish_that_makes_no_sense_is_an_error() {
         told(&state),
         [
             "Error: guidance is empty; write what you learned and what to do instead",
-            "Error: checkpoint_id cannot be negative: checkpoints are 0 to 1",
-            "Error: there is no checkpoint 2: checkpoints are 0 to 1",
+            "Error: checkpoint_id is negative; pass 0 to 1",
+            "Error: unknown checkpoint 2; available: 0 to 1",
         ]
     );
     assert_eq!(Checkpoints::of(&state), at(3, 0));
@@ -291,8 +290,7 @@ fn what_was_compacted_is_out_of_reach_and_what_was_not_is_not() {
         .edit(edit(SectionName::SUMMARY, summary.into_iter().collect()));
     let agent = agent(&model, UseExecutionRetrospective::default());
     let state = block_on(agent.execute(state));
-    let refused = "Error: checkpoint 1 cannot be gone back to: the conversation was compacted since; \
-                   choose a later one";
+    let refused = "Error: cannot return to checkpoint 1: the conversation was compacted since; choose a later one";
     assert_eq!(told(&state), [refused, "Going back to checkpoint 2."]);
     assert_eq!(said(&state), ["[REWOUND to checkpoint 2", "done"]);
     assert_eq!(state.section(SectionName::SUMMARY).count(), 1);

@@ -60,7 +60,9 @@ pub enum SkillProblem {
         expected: &'static str,
     },
     /// The name is not as the format wants it.
-    #[error("invalid name `{0}`; write 1 to 64 characters of a-z, 0-9 and single hyphens in between")]
+    #[error(
+        "invalid name `{0}`; write 1 to 64 characters of a-z, 0-9 and single hyphens in between"
+    )]
     BadName(String),
     /// The name is not that of the directory.
     #[error("name `{name}` must equal the directory name `{directory}`")]
@@ -74,7 +76,7 @@ pub enum SkillProblem {
     #[error("no description; models do not see this skill")]
     NoDescription,
     /// A text is longer than the format wants it.
-    #[error("`{key}` has {length} characters; at most {most} are allowed")]
+    #[error("`{key}` has {length} characters; at most at most {most} are allowed")]
     TooLong {
         /// The key.
         key: &'static str,

@@ -43,7 +43,9 @@ pub enum SpawnError {
     #[error("no sub-agents are available; do it yourself")]
     None,
     /// It is not said what there is to do.
-    #[error("`prompt` is empty; describe the task and include everything the sub-agent needs to know")]
+    #[error(
+        "`prompt` is empty; describe the task and include everything the sub-agent needs to know"
+    )]
     Nothing,
     /// Its definition cannot be used, or it did not work.
     #[error(transparent)]

@@ -52,7 +52,7 @@ impl Input {
         if let Some(directory) = directory {
             match history(directory) {
                 Ok(history) => editor = editor.with_history(Box::new(history)),
-                Err(error) => console::warn(&format!("what you type is not remembered: {error}")),
+                Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
         }
         Self::Terminal(Box::new(editor), Ahead::default())

@@ -80,7 +80,7 @@ pub(super) async fn rewind(
         let session = runtime.rewind(id, step).await?;
         if !changed.is_empty() {
             let hint = if is_watched { "" } else { "; `/rewind STEP files` undoes them" };
-            console::tell(&format!("files stay as they are: {}{hint}", names(&changed)));
+            console::tell(&format!("files not changed: {}{hint}", names(&changed)));
         }
         session
     };
@@ -97,7 +97,7 @@ impl Asked<'_> {
             return InputEvent::TextOrSecret(String::new());
         }
         console::tell(&format!("files changed since: {}", names(changed)));
-        console::tell("undo these changes, too? [y/N]");
+        console::tell("also undo these changes? [y/N]");
         self.input.next(self.signals).await
     }
 }

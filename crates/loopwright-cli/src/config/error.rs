@@ -10,7 +10,9 @@ use super::refusal::Reason;
 #[non_exhaustive]
 pub enum ConfigError {
     /// The directory of the run is not one: a mistake of the command line.
-    #[error("cannot use {path} as the working directory; name an existing directory with `--workdir`")]
+    #[error(
+        "cannot use {path} as the working directory; name an existing directory with `--workdir`"
+    )]
     Workdir {
         /// The directory as it was understood.
         path: PathBuf,
@@ -129,7 +131,7 @@ pub enum ConfigError {
 
 fn destination(user_file: Option<&Path>) -> String {
     match user_file {
-        Some(path) => format!("move it to your own file {}", path.display()),
-        None => "move it to a file of your own and name that with `--config`".to_owned(),
+        Some(path) => format!("move it to your user file {}", path.display()),
+        None => "move it to a user file and name that file with `--config`".to_owned(),
     }
 }

@@ -108,7 +108,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("it is longer than {MAX_BYTES} bytes")));
+        return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
     }
     Ok(text)
 }

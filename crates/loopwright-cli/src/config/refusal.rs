@@ -22,7 +22,7 @@ pub enum Reason {
     Store,
     /// More would be spent than is shown.
     Prices,
-    /// More would be asked than the user's account allows.
+    /// More would be used than the user's account allows.
     Rate,
     /// Workers would work in more folders.
     Worker,

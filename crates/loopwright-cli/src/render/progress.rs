@@ -135,7 +135,7 @@ impl Progress {
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
             UiEvent::Interrupted => {
                 self.say(&format!(
-                    "{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"
+                    "{FAINT}interrupted; press Ctrl-C again to exit immediately{FAINT:#}"
                 ));
             }
             UiEvent::Over(report) => {

@@ -66,7 +66,7 @@ pub(super) async fn follow(
                 check_goes_on(store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
-                    console::tell(&format!("session {id} is quiet; Ctrl-C ends the watching only"));
+                    console::tell(&format!("session {id} is idle; Ctrl-C stops only the output"));
                 }
                 Ok(())
             }
@@ -93,8 +93,8 @@ async fn check_told(
     let Some(before) = after.checked_sub(1) else { return Ok(()) };
     if store.read_log(id, SessionLog::Events, before, 1).await?.is_empty() {
         let text = format!(
-            "there is no event {after} of session {} to go on after: `--after 0` is the beginning, and \
-             nothing at all the latest run",
+            "unknown event {after} of session {}; pass `--after 0` to start at the beginning, or omit \
+             `--after` to start at the latest run",
             short(id)
         );
         return Err(SessionsError::Usage(text));
@@ -209,7 +209,7 @@ impl Screen {
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
             }
             envelope_types::DROPPED => {
-                console::tell("  (some events are missing: too many came at once)");
+                console::tell("  (some events were dropped: too many at once)");
             }
             envelope_types::STATUS => {
                 self.end_line(output)?;
@@ -217,7 +217,7 @@ impl Screen {
                 let why = text("error_message");
                 match self.status {
                     BroadcastStatus::Processing | BroadcastStatus::Completed => (),
-                    BroadcastStatus::Idle => console::tell("it waits for a decision"),
+                    BroadcastStatus::Idle => console::tell("waiting for a decision"),
                     status if why.is_empty() => console::tell(status.as_str()),
                     status => console::tell(&format!("{status}: {}", single_line(why, WIDTH * 2))),
                 }

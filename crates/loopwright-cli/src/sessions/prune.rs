@@ -48,7 +48,7 @@ pub(super) async fn prune(
     }
     console::tell(&format!("{} {done}", count(pruned.len() as u64, "session")));
     if jobs > 0 {
-        console::tell(&format!("{} that were over are forgotten", count(jobs, "job")));
+        console::tell(&format!("{} deleted", count(jobs, "job")));
     }
     if let Some(reclaimed) = reclaimed {
         console::tell(&format!("{} freed", count(reclaimed.batches, "piece")));

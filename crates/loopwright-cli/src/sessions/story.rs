@@ -256,7 +256,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
             "the conversation was cleared".to_owned()
         }
         Edit::Replace { turns, .. } => {
-            format!("the conversation was replaced by {} turns", turns.len())
+            format!("conversation replaced by {} turns", turns.len())
         }
         Edit::Resolve { call, resolution } => {
             let decision = match resolution {

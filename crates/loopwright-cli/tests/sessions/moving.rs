@@ -52,7 +52,10 @@ fn a_file_that_is_no_session_is_refused_and_nothing_is_kept() {
         ("", "line 1 of - is not of an exported session"),
         ("hello\n", "line 1 of - is not of an exported session"),
         (cut.as_str(), "- is not whole"),
-        (newer.as_str(), "- is of format 99, and this program knows formats up to 1: update it"),
+        (
+            newer.as_str(),
+            "- has format 99, but this program supports formats up to 1; update the program",
+        ),
         (broken.as_str(), "line 2 of - is not of an exported session"),
         (shuffled.as_str(), "make no session"),
     ];

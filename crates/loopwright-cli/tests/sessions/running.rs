@@ -41,7 +41,7 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     }
     let done = place.run(&["-r", &id, "--steer", "3?"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("whoever runs the session was told"), "{}", done.stderr);
+    assert!(done.stderr.contains("message sent to the running session"), "{}", done.stderr);
     let done = place.sessions(&["cancel", &id]);
     assert!(done.stderr.contains("was asked to stop now; process "), "{}", done.stderr);
     let ended = place.world.done(child.wait_with_output().unwrap());

@@ -29,9 +29,7 @@ pub enum TransactionError {
         source: io::Error,
     },
     /// A record of a transaction is damaged.
-    #[error(
-        "record {path} cannot be read: {reason}; remove its directory to discard its changes"
-    )]
+    #[error("record {path} cannot be read: {reason}; remove its directory to discard its changes")]
     Record {
         /// The record.
         path: PathBuf,

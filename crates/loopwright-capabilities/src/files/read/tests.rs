@@ -112,7 +112,7 @@ fn a_file_that_changed_keeps_its_line_numbers() {
     let error = said(&tool, json!({ "path": "f", "continue_from": "page 2" }));
     assert_eq!(
         error,
-        "error: `page 2` is not a continuation; copy it as it was given, or use `offset`"
+        "error: `page 2` is not a continuation token; copy the token exactly, or use `offset`"
     );
 }
 
@@ -158,7 +158,7 @@ fn what_is_no_text_is_refused_by_its_name() {
     let (_home, tool) = world(b"\x7fELF\x02\0\0\0");
     assert_eq!(
         said(&tool, json!({ "path": "f" })),
-        "error: `f` is not text but a program; look at it with a command that understands it"
+        "error: `f` is a program, not text; look at it with a command that understands it"
     );
 }
 

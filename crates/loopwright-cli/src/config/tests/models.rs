@@ -19,7 +19,7 @@ fn fallback_models_are_an_array() {
     assert_eq!(fallback(&world), ("f/g".to_owned(), Origin::Flag));
     assert_eq!(
         World::new().user("fallback = 'a/b'").error(),
-        "`fallback` in /home/.config/loopwright/config.toml must be an array of models, each a provider and a name joined by `/`, not a string: write `fallback = [\"anthropic/claude-haiku-5-5\"]`, for example"
+        "`fallback` in /home/.config/loopwright/config.toml must be an array of models, each a provider and a name joined by `/`, not a string; write, for example, `fallback = [\"anthropic/claude-haiku-5-5\"]`"
     );
 }
 
@@ -49,7 +49,7 @@ fn a_model_has_facts() {
 fn half_a_price_is_refused() {
     assert_eq!(
         World::new().user("[models.'mine/m']\nprices = { input = 1 }").error(),
-        "`models.\"mine/m\".prices` in /home/.config/loopwright/config.toml must be a table with `input` and `output`, in US dollars per million tokens: write `prices = { input = 0.50, output = 1.50 }`, for example"
+        "`models.\"mine/m\".prices` in /home/.config/loopwright/config.toml must be a table with `input` and `output`, in US dollars per million tokens; write, for example, `prices = { input = 0.50, output = 1.50 }`"
     );
 }
 

@@ -65,7 +65,7 @@ fn a_reference_that_names_no_variable_is_not_repeated() {
     assert_eq!(
         World::new().user("providers.openai.key = 'env:sk-hidden'").error(),
         format!(
-            "`providers.openai.key` in {FILE} must be a reference to an environment variable: write `key = \"env:MY_KEY\"`, for example"
+            "`providers.openai.key` in {FILE} must be a reference to an environment variable; write, for example, `key = \"env:MY_KEY\"`"
         )
     );
 }
