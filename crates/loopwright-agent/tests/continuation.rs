@@ -311,7 +311,7 @@ fn criteria_are_asked_before_the_first_step() {
     assert_eq!(state.text(), "one");
 }
 
-/// What the loop told of each decision: the step, whether it goes on, who decided, and the voices.
+/// What the loop told of each decision: the step, whether it continues, who decided, and the voices.
 #[track_caller]
 fn decisions(builder: &AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
     let (_, events) = recorded(&builder.build().unwrap(), asked());

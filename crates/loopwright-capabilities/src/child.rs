@@ -19,7 +19,7 @@
 //!
 //! A child keeps its changes in a journal of its own. When its tool is
 //! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call is entered again after a
-//! crash, the child goes on where it was: what was answered is not asked and not paid for again.
+//! crash, the child continues where it was: what was answered is not asked and not paid for again.
 
 mod defined;
 mod ended;
@@ -48,7 +48,7 @@ pub const DEPTH: Key<u32> = Key::session("child", "depth");
 /// narrows an agent for a while writes it, so that its children are narrowed as well.
 pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
 
-/// How deep children may be unless somebody says otherwise.
+/// How deep children may be by default.
 pub const MAX_DEPTH: u32 = 3;
 
 /// An agent that is about to work for the agent of a call.
@@ -122,7 +122,7 @@ pub enum ChildError {
         /// Why.
         reason: String,
     },
-    /// It waits for a decision that nobody can make there.
+    /// It waits for a decision that cannot be made there.
     #[error(
         "`{name}` stopped after {steps} steps: `{tool}` needs approval ({question}), \
          which sub-agents cannot get; do that part yourself"
@@ -164,7 +164,7 @@ impl<'a> ChildAgent<'a> {
         self
     }
 
-    /// Gives it tools that its parent does not have. That is for whoever sets an agent up, and never for
+    /// Gives it tools that its parent does not have. That is for the caller that sets an agent up, and never for
     /// what a model or a definition says.
     pub fn with_own_tools(mut self, tools: &ToolSet) -> Self {
         for tool in tools.iter() {
@@ -216,7 +216,7 @@ impl<'a> ChildAgent<'a> {
     /// Lets it work to its end, or to where it can go no further.
     ///
     /// `prompt` is what listeners are told; `begin` makes of an empty state with everything that is the
-    /// parent's one that says what there is to do. When the call is entered again, the child goes on and
+    /// parent's one that says what there is to do. When the call is entered again, the child continues and
     /// `begin` is not asked.
     ///
     /// # Errors

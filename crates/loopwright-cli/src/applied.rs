@@ -44,7 +44,7 @@ pub enum AgentError {
     /// Its name is the one of the agent that is there without a definition.
     #[error("agent name `{AGENT}` is reserved; rename the definition")]
     Own,
-    /// It begins with a skill that there is not.
+    /// It begins with a skill that does not exist.
     #[error(
         "agent `{agent}` requires unknown skill `{skill}`; list skills with `loopwright skills list`"
     )]
@@ -74,7 +74,7 @@ pub enum AgentError {
         /// What it asks for.
         asked: String,
     },
-    /// It names what there is not.
+    /// It names something that does not exist.
     #[error("agent `{agent}` cannot be built; check its file with `loopwright agents validate`")]
     Build {
         /// The agent.
@@ -114,7 +114,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If there is none, its file is wrong, or it names a skill that there is not.
+    /// If there is none, its file is wrong, or it names a skill that does not exist.
     pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
         if name == AGENT {
             return Err(AgentError::Own);
@@ -143,7 +143,7 @@ impl SelectedAgent {
                 agent: definition.name.clone(),
                 skill: name.to_owned(),
             })?;
-            // Nobody says what it is to work on.
+            // The definition does not name the task.
             prompt.push(skill.render(Some("")));
         }
         definition.system_prompt = prompt.join("\n\n");
@@ -163,7 +163,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If the definition names only half of a model, and nobody knows the other half.
+    /// If the definition names only half of a model, and no process knows the other half.
     pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
         let Some(llm) = &self.definition.llm else { return Ok(()) };
         if (llm.provider.is_none() && llm.model.is_none())

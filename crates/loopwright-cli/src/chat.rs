@@ -98,7 +98,7 @@ async fn perform(
     }
     let exit_code = talk.listen(input).await;
     talk.conversation.tell_resume(stage);
-    // Whoever watches has seen what went wrong.
+    // The watcher has seen what went wrong.
     Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })
 }
 

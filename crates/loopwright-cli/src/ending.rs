@@ -27,15 +27,15 @@ pub enum RunEnding {
     FinishReason,
     /// Somebody or something stopped the run.
     Stopped(StopReason),
-    /// A policy did not go on after the provider had failed.
+    /// A policy did not continue after the provider had failed.
     ForbiddenAfterProvider,
     /// `SIGTERM` or `SIGHUP` stopped the run.
     Terminated,
-    /// The reader of standard output went away, and with it the reason to go on.
+    /// The reader of standard output went away, and with it the reason to continue.
     OutputClosed,
     /// The run failed.
     Failed(FailureKind),
-    /// Somebody has to decide about a call.
+    /// A user has to decide about a call.
     Paused,
     /// The run gave up in the middle, which it never should.
     Unfinished,
@@ -48,7 +48,7 @@ pub enum Interruption {
     Interrupt,
     /// `SIGTERM`, or `SIGHUP`: the terminal went away.
     Terminate,
-    /// Nobody reads standard output any more.
+    /// No process reads standard output any more.
     HangUp,
 }
 
@@ -73,7 +73,7 @@ const KINDS: [FailureKind; 17] = [
 ];
 
 impl RunEnding {
-    /// Reads the ending off a state; the interruption tells apart whoever asked it to stop.
+    /// Reads the ending off a state; the interruption tells who asked the run to stop.
     pub fn of(state: &AgentState, interruption: Option<Interruption>) -> Self {
         match state.status() {
             ExecutionStatus::Completed => Self::natural(state),

@@ -46,7 +46,7 @@ impl Grants {
     }
 }
 
-/// Says which settings somebody else's agent or session does not get.
+/// Says which settings another owner's agent or session does not get.
 pub(crate) fn withheld(keys: &[String], from: &str) -> String {
     let keys: Vec<String> = keys.iter().map(|it| format!("`llm.options.{it}`")).collect();
     let is_are = if keys.len() == 1 { "is" } else { "are" };

@@ -161,7 +161,7 @@ fn base_url(config: &Config) -> Option<&str> {
     let base_url = config.base_url.as_ref()?;
     let from = match config.model.as_ref().map(|it| (&it.origin, &it.value)) {
         Some((Origin::Project(path), _)) => path.display().to_string(),
-        // A session may have been made by somebody else. No key is at stake without a provider.
+        // Another person may have created the session. No key is at stake without a provider.
         Some((Origin::Session, model)) if model.provider() != COMPATIBLE => {
             format!("the session; pass `-m {model}` to use this base URL")
         }

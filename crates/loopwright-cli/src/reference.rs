@@ -139,7 +139,7 @@ fn setting(key: &Key, default: Option<&str>, page: &mut String) {
     .ok();
 }
 
-/// What holds where nobody says anything, as it reads in anybody's home.
+/// What holds by default, as it reads in anybody's home.
 fn defaults() -> BTreeMap<String, String> {
     let sources = ConfigSources {
         environment: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! What there is to say about a run when it is over.
+//! What there is to say about a run when it has ended.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::sessions::short;
 /// The version of everything that is written as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What there is to say about a run when it is over: the last thing that is written as JSON.
+/// What there is to say about a run when it has ended: the last thing that is written as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "result")]
 pub struct Report {
@@ -116,7 +116,7 @@ impl Report {
         self
     }
 
-    /// Says so if somebody else answered than was asked.
+    /// Reports if another model answered than the selected one.
     #[must_use]
     pub fn expecting(mut self, asked: &str) -> Self {
         if let Some(model) = self.model.as_deref().filter(|model| *model != asked) {
@@ -149,7 +149,7 @@ impl Report {
         }
     }
 
-    /// Reports that a message was left to whoever runs the session.
+    /// Reports that a message was left to the process that runs the session.
     pub fn left(id: &SessionId) -> Self {
         Self {
             status: "steered",

@@ -103,7 +103,7 @@ impl Rows {
         self.0.push(Row { key: key.into(), value, origin });
     }
 
-    /// Adds a setting of a table that is only there if somebody wrote it.
+    /// Adds a setting of a table that exists only if the user wrote it.
     fn set<T: Display>(&mut self, key: String, setting: Option<&Setting<T>>) {
         if setting.is_some() {
             self.add(key, setting, None, T::to_string);
@@ -111,7 +111,7 @@ impl Rows {
     }
 }
 
-/// Returns every setting. Those of providers and models are there if somebody set them.
+/// Returns every setting. Those of providers and models are there if set.
 pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let mut rows = Rows::default();
     let found = Some("the first that can be used".to_owned());

@@ -54,7 +54,7 @@ pub struct DatabaseUrl(String);
 /// Why there is no place for sessions.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreLocationError {
-    /// Nobody knows where the user keeps such things.
+    /// The home directory is unknown.
     #[error(
         "no home directory for sessions; set HOME or XDG_STATE_HOME, name a session store with `--store`, or pass `--no-session`"
     )]
@@ -87,7 +87,7 @@ pub enum StoreLocationError {
         /// Why.
         source: BoxError,
     },
-    /// The directory may be changed by everybody.
+    /// Other users may write to the directory.
     #[error(
         "{path} is writable by other users, who could replace your sessions; run `chmod go-w {path}`, or name another session store with `--store`",
         path = path.display()
@@ -270,7 +270,7 @@ pub fn make_private(path: &Path) -> Result<(), StoreLocationError> {
     check_closed(path)
 }
 
-/// Checks that not everybody may replace what is in a directory; one that is not there is fine.
+/// Checks that not every caller may replace what is in a directory; one that is not there is fine.
 fn check_closed(path: &Path) -> Result<(), StoreLocationError> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;

@@ -146,7 +146,7 @@ async fn found(queue: &dyn JobQueue, job: &Job) -> Result<JobRecord, SessionsErr
     Ok(queue.job(&job.id).await?.ok_or_else(gone)?)
 }
 
-/// Waits until a job is over.
+/// Waits until a job has ended.
 async fn followed(queue: &dyn JobQueue, record: &JobRecord) -> Result<JobRecord, SessionsError> {
     loop {
         let record = found(queue, &record.job).await?;

@@ -46,7 +46,7 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
-    /// A double was asked for a command that nobody has prepared.
+    /// A double was asked for a command that no one has prepared.
     #[error("no output is queued for `{0}`")]
     NotEnqueued(String),
 }

@@ -1,4 +1,4 @@
-//! Where a stream goes on.
+//! Where a stream continues.
 
 use axum::{
     extract::{FromRequestParts, Query},

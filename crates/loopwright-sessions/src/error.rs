@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store did not do it: no such session, a conflict, somebody else's lease, or no store.
+    /// The store did not do it: no such session, a conflict, another owner's lease, or no store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The status does not allow it.

@@ -38,7 +38,7 @@ macro_rules! name_type {
                 if is_name(&name) { Ok(Self(name.into())) } else { Err($invalid(name)) }
             }
 
-            /// Makes a name that nobody has: a random UUID.
+            /// Makes a name that no one has: a random UUID.
             pub fn generate() -> Self {
                 Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
             }
@@ -92,7 +92,7 @@ name_type! {
 }
 
 name_type! {
-    /// The name of a job, of the same form as a session's. Whoever pushes one may choose it, to push it
+    /// The name of a job, of the same form as a session's. A caller that pushes one may choose it, to push it
     /// again without doing it twice.
     JobId,
     /// A text that is no name of a job.

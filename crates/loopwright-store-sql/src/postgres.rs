@@ -59,7 +59,7 @@ const BEGINNING: &str = "
     SET jit TO off;
     SET lock_timeout TO '20s';
     SET idle_in_transaction_session_timeout TO '60s'";
-/// The lock of whoever makes the tables.
+/// The lock of the process that makes the tables.
 const MAKING: i64 = 0x4c6f_6f70_7772;
 
 const STEPS: &Steps = &[
@@ -161,7 +161,7 @@ impl Database for Postgres {
         let asked_at = Instant::now();
         let transaction = loop {
             match self.pool.begin_with(sql).await {
-                // It was there, and does not respond at present. Whoever has a lease keeps it: nobody else can take
+                // It was there, and does not respond at present. A caller that has a lease keeps it: no other process can take
                 // it meanwhile.
                 Err(Error::PoolTimedOut) if asked_at.elapsed() < self.stall => {}
                 done => break done.map_err(|error| failed(&self.place, error))?,

@@ -128,7 +128,7 @@ async fn any_sector_may_be_lost() {
         bytes[sector * SECTOR..][..SECTOR].fill(0xaa);
         fs::write(&path, bytes).unwrap();
         if SqliteStore::salvage(&path).await.unwrap().is_empty() {
-            // It is of a long text: the session is told of by whoever looks at all of them.
+            // It is of a long text: the session is told of by the process that looks at all of them.
             let store = SqliteStore::open(&path).await.unwrap();
             store.check(true).await.unwrap();
             assert_eq!(store.check(false).await.unwrap(), []);

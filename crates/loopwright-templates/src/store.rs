@@ -151,7 +151,7 @@ impl FileDefinitionStore {
         let replaced = before.is_some();
         match self.write(&path, before.as_ref(), &text) {
             Ok(()) => Ok(SavedDefinition { path, replaced }),
-            // Somebody else was faster.
+            // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(DefinitionStoreError::Exists(path))
             }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::NameList;
 
-/// What an agent says of itself, for whoever chooses one.
+/// What an agent says of itself, for the caller that chooses one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct AgentDescriptor {

@@ -97,7 +97,7 @@ pub enum FileError {
          parts of it, or pass `overwrite: true` to replace it"
     )]
     Exists(String),
-    /// Somebody else changes the file at the same time.
+    /// Another process changes the file at the same time.
     #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
     Changed(String),
     /// An edit does not fit the file.
@@ -149,7 +149,7 @@ pub enum FileError {
     /// There is nothing to look for.
     #[error("no search pattern; pass `pattern`")]
     NoPattern,
-    /// Nobody waits for the answer any more.
+    /// No caller waits for the answer any more.
     #[error("the call was cancelled")]
     Cancelled,
     /// The operating system refuses for another reason.

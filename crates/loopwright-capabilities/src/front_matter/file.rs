@@ -52,7 +52,7 @@ pub fn read_file(path: &Path) -> Result<String, TextError> {
 }
 
 /// Returns `true` if a file, or a link to it, belongs to neither the user of this process nor the administrator. What
-/// is found, and not named, does not count then: where everybody may write, anybody could decide for everybody.
+/// is found, and not named, does not count then: where every user may write, any user could decide for all.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ pub enum MetadataError {
     /// Its name is too long.
     #[error("the key has {0} bytes; at most {MAX_KEY_BYTES} are allowed")]
     LongKey(usize),
-    /// The name belongs to somebody else.
+    /// The name is taken by another owner.
     #[error("key `{0}` is reserved; choose another one")]
     Reserved(String),
     /// The value is too long.

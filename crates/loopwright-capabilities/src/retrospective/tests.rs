@@ -246,7 +246,7 @@ fn a_journal_has_it_and_what_was_interrupted_is_made_up_for() {
     let one = agent(&FakeModel::script(steps.clone()), UseExecutionRetrospective::default());
     let state = block_on(one.start(asked(), options(&journal)).finish());
     assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), state);
-    // The machine stops when the step is over and nothing has come of it.
+    // The machine stops when the step has ended and nothing has come of it.
     let changes = journal.changes();
     let closed =
         |it: &loopwright_core::ChangeRecord| matches!(it.change, Change::StepCompleted { .. });

@@ -15,7 +15,7 @@ use crate::{
 
 pub(super) const NAME: &str = "execution_retrospective";
 
-/// Asks for going back; the hook does it when the step is over.
+/// Asks for going back; the hook does it when the step has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retrospective {
     pub(super) max_rewinds: u32,

@@ -267,7 +267,7 @@ impl Tool for LoadSkill {
     }
 
     fn options(&self) -> ToolOptions {
-        // A skill that works by itself goes on where it was; loading one again does no harm.
+        // A skill that works by itself continues where it was; loading one again does no harm.
         ToolOptions {
             side_effects: SideEffects::Resumable,
             // The shell runs commands, which not every agent may.

@@ -49,7 +49,7 @@ pub enum TodoError {
         /// The field.
         field: &'static str,
     },
-    /// A task has a status that there is not.
+    /// A task has a status that does not exist.
     #[error(
         "task {position} has the unknown status `{status}`; use pending, in_progress or completed"
     )]

@@ -32,7 +32,7 @@ pub(super) enum InputEvent {
     Nothing,
     /// There is no more.
     End,
-    /// Somebody wants the process to end.
+    /// A user wants the process to end.
     Signal(Interruption),
     /// It cannot be read.
     Broken(io::Error),
@@ -162,7 +162,7 @@ fn restore() {
     writeln!(io::stderr()).ok();
 }
 
-/// A line that ends with a backslash goes on.
+/// A line that ends with a backslash continues.
 struct Backslash;
 
 impl Validator for Backslash {

@@ -29,7 +29,7 @@ pub(super) enum Rewound {
     To(u64),
     /// The question about files was not answered.
     Not(&'static str),
-    /// The user, or somebody else, wants to leave.
+    /// The user, or a signal, ends the program.
     Left(InputEvent),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Rewound {
 pub(super) struct Asked<'i> {
     pub(super) input: &'i mut Input,
     pub(super) signals: Option<&'i mut Signals>,
-    /// Whether somebody is at a terminal to answer.
+    /// Whether a user is at a terminal to answer.
     pub(super) is_watched: bool,
 }
 

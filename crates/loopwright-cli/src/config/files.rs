@@ -73,8 +73,8 @@ pub(super) fn workdir(typed: &Path, sources: &ConfigSources) -> Result<PathBuf, 
 
 /// Looks for the project file from the directory of the run upwards, and not beyond a repository.
 ///
-/// A file that belongs to another user is not one: where everybody may write, such as in `/tmp`, anybody could
-/// decide for everybody.
+/// A file that belongs to another user is not one: where every user may write, such as in `/tmp`, any user could
+/// decide for all users.
 pub(super) fn project(
     workdir: &Path,
     warnings: &mut Vec<Warning>,

@@ -15,7 +15,7 @@ pub enum Origin {
     Project(Arc<Path>),
     /// Read from this file of the user.
     User(Arc<Path>),
-    /// Kept with the session that goes on.
+    /// Kept with the session that continues.
     Session,
     /// Decided by nobody.
     Default,

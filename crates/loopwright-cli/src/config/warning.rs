@@ -15,7 +15,7 @@ pub enum Warning {
         /// The key that was probably meant.
         suggestion: Option<String>,
     },
-    /// A file that was found, because it is somebody else's.
+    /// A file that was found, because it is another owner's.
     Foreign {
         /// The file.
         path: PathBuf,

@@ -247,7 +247,7 @@ fn event(of: &str, event: Value) -> UiEvent {
     UiEvent::Event(subagent(of), serde_json::from_value(event).unwrap())
 }
 
-/// An agent begins, or goes on in another process.
+/// An agent begins, or continues in another process.
 fn began(of: &str) -> UiEvent {
     let begun = json!({
         "type": "execution_started", "name": of, "messages": 1, "tools": 1, "resumed": false,

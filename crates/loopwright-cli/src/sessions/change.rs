@@ -20,7 +20,7 @@ use crate::exit::ExitCode;
 use crate::render::{sanitize_terminal, single_line};
 use crate::tools;
 
-/// How long a session is held for what is over at once.
+/// How long a session is held for what has ended at once.
 const MOMENT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What is done with each of several sessions.
@@ -231,7 +231,7 @@ pub(super) async fn holder(
     }
 }
 
-/// Takes a session that nobody runs, or whose runner is gone, for a moment.
+/// Takes a session that no process runs, or whose runner is gone, for a moment.
 pub(super) async fn hold(
     store: &dyn SessionStore,
     header: &SessionHeader,
@@ -248,7 +248,7 @@ pub(super) async fn hold(
     }
 }
 
-/// Deletes sessions for good, and asks before if somebody is there to answer.
+/// Deletes sessions for good, and asks before if a user is there to answer.
 pub(super) async fn delete(
     store: &Arc<dyn SessionStore>,
     args: &DeleteArgs,

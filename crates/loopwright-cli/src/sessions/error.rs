@@ -31,7 +31,7 @@ pub enum SessionsError {
         /// Names that begin so, with titles.
         found: Vec<String>,
     },
-    /// There is none to go on with.
+    /// There is none to resume.
     #[error(
         "no session to resume in {}; run without `--continue` to start one, or pass `--resume ID` (`loopwright sessions list --all` shows all sessions)",
         workdir.display()
@@ -40,7 +40,7 @@ pub enum SessionsError {
         /// The directory.
         workdir: PathBuf,
     },
-    /// Somebody else works with it.
+    /// Another process uses it.
     #[error(
         "session {} is in use by {owner} until {until} at least; wait, send it a message with `--steer`, or stop the run with `loopwright sessions stop {}`",
         short(id),
@@ -78,7 +78,7 @@ pub enum SessionsError {
         short(.0)
     )]
     DeletedMeanwhile(SessionId),
-    /// Whoever ran it ended in the middle.
+    /// The process that ran it ended in the middle.
     #[error(
         "the process running session {} exited before the run finished; resume it with `loopwright run --resume {}`",
         short(.0), short(.0)

@@ -32,7 +32,7 @@ const OPEN: usize = 20;
 /// How much of a line is shown of what a tool was asked.
 const WIDTH: usize = 60;
 
-/// Shows what is told of a session until the run is over. A signal ends the watching and not the run.
+/// Shows what is told of a session until the run has ended. A signal ends the watching and not the run.
 pub(super) async fn follow(
     store: &Arc<dyn SessionStore>,
     args: &FollowArgs,
@@ -84,7 +84,7 @@ pub(super) async fn follow(
     Ok(ExitCode::Done)
 }
 
-/// Checks that there is an event to go on after.
+/// Checks that there is an event to continue after.
 async fn check_told(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -102,8 +102,8 @@ async fn check_told(
     Ok(())
 }
 
-/// Checks that more may be told of a session: that it was not deleted, and that whoever runs it is there or
-/// that a worker is to go on with it.
+/// Checks that more may be told of a session: that it was not deleted, and that the process that runs it is there or
+/// that a worker is to resume it.
 async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<(), SessionsError> {
     let header = find(&**store, id).await?;
     if holder(&**store, &header).await?.is_some() {
@@ -116,7 +116,7 @@ async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<
         }
     }
     let session = maintenance_runtime(store).session(id).await?;
-    // Whoever takes it up at this moment tells of that.
+    // A caller that takes it up at this moment tells of that.
     let is_left = session.state().is_interrupted() && holder(&**store, &header).await?.is_none();
     if is_left { Err(SessionsError::Left(id.clone())) } else { Ok(()) }
 }

@@ -226,7 +226,7 @@ fn returned(text: &mut String, output: &str) {
     }
 }
 
-/// What waits, and the commands that go on.
+/// What waits, and the commands that continue.
 fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let id = short(&loaded.header.id);
     let pending = state.pending();

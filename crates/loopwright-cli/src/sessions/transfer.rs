@@ -108,7 +108,7 @@ fn write(to: &mut impl Write, loaded: LoadedSession) -> io::Result<()> {
 }
 
 /// Takes in a session that was exported, and prints its name. It works in this directory from now on:
-/// where it worked elsewhere is for whoever takes it in to say.
+/// where it worked elsewhere is for the caller that takes it in to say.
 pub(super) async fn import(
     store: &dyn SessionStore,
     args: &ImportArgs,
@@ -216,7 +216,7 @@ fn read(
 }
 
 /// Returns the changes that take from a session the limits that its author typed where they are wider than
-/// those of a run without any: they are not the word of whoever takes it in.
+/// those of a run without any: they are not set by the user who imports it.
 fn limited(state: &AgentState) -> Vec<ChangeRecord> {
     let own = *state.budget();
     let budget = Budget {

@@ -179,7 +179,7 @@ fn a_session_that_is_deleted_while_it_runs_is_told_so() {
     until_asleep(&mark);
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.sessions(&["delete", &id, "--yes"]).status, 0);
-    // The command would go on for ever.
+    // The command would continue for ever.
     let done = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(done.status, 1, "{}", done.stderr);
     assert!(done.stderr.contains("was deleted while it ran"), "{}", done.stderr);

@@ -20,7 +20,7 @@ use crate::{
 impl SessionRuntime {
     /// Makes another session that begins with what this one has, up to the end or to the end of a step
     /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
-    /// use. Without a name, it gets one that nobody has.
+    /// use. Without a name, it gets one that no one has.
     ///
     /// # Errors
     ///

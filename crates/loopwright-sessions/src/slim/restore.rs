@@ -16,7 +16,7 @@ use super::{SlimMessage, SlimState};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlimError {
-    /// A speaker that there is not.
+    /// A speaker that does not exist.
     #[error("message {number} has unknown role `{role}`")]
     Role {
         /// The message, counted from one.

@@ -73,7 +73,7 @@ async fn a_file_that_somebody_keeps_locked_is_told() {
     // In this test the process that holds the lock is this one.
     let holder = format!("is in use by process {}: end that first", std::process::id());
     is_unavailable(create(&store, "a").await, &holder);
-    // Whoever reads waits for nobody.
+    // A caller that reads waits for no writer.
     assert!(names(&store).await.is_empty());
     drop(lock);
     // Whoever locked it is gone, as soon as its connection is.

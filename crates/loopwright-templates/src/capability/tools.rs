@@ -65,7 +65,7 @@ pub struct WriteAgentArgs {
     /// How it is called where people look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `provider/model`; left out for the model of whoever runs it.
+    /// `provider/model`; left out for the model of the running program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The capabilities it is composed of.
