@@ -249,7 +249,7 @@ async fn a_command_in_the_background_ends_with_its_run() {
     until(|| processes(&sleep) == 0).await;
     let second = agent.execute(first.with_user_message("more")).await;
     let [told] = &told(&second)[..] else { panic!() };
-    assert!(told.starts_with("Error: there is no command 1 in the background"), "{told}");
+    assert!(told.starts_with("Error: unknown background command 1"), "{told}");
 }
 
 #[tokio::test]

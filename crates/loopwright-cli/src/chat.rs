@@ -30,16 +30,16 @@ use crate::stage::RunDisplay;
 use crate::store::state_directory;
 
 const HELP: &str = "\
-/help           show this
-/model [NAME]   show the model, or ask another one from now on: PROVIDER/NAME
-/continue       go on with what was interrupted
-/compact        make what was said short, and say what that saved
-/fork           go on in a copy; what was said so far stays as it is
+/help           show this help
+/model [NAME]   show the model, or use PROVIDER/NAME from now on
+/continue       resume what was interrupted
+/compact        summarize older messages and report the tokens saved
+/fork           continue in a copy; the original session stays unchanged
 /rewind [STEP] [files]
-                go back to the end of a step, or to before what was said last; `files` undoes
-                changes of files, too
-/quit           leave; Ctrl-D does it too
-Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the agent.";
+                rewind to the end of a step, or to before the last message; `files` also
+                undoes file changes
+/quit           exit, like Ctrl-D
+Alt-Enter, or a backslash before Enter, starts a new line. Ctrl-C stops the agent.";
 
 /// Talks until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {

@@ -199,7 +199,7 @@ impl RunEnding {
             Self::Refused => "the model declined to answer",
             Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
             Self::Stopped(reason) => meaning_of_reason(reason),
-            Self::ForbiddenAfterProvider => "a policy did not go on after an error of the provider",
+            Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::OutputClosed => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
@@ -244,8 +244,8 @@ fn of_reason(reason: StopReason) -> ExitCode {
 
 fn meaning_of_reason(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::ErrorForbade => "a policy did not go on after any other error",
-        StopReason::StopRequested => "a tool or a hook did not let the run go on",
+        StopReason::ErrorForbade => "a policy stopped the run after another error",
+        StopReason::StopRequested => "a tool or a hook stopped the run",
         StopReason::UserRequested => "Ctrl-C; the run was cancelled cleanly",
         StopReason::StepsLimitReached => "`--max-steps` is used up",
         StopReason::TokenLimitReached => "`--max-tokens` is used up",

@@ -184,7 +184,7 @@ async fn tell_end(
         let _told = console::print_text(&format!("{}\n", report.text));
     }
     if record.status != JobStatus::Completed {
-        let why = record.why.as_deref().unwrap_or("nobody said why");
+        let why = record.why.as_deref().unwrap_or("no reason given");
         console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(why)));
     }
     Ok(report.exit_code)

@@ -71,7 +71,7 @@ mine      ~/.config/loopwright/agents/mine.yaml  Is mine.
 reviewer  .loopwright/agents/reviewer.md         Reviews changes.
 ";
     assert_eq!((done.status, done.stdout.as_str()), (0, expect));
-    assert!(done.stderr.contains("bad.md: it has no front matter"), "{}", done.stderr);
+    assert!(done.stderr.contains("bad.md: no front matter"), "{}", done.stderr);
     let listed = json_of(&world.run(&["agents", "list", "--json"]).stdout);
     assert_eq!(
         listed["agents"][0],
@@ -97,7 +97,7 @@ fn an_agent_is_shown_as_markdown_or_json_without_secrets() {
     assert!(!shown.contains("sk-hidden"), "{shown}");
     assert_eq!(json_of(&shown)["definition"]["metadata"], json!({ "token": "(hidden)" }));
     let done = world.run(&["agents", "show", "helper"]);
-    assert!(done.stderr.contains("helper.md: line 4: `model` does not choose"), "{}", done.stderr);
+    assert!(done.stderr.contains("helper.md: line 4: `model` does not select"), "{}", done.stderr);
     let done = world.run(&["agents", "show", "nobody"]);
     let expect = "error: unknown agent `nobody`; available: helper, mine, reviewer, s\n";
     assert_eq!((done.status, done.stderr.as_str()), (2, expect));
@@ -134,7 +134,7 @@ fn a_new_agent_is_begun_and_none_is_overwritten_unasked() {
     assert_eq!(world.run(&["agents", "validate"]).status, 0);
     let again = world.run(&["agents", "new", "ada"]);
     assert_eq!(again.status, 2);
-    assert!(again.stderr.starts_with("error: there is a definition already"), "{}", again.stderr);
+    assert!(again.stderr.starts_with("error: definition already exists"), "{}", again.stderr);
     assert_eq!(world.run(&["agents", "new", "ada", "--overwrite", "--prompt", "Go."]).status, 0);
     assert!(world.run(&["agents", "show", "ada"]).stdout.ends_with("\nGo.\n"));
     assert_eq!(world.run(&["agents", "new", "../ada"]).status, 2);
@@ -262,7 +262,7 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    for warning in ["line 4: `tools` leaves out `WebFetch`", "line 5: `model`", "line 6: `color`"] {
+    for warning in ["line 4: `tools` skips `WebFetch`", "line 5: `model`", "line 6: `color`"] {
         assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
     }
 }
@@ -460,7 +460,7 @@ fn what_is_checked_is_told_on_a_line_of_its_own() {
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
     assert!(done.stderr.starts_with("no agents are defined"), "{}", done.stderr);
     let done = World::new().run(&["skills", "validate"]);
-    assert!(done.stderr.starts_with("there are no skills"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("no skills found"), "{}", done.stderr);
     let world = World::new().file("project/.loopwright/agents/a\nb.yaml: ok.yaml", "name: 3\n");
     let done = world.run(&["agents", "validate"]);
     assert_eq!(done.status, 3);

@@ -44,7 +44,7 @@ fn nothing_is_kept_before_something_is_said() {
     let (world, server) = (World::new(), answering([]));
     let done = chat(&world, &server, &[], "/help\n/model\n/rewind\n/fork\n/dance\n/quit\n");
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
-    for told in ["/rewind [STEP]", "openai-compatible/test", "no messages yet", "no command /dance"]
+    for told in ["/rewind [STEP]", "openai-compatible/test", "no messages yet", "unknown command /dance"]
     {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
     }
@@ -86,7 +86,7 @@ fn what_was_said_last_is_taken_back_and_said_otherwise() {
     let done = chat(&world, &server, &[], "1?\n2?\n/rewind\n3?\n/rewind 9\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert_eq!(said(&world), ["1?", "one", "3?", "three"]);
-    assert!(done.stderr.contains("and no step 9"), "{}", done.stderr);
+    assert!(done.stderr.contains("unknown step 9"), "{}", done.stderr);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     let file = || std::fs::read_to_string(world.path("project/new.txt")).ok();
     let done = chat(&world, &server, &[], "write\n/rewind\nwrite\n/rewind files\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "files stay as they are: new.txt; `/rewind STEP files` undoes them";
+    let kept = "files not changed: new.txt; `/rewind STEP files` undoes them";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));

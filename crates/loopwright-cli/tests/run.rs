@@ -182,7 +182,7 @@ fn a_limit_ends_with_6() {
 fn an_answer_that_is_cut_off_or_filtered_is_printed_and_said_to_be() {
     let (done, _) = run(vec![streamed("As far as", "length")], &[]);
     assert_eq!((done.status, done.stdout.as_str()), (6, "As far as\n"));
-    assert!(done.stderr.starts_with("the answer is not complete"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("the answer is incomplete"), "{}", done.stderr);
     let (done, _) = run(vec![streamed("As far as", "content_filter")], &["--json"]);
     assert_eq!(done.status, 8);
     let last = &lines(&done.stdout).pop().unwrap();
@@ -413,7 +413,7 @@ fn money_that_was_spent_above_the_limit_is_told() {
     let (world, _server) = priced(vec![costly]);
     let done = world.run(&["run", "--no-stream", "--max-cost", "0.05", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
-    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    let told = "spent $0.0600, $0.0100 over the limit of $0.0500";
     assert!(done.stderr.contains(told), "{}", done.stderr);
 }
 
@@ -487,7 +487,7 @@ fn money_that_was_spent_above_the_limit_of_the_session_is_told() {
     let (world, _server) = priced(vec![costly]);
     let done = world.run(&["run", "--no-stream", "--max-session-cost", "0.05", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
-    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    let told = "spent $0.0600, $0.0100 over the limit of $0.0500";
     assert!(done.stderr.contains(told), "{}", done.stderr);
 }
 

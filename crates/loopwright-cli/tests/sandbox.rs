@@ -125,8 +125,8 @@ fn what_commands_see_is_explained() {
     assert_eq!(line("program"), Some("hello: ~/tools/hello"));
     assert!(line("cache").unwrap().starts_with("~/.local/state/loopwright/caches/project-"));
     let limits = line("limits").unwrap();
-    assert!(limits.starts_with("1024 MiB of memory, 512 processes, files of 1G, "), "{limits}");
-    assert!(limits.ends_with(" in /tmp, 60 s and at most 60 s"), "{limits}");
+    assert!(limits.starts_with("1024 MiB of memory, 512 processes, 1G per file, "), "{limits}");
+    assert!(limits.ends_with(" in /tmp, 60 s by default, at most 60 s"), "{limits}");
     let done = world.run(&["sandbox", "explain", "--", "no-such-program"]);
     assert!(done.stdout.ends_with("no-such-program: not found\n"), "{}", done.stdout);
 }

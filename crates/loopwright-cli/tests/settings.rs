@@ -83,7 +83,7 @@ fn the_doctor_says_what_works() {
     };
     assert_eq!(
         outcome("servers", "lm-studio"),
-        ("ok".into(), "lm-studio answers with 1 model".into())
+        ("ok".into(), "lm-studio serves 1 model".into())
     );
     let (absent, message) = outcome("servers", "ollama");
     assert_eq!(absent, "absent");

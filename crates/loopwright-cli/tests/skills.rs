@@ -36,7 +36,7 @@ mine    ~/.config/loopwright/skills/mine  Is mine.
             "forks": false,
         })
     );
-    assert!(World::new().run(&["skills", "list"]).stderr.starts_with("there are no skills"));
+    assert!(World::new().run(&["skills", "list"]).stderr.starts_with("no skills found"));
 }
 
 #[test]

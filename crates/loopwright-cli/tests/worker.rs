@@ -101,8 +101,8 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     place.submit(&["-C", &folder("other"), "Look."]);
     let done = work(&["--root", "../other"]);
     assert!(done.stdout.starts_with("completed "), "{done:?}");
-    assert!(done.stderr.starts_with("working on the sessions in "), "{}", done.stderr);
-    assert!(done.stderr.contains("whose folders are in /other; Ctrl-C"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("processing sessions of "), "{}", done.stderr);
+    assert!(done.stderr.contains(" in /other; press Ctrl-C"), "{}", done.stderr);
 }
 
 #[test]

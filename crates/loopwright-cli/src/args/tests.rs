@@ -323,7 +323,7 @@ fn a_run_begins_with_nothing_or_goes_on() {
         run_error(&["--fork", "7f3a@x"]),
         "error: invalid value '7f3a@x' for '--fork <ID[@STEP]>': the step must be a whole number, as in `7f3a@12`"
     );
-    assert!(run_error(&["-r", "../x"]).contains("`../x` cannot name a session"));
+    assert!(run_error(&["-r", "../x"]).contains("invalid session ID `../x`"));
     assert!(run_error(&["--steer", "x"]).starts_with("error: the following required arguments"));
     assert!(run(&["-c", "--steer", "x"]).steer);
 }

@@ -136,7 +136,7 @@ pub(super) async fn decide(
 }
 
 /// What a model is told of a call that was interrupted and is not made again.
-const INTERRUPTED: &str = "the call had begun and was interrupted, so nobody knows whether it took effect. The \
+const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
     user decided to skip it: it is not made again. Find out what became of it if that matters";
 
 fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), SessionsError> {

@@ -15,7 +15,7 @@ fn check(project: &str, key: &str, reason: &str) {
     assert_eq!(
         World::new().project(project).error(),
         format!(
-            "`{key}` is not allowed in the project file /repo/loopwright.toml, because {reason}: move it to your user file /home/.config/loopwright/config.toml"
+            "`{key}` is not allowed in the project file /repo/loopwright.toml, because {reason}; move it to your user file /home/.config/loopwright/config.toml"
         ),
     );
 }
