@@ -450,7 +450,7 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let done = say(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("session limit"), "{}", done.stderr);
     assert!(done.stderr.contains("raise --max-session-tokens"), "{}", done.stderr);
     let done = say(&["--continue", "--max-session-tokens", "200", "--max-tokens", "100"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Two.\n"), "{}", done.stderr);
@@ -469,7 +469,7 @@ fn a_limit_of_the_session_holds_within_a_step() {
     let (world, server) = priced(vec![streamed("Never.", "stop")]);
     let done = world.run(&["run", "--max-session-cost", "0.000001", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("session limit"), "{}", done.stderr);
     assert!(done.stderr.contains("raise --max-session-cost to allow more"), "{}", done.stderr);
     assert!(!server.was_asked());
 }

@@ -334,7 +334,7 @@ fn rewinding_undoes_what_file_tools_did_where_nobody_else_did_anything_since() {
         assert_eq!(done.status, 0, "{kind}: {}", done.stderr);
         assert_eq!(read("a.txt").as_deref(), Some("one\ntwo\n"));
         assert_eq!(read("b.txt").as_deref(), Some("mine"));
-        assert!(done.stderr.contains("b.txt has changed since"), "{kind}: {}", done.stderr);
+        assert!(done.stderr.contains("b.txt was not restored"), "{kind}: {}", done.stderr);
     }
 }
 
@@ -524,8 +524,8 @@ fn what_a_fork_or_an_import_cannot_undo_is_told() {
     let export = place.sessions(&["export", &id]).stdout;
     place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export);
     for (name, why) in [
-        (fork.as_str(), format!("is kept with session {}, of which this one is a fork", &id[..8])),
-        ("b", "is not kept with this session: it was imported".to_owned()),
+        (fork.as_str(), format!("their earlier content belongs to session {}", &id[..8])),
+        ("b", "no earlier content of these files: it was imported".to_owned()),
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);
         assert_eq!(done.status, 0, "{}", done.stderr);

@@ -86,7 +86,7 @@ fn what_was_killed_goes_on_without_words() {
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "two"]);
     let done = place.run(&["--continue"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("has nothing left to do"), "{}", done.stderr);
+    assert!(done.stderr.contains("has no unfinished work"), "{}", done.stderr);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_session_that_is_deleted_while_it_runs_is_told_so() {
     // The command would continue for ever.
     let done = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(done.status, 1, "{}", done.stderr);
-    assert!(done.stderr.contains("was deleted while it ran"), "{}", done.stderr);
+    assert!(done.stderr.contains("was deleted during its run"), "{}", done.stderr);
 }
 
 #[test]
