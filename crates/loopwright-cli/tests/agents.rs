@@ -384,7 +384,7 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
         for world in [alone, users] {
             let (done, _) = run(&world, Vec::new(), &["--agent", name]);
             assert_eq!((done.status, done.stdout.as_str()), (3, ""), "{name}: {}", done.stderr);
-            for part in [restriction, remedy, "which is not supported yet"] {
+            for part in [restriction, remedy, "which is not supported"] {
                 assert!(done.stderr.contains(part), "{name}: {part}: {}", done.stderr);
             }
             assert_eq!(world.run(&["agents", "validate"]).status, 3, "{name}");

@@ -44,7 +44,8 @@ fn nothing_is_kept_before_something_is_said() {
     let (world, server) = (World::new(), answering([]));
     let done = chat(&world, &server, &[], "/help\n/model\n/rewind\n/fork\n/dance\n/quit\n");
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
-    for told in ["/rewind [STEP]", "openai-compatible/test", "no messages yet", "unknown command /dance"]
+    for told in
+        ["/rewind [STEP]", "openai-compatible/test", "no messages yet", "unknown command /dance"]
     {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
     }

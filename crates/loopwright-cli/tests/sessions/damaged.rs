@@ -122,7 +122,11 @@ fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
     assert_eq!(place.sessions(&["show", &id[..8]]).status, 0);
     let done = place.sessions(&["show", "xy"]);
     assert_eq!(done.status, 2, "{}", done.stderr);
-    assert!(done.stderr.contains("write more characters of it\n  xyz-1 1?\n  xyz-2 1?\n"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("write more characters of it\n  xyz-1 1?\n  xyz-2 1?\n"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(place.sessions(&["show", "xyx"]).status, 2);
 }
 

@@ -51,7 +51,7 @@ fn a_file_that_is_no_session_is_refused_and_nothing_is_kept() {
     let wrong = [
         ("", "line 1 of - is not part of an exported session"),
         ("hello\n", "line 1 of - is not part of an exported session"),
-        (cut.as_str(), "- is not whole"),
+        (cut.as_str(), "- is incomplete"),
         (
             newer.as_str(),
             "- has format 99, but this program supports formats up to 1; update the program",

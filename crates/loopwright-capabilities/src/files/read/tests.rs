@@ -108,7 +108,10 @@ fn a_file_that_changed_keeps_its_line_numbers() {
     let note = "\n[The file has changed since the page before.]";
     assert_eq!(said(&tool, args.clone()), format!("     3\tC\n{note}"));
     fs::write(home.path().join("f"), "short\n").unwrap();
-    assert_eq!(said(&tool, args), "error: `f` has 1 lines, none after offset 2; pass a smaller `offset`");
+    assert_eq!(
+        said(&tool, args),
+        "error: `f` has 1 lines, none after offset 2; pass a smaller `offset`"
+    );
     let error = said(&tool, json!({ "path": "f", "continue_from": "page 2" }));
     assert_eq!(
         error,
