@@ -343,7 +343,7 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
     };
     let cases = [
         ("nobody", 2, "create one: loopwright agents new nobody"),
-        ("loopwright", 2, "give the definition another name"),
+        ("loopwright", 2, "rename the definition"),
         ("wrong", 3, "line 3: `tools` must be a list of names"),
         ("magic", 3, "known are: "),
         ("cap", 3, "unknown capability `use_magic`"),
