@@ -43,7 +43,7 @@ async fn main() -> Result<(), BoxError> {
     let state = agent.start(AgentState::new().with_user_message("Is it there?"), options);
     let state = state.finish().await;
 
-    // Whoever listens gets what waits, and then the end.
+    // A listener gets what waits, and then the end.
     broadcasting.close();
     console.finish(Duration::from_secs(5));
     while let Some(frame) = subscription.recv().await {

@@ -40,7 +40,7 @@ async fn main() -> Result<(), BoxError> {
     while let Some(state) = run.next().await {
         println!("  step {} is over", state.step_count());
         if state.step_count() == 1 {
-            // Whoever holds the handle may speak up at any time, from any thread.
+            // A caller that holds the handle may speak up at any time, from any thread.
             let is_late = handle.steer(Message::user("Look under the beds, too.")).is_err();
             println!("  told to look again{}", if is_late { ", too late" } else { "" });
         } else {

@@ -22,11 +22,11 @@ async fn main() -> Result<(), BoxError> {
     let reply = agent.ask("What is Piran?").await?;
     println!("1: {reply} ({} steps)", reply.state().step_count());
 
-    // Days may pass, and it may be another process that goes on.
+    // Days may pass, and it may be another process that continues.
     let stored = serde_json::to_string(reply.state())?;
     let state: AgentState = serde_json::from_str(&stored)?;
 
-    // Steps and limits begin anew; the conversation and the totals go on.
+    // Steps and limits begin anew; the conversation and the totals continue.
     let reply = agent.ask_in(state, "How large is it?").await?;
     let state = reply.state();
     println!("2: {reply} ({} step)", state.step_count());

@@ -1,4 +1,4 @@
-//! A plan by somebody else, who only looks around and has little to spend.
+//! A plan by another process, who only looks around and has little to spend.
 //!
 //! `cargo run -p loopwright --example planning`
 

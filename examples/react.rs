@@ -20,7 +20,7 @@ async fn length(text: String) -> usize {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // The first decision names a tool that there is not.
+    // The first decision names a tool that does not exist.
     let model = FakeModel::script([
         r#"{"thought": "I count.", "type": "call_tool", "tool": "count", "args": {"text": "ox"}}"#,
         r#"{"thought": "I measure.", "type": "call_tool", "tool": "length", "args": {"text": "ox"}}"#,

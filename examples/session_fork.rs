@@ -1,4 +1,4 @@
-//! A conversation that takes two ways: nothing is copied, and each goes on by itself.
+//! A conversation that takes two ways: nothing is copied, and each continues on its own.
 //!
 //! `cargo run -p loopwright --example session_fork`
 

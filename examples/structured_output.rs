@@ -18,7 +18,7 @@ struct Lead {
     email: String,
 }
 
-/// Enters the lead that is on record.
+/// Enters the lead that is durable.
 #[tool]
 async fn create_lead(cx: &ToolCx<'_>) -> Result<String, BoxError> {
     let lead = cx.state.metadata().get("current_lead").ok_or("there is no lead yet")?;

@@ -1,4 +1,4 @@
-//! Work that is handed on: a reviewer and a documenter, three times, and nobody can more than their parent.
+//! Work that is handed on: a reviewer and a documenter, three times, and no process can more than their parent.
 //!
 //! `cargo run -p loopwright --example subagents`
 

@@ -31,7 +31,7 @@ pub trait Capability: Send + Sync {
 #[non_exhaustive]
 pub enum BuildError {
     /// Nothing makes answers.
-    #[error("the agent has no driver: add `UseLlmConfig` with a model, or `UseDriver`")]
+    #[error("the agent has no driver; add `UseLlmConfig` with a model, or `UseDriver`")]
     NoDriver,
     /// A capability cannot work as it was set up.
     #[error("capability `{capability}` cannot be used: {reason}")]

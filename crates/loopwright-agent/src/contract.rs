@@ -104,7 +104,7 @@ pub enum ContractError {
         known: String,
     },
     /// It cannot be made of that configuration.
-    #[error("the configuration of agent `{name}` does not fit")]
+    #[error("configuration of agent `{name}` is invalid")]
     Config {
         /// The name.
         name: String,

@@ -121,7 +121,7 @@ impl ContinuationCriteria {
         self.0.iter().map(evaluate).collect()
     }
 
-    /// Asks every criterion and resolves what they say, as the loop would if it asked nobody else.
+    /// Asks every criterion and resolves what they say, as the loop would without other sources.
     pub fn evaluate(&self, state: &AgentState, now: Timestamp) -> ContinuationOutcome {
         ContinuationOutcome::resolve(self.evaluations(state, now))
     }

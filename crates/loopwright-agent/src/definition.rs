@@ -21,7 +21,7 @@ pub struct AgentDefinition {
     pub label: Option<String>,
     /// What it is told first.
     pub system_prompt: String,
-    /// Provider, model and settings; those of whoever runs it if there are none.
+    /// Provider, model and settings; those of the program that runs it if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<LlmConfig>,
     /// What it is composed of, by the names of a capability registry.

@@ -15,7 +15,7 @@ pub trait LoopFactory: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If the definition names what there is not, or its capabilities cannot be used.
+    /// If the definition names something that does not exist, or its capabilities cannot be used.
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError>;
 }
 

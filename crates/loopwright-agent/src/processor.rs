@@ -31,7 +31,7 @@ pub trait StateProcessor: Send + Sync {
     }
 
     /// Called after the step, failed ones included. If a processor inside of this one keeps the step from
-    /// beginning, or the run ends before the step is over, there is no such step in the state.
+    /// beginning, or the run ends before the step has ended, there is no such step in the state.
     async fn after(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         Ok(Flow::Continue)
     }

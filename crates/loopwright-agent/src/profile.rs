@@ -28,9 +28,9 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentProfile {
-    /// Who it is; `anonymous` if nobody said.
+    /// Who it is; `anonymous` if unset.
     pub name: Arc<str>,
-    /// When to use it; empty if nobody said.
+    /// When to use it; empty if unset.
     pub description: Arc<str>,
     /// What makes its answers.
     pub driver: &'static str,

@@ -96,7 +96,7 @@ pub enum CapabilityError {
         known: String,
     },
     /// It takes no configuration.
-    #[error("capability `{name}` takes no configuration; those that do are: {known}")]
+    #[error("capability `{name}` accepts no configuration; configurable: {known}")]
     NotConfigurable {
         /// The name.
         name: String,
@@ -104,7 +104,7 @@ pub enum CapabilityError {
         known: String,
     },
     /// It could not be made.
-    #[error("capability `{name}` could not be made")]
+    #[error("capability `{name}` could not be created")]
     Factory {
         /// The name.
         name: String,

@@ -25,7 +25,7 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Nobody has begun.
+    /// Not started.
     #[default]
     Pending,
     /// It is being done.

@@ -443,7 +443,7 @@ fn deferred_tools_come_after_all_others_and_may_replace_them() {
 #[test]
 fn what_keeps_an_agent_from_being_built_names_the_remedy() {
     let missing = AgentBuilder::standard().build().unwrap_err().to_string();
-    let expect = "the agent has no driver: add `UseLlmConfig` with a model, or `UseDriver`";
+    let expect = "the agent has no driver; add `UseLlmConfig` with a model, or `UseDriver`";
     assert_eq!(missing, expect);
 
     let refuse = UseToolFactory::new(|_| {

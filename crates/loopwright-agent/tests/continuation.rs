@@ -158,7 +158,7 @@ fn answered() -> AgentState {
     execute(&scripted([usage("forty two".into())]).build().unwrap(), asked())
 }
 
-/// A tool that is not there, then a model that does not answer.
+/// A tool that is not there, then a model that does not respond.
 fn troubled() -> AgentState {
     let steps =
         [ScenarioStep::tool_call("missing", serde_json::json!({})), ScenarioStep::error("down")];
@@ -311,7 +311,7 @@ fn criteria_are_asked_before_the_first_step() {
     assert_eq!(state.text(), "one");
 }
 
-/// What the loop told of each decision: the step, whether it goes on, who decided, and the voices.
+/// What the loop told of each decision: the step, whether it continues, who decided, and the voices.
 #[track_caller]
 fn decisions(builder: &AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
     let (_, events) = recorded(&builder.build().unwrap(), asked());

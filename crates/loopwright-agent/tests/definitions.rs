@@ -196,7 +196,7 @@ fn a_registry_of_capabilities_knows_instances_and_makes_others_once() {
     let text = "unknown capability `none`; available: both, broken, late, zebra";
     assert_eq!(error("none").to_string(), text);
     let error = error("broken");
-    assert_eq!(error.to_string(), "capability `broken` could not be made");
+    assert_eq!(error.to_string(), "capability `broken` could not be created");
     let CapabilityError::Factory { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.to_string(), "capability `search` cannot be used: add a key");
 }
@@ -235,11 +235,11 @@ fn a_registry_makes_capabilities_of_what_a_configuration_says() {
     check(
         "plain",
         json!({}),
-        "capability `plain` takes no configuration; those that do are: more, steps",
+        "capability `plain` accepts no configuration; configurable: more, steps",
     );
     check("none", json!({}), "unknown capability `none`; available: more, steps, plain");
-    check("steps", json!({}), "capability `steps` could not be made");
-    check("steps", serde_json::Value::Null, "capability `steps` could not be made");
+    check("steps", json!({}), "capability `steps` could not be created");
+    check("steps", serde_json::Value::Null, "capability `steps` could not be created");
 }
 
 fn factory(model: &FakeModel) -> DefinitionLoopFactory {

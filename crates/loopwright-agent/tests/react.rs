@@ -188,7 +188,7 @@ fn attempts_that_are_used_up_fail_the_step_and_the_error_hook_is_asked() {
         panic!("{:?}", state.status())
     };
     assert_eq!(failure.kind, FailureKind::Validation);
-    let expect = "the model's answer is not valid: no usable decision in 2 attempts: `args` do not \
+    let expect = "the model response is invalid: no usable decision in 2 attempts: `args` do not \
                   fit the schema of `add`: at /a: \"one\" is not of type \"integer\"";
     assert_eq!(failure.to_string(), expect);
     assert_eq!(*failures.lock().unwrap(), [failure]);

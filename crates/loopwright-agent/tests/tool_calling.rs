@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::support::{asked, asking, breaks, execute, recorded, said, with};
 
-/// Finds the same model for everybody, and notes who asked for what.
+/// Finds the same model for every caller, and notes who asked for what.
 #[derive(Clone)]
 struct Catalogue {
     model: FakeModel,

@@ -26,11 +26,11 @@ pub const CAPACITY: usize = 1024;
 /// How many executions are remembered whose end was not told.
 const REMEMBERED: usize = 1024;
 
-/// Tells what agents do to whoever listens. Cheap to clone; clones share their listeners.
+/// Tells what agents do to the listener. Cheap to clone; clones share their listeners.
 ///
 /// Attach it to an agent as an [`EventSink`]. Sub-agents are told of, too, each with an execution id of
 /// its own: on the channel of the session if one is named, and otherwise on one named after the agent's
-/// own id. As long as nobody listens, nothing is encoded.
+/// own id. As long as no process listens, nothing is encoded.
 ///
 /// When the last clone is dropped, listeners get what is waiting for them, and then the end.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ struct Remembered {
 }
 
 impl Broadcasting {
-    /// Tells what is wanted. Nobody listens yet.
+    /// Tells what is wanted. No process listens yet.
     pub fn new(config: BroadcastConfig) -> Self {
         Self::of(config, None, Redactor::default())
     }

@@ -60,7 +60,7 @@ impl ConsoleObserver {
     pub fn new(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
         let (entrance, exit) = queue(CAPACITY);
         let worker = Worker::spawn("console", move || {
-            // Whoever does not take lines any more is not told.
+            // A caller that does not take lines any more is not told.
             executor::block_on(write(writer, exit)).ok();
         })?;
         Ok(Self { options, entrance, worker })

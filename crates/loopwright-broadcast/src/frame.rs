@@ -21,7 +21,7 @@ pub mod envelope_types {
     pub const STATUS: &str = "agent.status";
     /// A step begins.
     pub const STEP_STARTED: &str = "agent.step.started";
-    /// A step is over.
+    /// A step has ended.
     pub const STEP_COMPLETED: &str = "agent.step.completed";
     /// A tool begins.
     pub const TOOL_STARTED: &str = "agent.tool.started";
@@ -62,7 +62,7 @@ impl BroadcastEnvelope {
     }
 
     /// Returns `true` if the agent itself, and not one that works for it, takes no further step by itself:
-    /// it is over, or waits for somebody.
+    /// it has ended, or waits for somebody.
     pub fn is_idle_or_terminal(&self) -> bool {
         let is_own = self.parent_agent_id.is_none();
         is_own && self.status().is_some_and(|it| it != BroadcastStatus::Processing)

@@ -47,7 +47,7 @@ impl BroadcastStatus {
         }
     }
 
-    /// Returns `true` if the execution is over.
+    /// Returns `true` if the execution has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Idle | Self::Processing)
     }

@@ -73,7 +73,7 @@ impl BroadcastTransport for Gone {
     }
 }
 
-/// The run ends although none of its listeners ever does; whoever listens well hears everything.
+/// The run ends although none of its listeners ever does; the other listener receives everything.
 #[test]
 fn item_10_a_sink_that_blocks_for_ever_costs_the_run_nothing() {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("s");

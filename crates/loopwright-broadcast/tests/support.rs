@@ -67,7 +67,7 @@ pub(crate) fn event_of(agent: &str, execution: &str, event: impl Into<Value>) ->
     serde_json::from_value(envelope).unwrap()
 }
 
-/// What is written, for whoever looks at it.
+/// What is written, for the caller that looks at it.
 #[derive(Clone, Default)]
 pub(crate) struct Page(Arc<Mutex<Vec<u8>>>);
 

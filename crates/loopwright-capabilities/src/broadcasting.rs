@@ -58,7 +58,7 @@ impl UseBroadcasting {
         Self::of(To::File(path.into()))
     }
 
-    /// Tells whoever listens to this, as it was set up: what is said here of configuration, session,
+    /// Tells the listener to this, as it was set up: what is said here of configuration, session,
     /// secrets and room does not count.
     pub fn from_broadcasting(broadcasting: Broadcasting) -> Self {
         Self::of(To::Through(broadcasting))
@@ -110,7 +110,7 @@ impl UseBroadcasting {
                 told.attach_transport(JsonLines::new(appending().open(path)?), self.capacity)?
             }
         };
-        // It goes on by itself.
+        // It continues on its own.
         drop(outlet);
         Ok(told)
     }

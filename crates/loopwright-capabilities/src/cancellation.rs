@@ -1,4 +1,4 @@
-//! Runs that somebody else may end.
+//! Runs that another process may end.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

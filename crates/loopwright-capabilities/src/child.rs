@@ -19,7 +19,7 @@
 //!
 //! A child keeps its changes in a journal of its own. When its tool is
 //! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call is entered again after a
-//! crash, the child goes on where it was: what was answered is not asked and not paid for again.
+//! crash, the child continues where it was: what was answered is not asked and not paid for again.
 
 mod defined;
 mod ended;
@@ -50,7 +50,7 @@ pub const DEPTH: Key<u32> = Key::session("child", "depth");
 /// narrows an agent for a while writes it, so that its children are narrowed as well.
 pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
 
-/// How deep children may be unless somebody says otherwise.
+/// How deep children may be by default.
 pub const MAX_DEPTH: u32 = 3;
 
 /// An agent that is about to work for the agent of a call.
@@ -74,7 +74,7 @@ type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub enum ChildError {
     /// It would be too deep.
     #[error(
-        "`{name}` cannot be asked from here: sub-agents are {current} deep and may be {max} deep; do \
+        "`{name}` cannot run here: sub-agents are nested {current} deep, and the limit is {max}; do \
          it yourself"
     )]
     TooDeep {
@@ -86,7 +86,7 @@ pub enum ChildError {
         max: u32,
     },
     /// It cannot be put together.
-    #[error("`{name}` cannot be put together")]
+    #[error("`{name}` cannot be built")]
     Build {
         /// Its name.
         name: Arc<str>,
@@ -95,7 +95,7 @@ pub enum ChildError {
         source: BuildError,
     },
     /// What it did before an interruption cannot be read.
-    #[error("what `{name}` did so far cannot be read")]
+    #[error("the history of `{name}` cannot be read")]
     Journal {
         /// Its name.
         name: Arc<str>,
@@ -104,7 +104,7 @@ pub enum ChildError {
         source: JournalError,
     },
     /// What it did before an interruption makes no sense.
-    #[error("what `{name}` did so far makes no sense")]
+    #[error("the history of `{name}` is inconsistent")]
     Damaged {
         /// Its name.
         name: Arc<str>,
@@ -170,7 +170,7 @@ impl<'a> ChildAgent<'a> {
         self
     }
 
-    /// Gives it tools that its parent does not have. That is for whoever sets an agent up, and never for
+    /// Gives it tools that its parent does not have. That is for the caller that sets an agent up, and never for
     /// what a model or a definition says.
     pub fn with_own_tools(mut self, tools: &ToolSet) -> Self {
         for tool in tools.iter() {
@@ -222,7 +222,7 @@ impl<'a> ChildAgent<'a> {
     /// Lets it work to its end, or to where it can go no further.
     ///
     /// `prompt` is what listeners are told; `begin` makes of an empty state with everything that is the
-    /// parent's one that says what there is to do. When the call is entered again, the child goes on and
+    /// parent's one that says what there is to do. When the call is entered again, the child continues and
     /// `begin` is not asked.
     ///
     /// # Errors

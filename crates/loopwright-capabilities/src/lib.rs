@@ -7,7 +7,7 @@
 //! | [`coding`] | both together |
 //! | [`child`] | agents that work for an agent |
 //! | [`subagents`] | handing work to agents that definitions describe |
-//! | [`planning`] | a plan by somebody else before the work begins |
+//! | [`planning`] | a plan by a sub-agent before the work begins |
 //! | [`critique`] | having final answers judged before they are given |
 //! | [`summarization`] | older messages as a summary |
 //! | [`compaction`] | a conversation made short, with long outputs in files |
@@ -17,7 +17,7 @@
 //! | [`metadata`] | a scratchpad for the model |
 //! | [`tasks`] | a list of tasks for the model |
 //! | [`tool_registry`] | many tools that cost nothing until they are used |
-//! | [`cancellation`] | runs that somebody else may end |
+//! | [`cancellation`] | runs that another process may end |
 //! | [`system_prompt`] | a system prompt that is made of what the agent can do |
 //! | [`history`] | a record of what executions came to |
 //! | [`llm`] | a model by its name |

@@ -1,4 +1,4 @@
-//! A plan by somebody else before the work begins.
+//! A plan by a sub-agent before the work begins.
 //!
 //! `plan_with_subagent` hands a specification to a sub-agent that looks around and answers with a plan.
 //! The agent is told to begin complex work with it.

@@ -12,7 +12,7 @@ fn is_correction(_text: &str) -> bool {
     false
 }
 
-/// Returns `true` if the user said a turn, and not a critic, the model's earlier self or whoever reads its
+/// Returns `true` if the user said a turn, and not a critic, the model's earlier self or a caller that reads its
 /// answers in the user's place.
 pub(crate) fn is_user_input(turn: &Turn) -> bool {
     let TurnBody::Input(message) = turn.body() else { return false };

@@ -3,7 +3,7 @@
 //!
 //! After each step, what does not fit into the conversation's limit is moved, whole exchanges at a time,
 //! to the end of the buffer. The model reads summary, buffer and conversation in this order, so that it
-//! reads the same as before. A buffer that is over its own limit is summarised together with the summary
+//! reads the same as before. A buffer that exceeds its own limit is summarised together with the summary
 //! there is: only then the beginning of the request changes.
 //!
 //! ```

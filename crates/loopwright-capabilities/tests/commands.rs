@@ -213,7 +213,7 @@ async fn a_command_in_the_background_is_read_and_stopped() {
     let told = answers(bash, &calls).await;
     assert_eq!(told[0], "Command 1 is running; read what it says with bash_read.");
     assert!(told[2].contains("[command 2 exited with status 0]"), "{}", told[2]);
-    let missing = "Error: there is no command 2 in the background; commands end with the run that started them";
+    let missing = "Error: unknown background command 2; background commands end with the run that started them";
     assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
 }
 
@@ -251,7 +251,7 @@ async fn a_command_in_the_background_ends_with_its_run() {
     until(|| processes(&sleep) == 0).await;
     let second = agent.execute(first.with_user_message("more")).await;
     let [told] = &told(&second)[..] else { panic!() };
-    assert!(told.starts_with("Error: there is no command 1 in the background"), "{told}");
+    assert!(told.starts_with("Error: unknown background command 1"), "{told}");
 }
 
 #[tokio::test]

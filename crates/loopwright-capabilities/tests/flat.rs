@@ -1,4 +1,4 @@
-//! An agent of everything, in a long run: requests go on where the last one ended.
+//! An agent of everything, in a long run: requests continue where the last one ended.
 
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{

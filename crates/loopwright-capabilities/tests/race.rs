@@ -1,4 +1,4 @@
-//! Whoever swaps directories and links while file tools run gains nothing.
+//! A caller that swaps directories and links while file tools run gains nothing.
 
 use std::env;
 use std::fs;

@@ -111,7 +111,7 @@ fn kind(parameters: &Value, schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         let values = values.iter().filter(|it| !it.is_null());
         let values: Vec<String> = values.map(|it| format!("`{it}`")).collect();
-        // The definitions of the agent that the page is made of are nobody else's.
+        // The definitions of the agent that the page is made of are not another agent's.
         return values.join(", ").replace("`\"helper\"`", "name of a definition");
     }
     let kinds = match &schema["type"] {

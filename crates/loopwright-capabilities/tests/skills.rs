@@ -345,7 +345,7 @@ fn a_file_that_asks_for_what_does_not_count_is_told_so() {
     let (_, problems) = Skill::parse("a", text).unwrap();
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("`model` does not choose a model: `sonnet`"), "{told:?}");
+    assert!(told[0].starts_with("`model` does not select a model: `sonnet`"), "{told:?}");
     assert!(told[1].starts_with("`agent` is ignored:"), "{told:?}");
 }
 

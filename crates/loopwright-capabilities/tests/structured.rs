@@ -273,7 +273,7 @@ async fn prompt_and_examples_are_told() {
 async fn a_model_may_say_that_there_is_no_such_data() {
     let nothing = r#"{"value":null,"error":"nobody is named"}"#;
     let (state, _) = extracted(UseStructuredOutputs::new(schemas()), &[nothing], start()).await;
-    assert_eq!(told(&state), ["Error: there is no `lead` in the input: nobody is named"]);
+    assert_eq!(told(&state), ["Error: the input contains no `lead`: nobody is named"]);
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ fn definition(name: &'static str) -> impl Strategy<Value = AgentDefinition> {
     })
 }
 
-/// Lets everybody ask everybody, and returns what each was shown, by the path to it.
+/// Lets every agent call every agent, and returns what each was shown, by the path to it.
 fn shown_to_each(definitions: &[AgentDefinition]) -> BTreeMap<String, BTreeSet<String>> {
     let who: Vec<String> = definitions.iter().map(|it| it.name.clone()).collect();
     let model = FakeModel::from_fn(move |request| {
@@ -131,7 +131,7 @@ proptest! {
                 shown[above].iter().filter(|it| definition.allows_tool(it)).cloned().collect();
             prop_assert_eq!(tools, &expect, "{}", path);
         }
-        // The tree is as deep as it may be wherever everybody may hand things on.
+        // The tree is as deep as it may be wherever every agent may delegate.
         let deepest = shown.keys().map(|it| it.matches('/').count()).max();
         let all_spawn = definitions.iter().all(|it| it.allows_tool("spawn_subagent"));
         prop_assert!(!all_spawn || deepest == Some(3));

@@ -74,7 +74,7 @@ fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
         return console::print_json(&json!({ "schema_version": SCHEMA_VERSION, "agents": agents }));
     }
     if all.is_empty() {
-        console::tell("no agents are defined; begin one: loopwright agents new NAME");
+        console::tell("no agents are defined; create one: loopwright agents new NAME");
         return ExitCode::Done;
     }
     let home = sources.home.as_deref();
@@ -154,7 +154,7 @@ fn validate(check: &Check<'_>, args: &ValidateArgs) -> ExitCode {
     checked.sort_by(|one, other| one.path.cmp(&other.path));
     let is_fine = checked.iter().all(|it| it.errors.is_empty());
     if checked.is_empty() && !args.json {
-        console::tell("no agents are defined; begin one: loopwright agents new NAME");
+        console::tell("no agents are defined; create one: loopwright agents new NAME");
         return ExitCode::Done;
     }
     let told = if args.json {
@@ -268,8 +268,8 @@ fn new(
     let text = |given: &Option<String>, otherwise: String| {
         given.clone().filter(|it| !it.trim().is_empty()).unwrap_or(otherwise)
     };
-    let description = text(&args.description, format!("Say here when to use {name}."));
-    let prompt = text(&args.prompt, format!("You are {name}. Say here how you work."));
+    let description = text(&args.description, format!("Describe here when to use {name}."));
+    let prompt = text(&args.prompt, format!("You are {name}. Describe here how to work."));
     let saved = store.save(&AgentDefinition::new(name, description, prompt))?;
     Ok(saved.path)
 }

@@ -27,13 +27,13 @@ pub struct SelectedAgent {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// There is no such definition.
-    #[error("{unknown}\n  begin one: loopwright agents new {}", .unknown.name)]
+    #[error("{unknown}\n  create one: loopwright agents new {}", .unknown.name)]
     Unknown {
         /// What is known.
         unknown: DefinitionError,
     },
     /// Its file is wrong.
-    #[error("the agent `{name}` cannot be used; see all: loopwright agents validate")]
+    #[error("agent `{name}` cannot be used; check it with `loopwright agents validate`")]
     File {
         /// The name.
         name: String,
@@ -42,11 +42,11 @@ pub enum AgentError {
         source: DefinitionFileError,
     },
     /// Its name is the one of the agent that is there without a definition.
-    #[error("`{AGENT}` is the name of the program's own agent: give the definition another name")]
+    #[error("agent name `{AGENT}` is reserved; rename the definition")]
     Own,
-    /// It begins with a skill that there is not.
+    /// It begins with a skill that does not exist.
     #[error(
-        "the agent `{agent}` begins with the skill `{skill}`, which there is not; see those there are: loopwright skills list"
+        "agent `{agent}` requires unknown skill `{skill}`; list skills with `loopwright skills list`"
     )]
     Skill {
         /// The agent.
@@ -55,7 +55,9 @@ pub enum AgentError {
         skill: String,
     },
     /// It names what does not exist.
-    #[error("the agent `{agent}` cannot be used: {problems}; see all: loopwright agents validate")]
+    #[error(
+        "agent `{agent}` cannot be used: {problems}; check it with `loopwright agents validate`"
+    )]
     Invalid {
         /// The agent.
         agent: String,
@@ -64,7 +66,7 @@ pub enum AgentError {
     },
     /// It asks for a model that is not whole.
     #[error(
-        "the agent `{agent}` asks for {asked}, which names no model: write `llm: provider/model` into its file, or type -m provider/model"
+        "agent `{agent}` requests {asked}, which is not a model name; write `llm: provider/model` into its file, or pass `-m provider/model`"
     )]
     Model {
         /// The agent.
@@ -72,10 +74,8 @@ pub enum AgentError {
         /// What it asks for.
         asked: String,
     },
-    /// It names what there is not.
-    #[error(
-        "the agent `{agent}` cannot be built: change its file, or look: loopwright agents validate"
-    )]
+    /// It names something that does not exist.
+    #[error("agent `{agent}` cannot be built; check its file with `loopwright agents validate`")]
     Build {
         /// The agent.
         agent: String,
@@ -114,7 +114,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If there is none, its file is wrong, or it names a skill that there is not.
+    /// If there is none, its file is wrong, or it names a skill that does not exist.
     pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
         if name == AGENT {
             return Err(AgentError::Own);
@@ -143,7 +143,7 @@ impl SelectedAgent {
                 agent: definition.name.clone(),
                 skill: name.to_owned(),
             })?;
-            // Nobody says what it is to work on.
+            // The definition does not name the task.
             prompt.push(skill.render(Some("")));
         }
         definition.system_prompt = prompt.join("\n\n");
@@ -163,7 +163,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If the definition names only half of a model, and nobody knows the other half.
+    /// If the definition names only half of a model, and no process knows the other half.
     pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
         let Some(llm) = &self.definition.llm else { return Ok(()) };
         if (llm.provider.is_none() && llm.model.is_none())

@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and nothing about what it does.
+//! The command line: commands, arguments and options, without their behavior.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -26,22 +26,22 @@ mod values;
 use session::SessionArgs;
 use values::{BaseUrlParser, parsed};
 
-/// Runs agents: a model that works with tools until the task is done.
+/// Run agents: a model that works with tools until the task is done
 #[derive(Clone, Debug, PartialEq, Parser)]
 #[command(name = "loopwright", version, after_help = help::PROGRAM)]
 pub struct Cli {
-    /// Read this file in place of ~/.config/loopwright/config.toml
+    /// Read this configuration file instead of ~/.config/loopwright/config.toml
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// The commands of the program.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Command {
-    /// Give an agent a task and wait for its answer
+    /// Give an agent a task and wait for the answer
     #[command(after_help = help::RUN)]
     Run(Box<RunArgs>),
     /// Talk to an agent, turn by turn
@@ -50,12 +50,12 @@ pub enum Command {
     /// Manage saved sessions
     #[command(after_help = help::SESSIONS)]
     Sessions(sessions::SessionsArgs),
-    /// List, show, check and create agent definition files
+    /// List, show, check and create agent definitions
     #[command(after_help = help::AGENTS)]
     Agents(agents::AgentsArgs),
     /// List, show and check skills
     Skills(skills::SkillsArgs),
-    /// Submit a job for a worker, and print the job and session IDs
+    /// Submit a job for a worker and print the job and session IDs
     #[command(after_help = help::SUBMIT)]
     Submit(Box<work::SubmitArgs>),
     /// Process submitted jobs until stopped
@@ -63,14 +63,14 @@ pub enum Command {
     Worker(Box<work::WorkerArgs>),
     /// List submitted jobs, latest first
     Jobs(work::JobsArgs),
-    /// Watch an agent with a scripted model; needs no key and no network
+    /// Run a demo agent with a scripted model, without a key or a network
     Demo(DemoArgs),
-    /// List providers, and models with what they take, can do and cost
+    /// List providers and models with their limits, capabilities and prices
     Models(ModelsArgs),
-    /// Use the file tools of agents by hand
+    /// Run the file tools of agents from the command line
     #[command(subcommand)]
     Files(files::FilesCommand),
-    /// Try the sandbox that commands of agents run in
+    /// Run a command in the sandbox, or explain its view
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
     /// Check keys, local servers, the sandbox and the session store
@@ -79,59 +79,59 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages
     Man(ManArgs),
 }
 
-/// What can be said about a run.
+/// Arguments of `run`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct RunArgs {
-    /// What the agent should do, followed by what is piped in; `-` or nothing reads it from standard input
+    /// The task, followed by any piped input; `-` or no PROMPT reads the task from standard input
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
-    /// The same as PROMPT
+    /// Same as PROMPT
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
     /// If the session is running, send the prompt to that run
     #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
     pub steer: bool,
-    /// Who answers, how much may be used, and where.
+    /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
-    /// The session that it belongs to.
+    /// The session of the run.
     #[command(flatten)]
     pub session: SessionArgs,
 }
 
-/// What can be said about a conversation.
+/// Arguments of `chat`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ChatArgs {
-    /// Who answers, how much may be used, and where.
+    /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
-    /// The session that it belongs to.
+    /// The session of the run.
     #[command(flatten)]
     pub session: SessionArgs,
 }
 
-/// What can be said about an agent and its surroundings.
+/// Options of an agent and its output.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentArgs {
-    /// The model and the provider that serves it
+    /// Use this model of this provider
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
     pub model: Option<ModelRef>,
-    /// The models to ask, in this order, when that one cannot answer
+    /// Fall back to these models, in this order, when the model fails
     #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
     pub fallback: Option<ModelRefs>,
-    /// Where the provider is reached
+    /// Send requests to this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
-    /// The agent that works, of those that `loopwright agents list` shows; a session keeps its agent
+    /// Run this agent, one of those that `loopwright agents list` shows; a session keeps its agent
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub definition: Option<String>,
-    /// The system prompt; with an agent, what is added to its own
+    /// Set the system prompt; with --agent, append to the agent's prompt
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
     /// Ignore the AGENTS.md files of the project
@@ -140,95 +140,95 @@ pub struct AgentArgs {
     /// Request complete responses instead of streaming
     #[arg(long)]
     pub no_stream: bool,
-    /// Add what is asked and answered to this file, without keys
+    /// Record requests and responses to this file, without keys
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
-    /// Answer from a file that was recorded, without a network
+    /// Replay the responses of a recorded file, without a network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "record")]
     pub replay: Option<PathBuf>,
-    /// How much the run may use up.
+    /// The limits of the run.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Where it takes place and what it prints.
+    /// The directory and the output.
     #[command(flatten)]
     pub surroundings: OutputArgs,
 }
 
-/// How much a run may use up.
+/// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Stop a turn after this many steps [default: 50]
+    /// Stop a turn after N steps [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_steps: Option<NonZeroU32>,
-    /// Stop a turn after this many tokens, input and output together [default: 1000000]
+    /// Stop a turn after N tokens of input and output [default: 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
     pub max_tokens: Option<NonZeroU64>,
-    /// Stop a turn after this many seconds [default: 900]
+    /// Stop a turn after S seconds [default: 900]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_seconds: Option<Duration>,
-    /// Stop a turn at this many US dollars, where prices are known; its last answer may cost more than is left
+    /// Stop a turn at a cost of USD dollars if prices are known; the last response may exceed the limit
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
-    /// Stop the session after this many steps over all its turns; later turns keep this limit
+    /// Stop the session after N steps over all turns; later turns keep the limit
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_session_steps: Option<NonZeroU32>,
-    /// Stop the session after this many tokens over all its turns
+    /// Stop the session after N tokens over all turns
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
     pub max_session_tokens: Option<NonZeroU64>,
-    /// Stop the session after it has worked for this many seconds over all its turns
+    /// Stop the session after S seconds of work over all turns
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_session_seconds: Option<Duration>,
-    /// Stop the session at this many US dollars over all its turns, where prices are known
+    /// Stop the session at a cost of USD dollars over all turns if prices are known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_session_cost: Option<Dollars>,
 }
 
-/// Where a model's answers come from, and where they are kept.
+/// The source of model responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// From the network.
+    /// The network.
     #[default]
     Live,
-    /// From the network, and kept in this file.
+    /// The network; responses are recorded to this file.
     Recording(PathBuf),
-    /// From this file.
+    /// This recorded file.
     Replaying(PathBuf),
 }
 
-/// What can be said about the demonstration.
+/// Arguments of `demo`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct DemoArgs {
-    /// Where it takes place and what it prints.
+    /// The directory and the output.
     #[command(flatten)]
     pub surroundings: OutputArgs,
 }
 
-/// Where something takes place and what it prints.
+/// The working directory and the output.
 #[derive(Clone, Debug, PartialEq, Args)]
-#[command(next_help_heading = "Surroundings")]
+#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Work in this directory and see nothing outside it
+    /// Work in this directory and access nothing outside it [default: the current directory]
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: Option<PathBuf>,
-    /// What to write to standard output [default: text]
+    /// Set the format of standard output [default: text]
     #[arg(long, value_name = "FORMAT", value_enum)]
     output_format: Option<OutputFormat>,
-    /// The same as --output-format stream-json
+    /// Same as --output-format stream-json
     #[arg(long, conflicts_with = "output_format")]
     json: bool,
-    /// Print the answer and errors, and nothing else
+    /// Print only the answer and errors
     #[arg(short, long)]
     pub quiet: bool,
-    /// When to use colours
+    /// Choose when to use colors
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     pub color: ColorChoice,
 }
 
-/// Which models to list.
+/// Arguments of `models`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ModelsArgs {
-    /// Only of this provider
+    /// List only the models of this provider
     #[arg(value_name = "PROVIDER")]
     pub provider: Option<String>,
     /// Print one JSON object
@@ -236,31 +236,31 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
-/// Where to write manual pages.
+/// Arguments of `man`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ManArgs {
-    /// The directory to write a page for each command to; without it the page of the program is printed
+    /// Write one page per command to this directory [default: print the main page]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 }
 
-/// Which script to print.
+/// Arguments of `completions`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CompletionsArgs {
-    /// The shell that will read the script
+    /// The shell to complete in
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
 impl RunArgs {
-    /// Where the prompt comes from, whichever way it was typed.
+    /// Returns the source of the prompt, from the argument or the option.
     pub fn prompt(&self) -> PromptSource {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))
     }
 }
 
 impl AgentArgs {
-    /// Where answers come from.
+    /// Returns the source of model responses.
     pub fn transport(&self) -> Transport {
         match (&self.record, &self.replay) {
             (_, Some(path)) => Transport::Replaying(path.clone()),
@@ -269,7 +269,7 @@ impl AgentArgs {
         }
     }
 
-    /// What the configuration should know of the command line.
+    /// Returns the command-line layer of the configuration.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
         Flags {
             workdir: self.surroundings.workdir.clone().unwrap_or_else(|| ".".into()),
@@ -294,7 +294,7 @@ impl AgentArgs {
 }
 
 impl OutputArgs {
-    /// The format that was asked for, by name or by `--json`.
+    /// Returns the output format set by `--output-format` or `--json`.
     pub fn output_format(&self) -> Option<OutputFormat> {
         if self.json { Some(OutputFormat::StreamJson) } else { self.output_format }
     }

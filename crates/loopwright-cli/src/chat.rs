@@ -30,16 +30,16 @@ use crate::stage::RunDisplay;
 use crate::store::state_directory;
 
 const HELP: &str = "\
-/help           show this
-/model [NAME]   show the model, or ask another one from now on: PROVIDER/NAME
-/continue       go on with what was interrupted
-/compact        make what was said short, and say what that saved
-/fork           go on in a copy; what was said so far stays as it is
+/help           show this help
+/model [NAME]   show the model, or use PROVIDER/NAME from now on
+/continue       resume what was interrupted
+/compact        summarize older messages and report the tokens saved
+/fork           continue in a copy; the original session stays unchanged
 /rewind [STEP] [files]
-                go back to the end of a step, or to before what was said last; `files` undoes
-                changes of files, too
-/quit           leave; Ctrl-D does it too
-Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the agent.";
+                rewind to the end of a step, or to before the last message; `files` also
+                undoes file changes
+/quit           exit, like Ctrl-D
+Alt-Enter, or a backslash before Enter, starts a new line. Ctrl-C stops the agent.";
 
 /// Talks until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
@@ -98,7 +98,7 @@ async fn perform(
     }
     let exit_code = talk.listen(input).await;
     talk.conversation.tell_resume(stage);
-    // Whoever watches has seen what went wrong.
+    // The watcher has seen what went wrong.
     Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })
 }
 
@@ -121,7 +121,7 @@ impl ChatSession {
         let setup = &self.conversation.setup;
         let (model, workdir) = (setup.model(), setup.workdir.path().display().to_string());
         console::tell(&format!(
-            "{} · {} · /help helps",
+            "{} · {} · /help for help",
             sanitize_terminal(&model),
             sanitize_terminal(&workdir)
         ));
@@ -129,7 +129,7 @@ impl ChatSession {
         console::tell(&format!("session {}", short(id)));
         let session = maintenance_runtime(&self.conversation.store).session(id).await;
         if session.is_ok_and(|it| it.is_unfinished()) {
-            console::tell("the last run did not come to an answer: say something, or /continue");
+            console::tell("the last run has no answer; send a message, or /continue");
         }
     }
 
@@ -144,7 +144,7 @@ impl ChatSession {
                 InputEvent::TextOrSecret(text) => text,
                 InputEvent::Nothing if is_second => return self.failed,
                 InputEvent::Nothing => {
-                    console::tell("Ctrl-C again leaves; Ctrl-D too");
+                    console::tell("press Ctrl-C again or Ctrl-D to exit");
                     continue;
                 }
                 InputEvent::End => return self.failed,
@@ -157,7 +157,7 @@ impl ChatSession {
                 ChatCommand::Help => console::tell(HELP),
                 ChatCommand::Unknown(word) => {
                     console::tell(&format!(
-                        "there is no command {}; /help shows all",
+                        "unknown command {}; /help lists the commands",
                         sanitize_terminal(&word)
                     ));
                 }
@@ -171,7 +171,7 @@ impl ChatSession {
                         return exit_code;
                     }
                 }
-                ChatCommand::Continue => console::tell("nothing was said yet"),
+                ChatCommand::Continue => console::tell("no messages yet"),
                 ChatCommand::Model(name) => self.model(name.as_deref()),
                 ChatCommand::Compact => {
                     if let Some(exit_code) = self.compact().await {
@@ -227,7 +227,11 @@ impl ChatSession {
     async fn fork(&mut self) -> Result<String, SessionsError> {
         let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
         let fork = maintenance_runtime(&self.conversation.store).fork(&id, None, None).await?;
-        let told = format!("session {} goes on; {} stays as it is", short(&fork.id), short(&id));
+        let told = format!(
+            "continuing in session {}; session {} is unchanged",
+            short(&fork.id),
+            short(&id)
+        );
         self.conversation.session = Some(fork.id);
         Ok(told)
     }
@@ -240,7 +244,7 @@ impl ChatSession {
         };
         let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
         match rewind::rewind(&self.conversation, &id, back, asked).await {
-            Ok(Rewound::To(step)) => console::tell(&format!("at the end of step {step}")),
+            Ok(Rewound::To(step)) => console::tell(&format!("rewound to the end of step {step}")),
             Ok(Rewound::Not(why)) => console::tell(why),
             Ok(Rewound::Left(InputEvent::Signal(why))) => return Some(exit_code(why)),
             Ok(Rewound::Left(_)) => return Some(self.failed),
@@ -258,5 +262,5 @@ fn tell(done: Result<String, SessionsError>) {
 }
 
 fn nothing_said() -> SessionsError {
-    SessionsError::Usage("nothing was said yet".to_owned())
+    SessionsError::Usage("no messages yet".to_owned())
 }

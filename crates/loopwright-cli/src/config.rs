@@ -2,7 +2,7 @@
 //!
 //! Layers, strongest first: [`Flags`], the environment, the project file `loopwright.toml`, the user's
 //! `loopwright/config.toml`, built-in defaults. Every key is decided on its own, so a project that sets
-//! `limits.steps` leaves the user's `limits.cost` alone. A project file belongs to whoever wrote the
+//! `limits.steps` leaves the user's `limits.cost` alone. A project file belongs to the author of the
 //! repository: it may not say where prompts and keys go (see [`ConfigError::Refused`]).
 
 use loopwright_sandbox::Limits as Machine;
@@ -62,7 +62,7 @@ use document::Document;
 use files::{Found, UserFile};
 use layer::Layer;
 
-/// What is in effect; a key that nobody set and that has no default is `None`.
+/// What is in effect; a key that no one set and that has no default is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The directory of the run, absolute and without links.

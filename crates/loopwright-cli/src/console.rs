@@ -24,7 +24,7 @@ pub fn set_color(choice: ColorChoice) {
     .write_global();
 }
 
-/// Says a line on standard error. If nobody hears it there, nobody does.
+/// Writes a line to standard error, and ignores a failure to do so.
 pub fn tell(line: &str) {
     writeln!(AutoStream::auto(io::stderr()), "{line}").ok();
 }

@@ -48,11 +48,11 @@ pub struct Conversation {
     pub interrupted: OnInterrupted,
     /// The session, once there is one.
     pub session: Option<SessionId>,
-    /// How the program is called to go on with it, without the session's name.
+    /// How the program is called to resume it, without the session's name.
     pub command: Command,
 }
 
-/// How the program is called to go on with a session.
+/// How the program is called to resume a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The name of the command.
@@ -61,16 +61,16 @@ pub struct Command {
     pub options: Vec<String>,
 }
 
-/// What is said, and what becomes of it if somebody else runs the session.
+/// What is said, and what becomes of it if another process runs the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInput {
-    /// The words; nothing to go on with what was interrupted.
+    /// The words; nothing to resume what was interrupted.
     pub text: Option<Arc<str>>,
-    /// Whether they are left to whoever runs the session.
+    /// Whether they are left to the process that runs the session.
     pub steers: bool,
 }
 
-/// Gives the same agent to whoever asks.
+/// Gives the same agent to every caller.
 pub(crate) struct FixedLoop(pub(crate) AgentLoop);
 
 impl LoopFactory for FixedLoop {
@@ -195,7 +195,7 @@ impl Conversation {
         session.with_state(state).with_title(title(said))
     }
 
-    /// Says how to go on with the session, if there is one and people are to know.
+    /// Says how to resume the session, if there is one and people are to know.
     pub fn tell_resume(&self, stage: RunDisplay) {
         let is_told = stage.details != Verbosity::Errors && stage.format.is_for_people();
         let command =

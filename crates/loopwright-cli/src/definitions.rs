@@ -134,7 +134,7 @@ impl Defined {
             if leads_out(&root, &directory) {
                 let directory = plain(&directory);
                 console::warn(&format!(
-                    "{directory} is left out: it is a link that leads out of the project"
+                    "{directory} is skipped: the link leads out of the project"
                 ));
             } else {
                 places = places.with_dir(DefinitionScope::Project, directory);

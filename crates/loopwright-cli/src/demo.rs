@@ -33,13 +33,13 @@ const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
-    #[error("cannot work in {path}: name a directory that exists with `--workdir`", path = path.display())]
+    #[error("cannot use {path} as the working directory; name an existing directory with `--workdir`", path = path.display())]
     Workdir { path: PathBuf, source: io::Error },
-    #[error("cannot make a folder in {path}: set TMPDIR to a place where that is allowed", path = path.display())]
+    #[error("cannot create a directory in {path}; set TMPDIR to a writable directory", path = path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("cannot keep the state in {path}", path = path.display())]
+    #[error("cannot save the state in {path}", path = path.display())]
     Keep { path: PathBuf, source: io::Error },
-    #[error("the state in {path} cannot be read back", path = path.display())]
+    #[error("cannot read the state back from {path}", path = path.display())]
     ReadBack { path: PathBuf, source: serde_json::Error },
 }
 
@@ -91,7 +91,7 @@ impl Show {
         let bytes = keep(&performed.state, &file)?;
         let state = load(&file)?;
         self.tell(&format!(
-            "\n{BOLD}The state is saved and loaded again{BOLD:#} ({bytes} bytes):\n  {}\nThe agent goes on where it was:",
+            "\n{BOLD}The state is saved and reloaded{BOLD:#} ({bytes} bytes):\n  {}\nThe agent continues:",
             file.display()
         ));
         let performed = self.stage.perform(&setup, self.ask(second, state)).await;
@@ -120,7 +120,7 @@ impl Show {
     fn conclude(self, folder: &Folder) {
         let [first, _] = &folder.questions;
         self.tell(&format!(
-            "\n{BOLD}Next, ask a real model the same:{BOLD:#}\n  \
+            "\n{BOLD}Next, ask a real model:{BOLD:#}\n  \
              export OPENAI_API_KEY=…     or start Ollama, LM Studio, llama.cpp or vLLM\n  \
              loopwright run -C {} \\\n    \"{first}\"",
             folder.workdir.path().display()

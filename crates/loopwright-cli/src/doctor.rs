@@ -93,7 +93,7 @@ mod tests {
         vec![
             Check::good("keys", "openai", "OPENAI_API_KEY is set"),
             Check::absent("keys", "groq", long),
-            Check::problem("sandbox", "", "commands are refused", "install bubblewrap"),
+            Check::problem("sandbox", "", "commands are disabled", "install bubblewrap"),
         ]
     }
 
@@ -104,7 +104,7 @@ mod tests {
 keys       ✓ OPENAI_API_KEY is set
            - is a text that has to be wrapped
              somewhere in the middle
-sandbox    ✗ commands are refused
+sandbox    ✗ commands are disabled
                install bubblewrap
 
 1 problem found
@@ -122,7 +122,7 @@ sandbox    ✗ commands are refused
             in_json(&checks)["checks"][2],
             json!({
                 "area": "sandbox", "name": "", "outcome": "problem",
-                "message": "commands are refused", "remedy": "install bubblewrap",
+                "message": "commands are disabled", "remedy": "install bubblewrap",
             })
         );
     }

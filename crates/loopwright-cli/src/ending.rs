@@ -27,15 +27,15 @@ pub enum RunEnding {
     FinishReason,
     /// Somebody or something stopped the run.
     Stopped(StopReason),
-    /// A policy did not go on after the provider had failed.
+    /// A policy did not continue after the provider had failed.
     ForbiddenAfterProvider,
     /// `SIGTERM` or `SIGHUP` stopped the run.
     Terminated,
-    /// The reader of standard output went away, and with it the reason to go on.
+    /// The reader of standard output went away, and with it the reason to continue.
     OutputClosed,
     /// The run failed.
     Failed(FailureKind),
-    /// Somebody has to decide about a call.
+    /// A user has to decide about a call.
     Paused,
     /// The run gave up in the middle, which it never should.
     Unfinished,
@@ -48,7 +48,7 @@ pub enum Interruption {
     Interrupt,
     /// `SIGTERM`, or `SIGHUP`: the terminal went away.
     Terminate,
-    /// Nobody reads standard output any more.
+    /// No process reads standard output any more.
     HangUp,
 }
 
@@ -73,7 +73,7 @@ const KINDS: [FailureKind; 17] = [
 ];
 
 impl RunEnding {
-    /// Reads the ending off a state; the interruption tells apart whoever asked it to stop.
+    /// Reads the ending off a state; the interruption tells who asked the run to stop.
     pub fn of(state: &AgentState, interruption: Option<Interruption>) -> Self {
         match state.status() {
             ExecutionStatus::Completed => Self::natural(state),
@@ -193,13 +193,13 @@ impl RunEnding {
             Self::AnsweredWithToolErrors => {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
             }
-            Self::Empty => "the model ended without an answer",
+            Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
             Self::Filtered => "the provider's filter cut the answer off",
             Self::Refused => "the model declined to answer",
             Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
             Self::Stopped(reason) => meaning_of_reason(reason),
-            Self::ForbiddenAfterProvider => "a policy did not go on after an error of the provider",
+            Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::OutputClosed => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
@@ -244,8 +244,8 @@ fn of_reason(reason: StopReason) -> ExitCode {
 
 fn meaning_of_reason(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::ErrorForbade => "a policy did not go on after any other error",
-        StopReason::StopRequested => "a tool or a hook did not let the run go on",
+        StopReason::ErrorForbade => "a policy stopped the run after another error",
+        StopReason::StopRequested => "a tool or a hook stopped the run",
         StopReason::UserRequested => "Ctrl-C; the run was cancelled cleanly",
         StopReason::StepsLimitReached => "`--max-steps` is used up",
         StopReason::TokenLimitReached => "`--max-tokens` is used up",

@@ -19,17 +19,17 @@ pub enum ExitCode {
     /// A limit on steps, tokens, seconds, cost, retries or the length of an answer ended the run; what it
     /// did so far stands.
     Limit = 6,
-    /// Somebody else works with the session; nothing was started.
+    /// Another process uses the session; nothing was started.
     Busy = 7,
-    /// A tool, a hook, the model or its provider did not permit the run to go on.
+    /// A tool, a hook, the model or its provider did not permit the run to continue.
     Denied = 8,
-    /// The run waits for an answer or an approval that nobody is there to give.
+    /// The run waits for an answer or an approval that no user is there to give.
     NeedsInput = 9,
     /// The model ended without an answer.
     NoAnswer = 10,
     /// The user interrupted the run (`SIGINT`).
     Interrupted = 130,
-    /// Somebody asked the process to end (`SIGTERM` or `SIGHUP`).
+    /// A user asked the process to end (`SIGTERM` or `SIGHUP`).
     Terminated = 143,
 }
 

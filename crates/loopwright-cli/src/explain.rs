@@ -46,7 +46,7 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     let path = policy.environment.values.get("PATH").map_or("", String::as_str);
     row("PATH", path.split(':').map(|it| short(&it.into())).collect());
     row("commits as", vec![author(&commands.author)]);
-    row("network", vec!["none but a loopback of its own".to_owned()]);
+    row("network", vec!["only a private loopback".to_owned()]);
     row("limits", vec![limits(&policy, &commands)]);
     if let Some(command) = command {
         let found = program(command, &policy).map_or("not found".to_owned(), |it| short(&it));
@@ -57,18 +57,18 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
 
 fn changes(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
-        return "made at once".to_owned();
+        return "applied immediately".to_owned();
     }
     match staging_for(&policy.workdir) {
-        Some(place) => format!("collected in {}, and made when a command has ended", plain(&place)),
-        None => "made at once: no folder of yours is on the same file system".to_owned(),
+        Some(place) => format!("staged in {}, applied when a command exits", plain(&place)),
+        None => "applied immediately: you own no directory on the same file system".to_owned(),
     }
 }
 
 fn confined(driver: BackendChoice) -> &'static str {
     match driver {
-        BackendChoice::Auto => "the strongest sandbox that works here",
-        BackendChoice::Only(Backend::Host) => "nothing: a command can do what you can",
+        BackendChoice::Auto => "the strongest sandbox backend that works",
+        BackendChoice::Only(Backend::Host) => "no sandbox: commands have your permissions",
         BackendChoice::Only(backend) => backend.name(),
     }
 }
@@ -76,7 +76,7 @@ fn confined(driver: BackendChoice) -> &'static str {
 fn author(author: &Author) -> String {
     match (&author.name, &author.email) {
         (Some(name), Some(email)) => plain(Path::new(&format!("{name} <{email}>"))),
-        _ => "nobody: git has no name and address".to_owned(),
+        _ => "unset: git has no user name and email".to_owned(),
     }
 }
 
@@ -84,7 +84,7 @@ fn limits(policy: &SandboxPolicy, commands: &Commands) -> String {
     let (limits, longest) = (&policy.limits, commands.longest());
     let usual = BashPolicy::default().timeout.min(longest);
     format!(
-        "{} MiB of memory, {} processes, files of {}, {} MiB in /tmp, {} s and at most {} s",
+        "{} MiB of memory, {} processes, {} per file, {} MiB in /tmp, {} s by default, at most {} s",
         limits.memory >> 20,
         limits.processes,
         Bytes(limits.file_size),

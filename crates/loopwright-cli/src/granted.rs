@@ -46,12 +46,12 @@ impl Grants {
     }
 }
 
-/// Says which settings somebody else's agent or session does not get.
+/// Says which settings another owner's agent or session does not get.
 pub(crate) fn withheld(keys: &[String], from: &str) -> String {
     let keys: Vec<String> = keys.iter().map(|it| format!("`llm.options.{it}`")).collect();
     let is_are = if keys.len() == 1 { "is" } else { "are" };
     format!(
-        "{} of {from} {is_are} not sent, because no agent of yours sets that: {REMEDY}",
+        "{} of {from} {is_are} not sent: only your own agents can set this: {REMEDY}",
         keys.join(", ")
     )
 }

@@ -21,14 +21,13 @@ pub(crate) fn guide(providers: &Providers) -> String {
         known().filter(|(_, provider)| provider.local).map(|(name, _)| name).collect();
     let looked_for = [
         (
-            "a model's name",
-            "in --model, LOOPWRIGHT_MODEL, loopwright.toml and your config.toml: there is none"
-                .to_owned(),
+            "model name",
+            "--model, LOOPWRIGHT_MODEL, loopwright.toml and your config.toml: unset".to_owned(),
         ),
-        ("a key", format!("in {}: none is set", keys.join(", "))),
-        ("a server here", format!("{}: none answers with a model", servers.join(", "))),
+        ("API key", format!("{}: none is set", keys.join(", "))),
+        ("local server", format!("{}: none serves a model", servers.join(", "))),
     ];
-    let mut text = "There is no model to talk to yet. What was looked for:\n".to_owned();
+    let mut text = "No model is available. Checked:\n".to_owned();
     for (what, where_to) in looked_for {
         for (at, line) in wrap(&where_to, WIDTH - MARGIN, 12).iter().enumerate() {
             let what = if at == 0 { what } else { "" };
@@ -37,15 +36,15 @@ pub(crate) fn guide(providers: &Providers) -> String {
         }
     }
     text + "\n\n\
-        Three ways to get one:\n\n  \
+        Three ways to set one up:\n\n  \
         1. set the key of a provider\n       \
         export OPENAI_API_KEY=…\n  \
-        2. start a server on this machine, with a model\n       \
+        2. start a local server with a model\n       \
         ollama run qwen3\n  \
-        3. name any server that speaks as OpenAI's does\n       \
+        3. name any OpenAI-compatible server\n       \
         loopwright chat -m openai-compatible/MODEL --base-url http://HOST/v1\n\n\
-        See an agent at work without one: loopwright demo\n\
-        See what works on this machine:   loopwright doctor"
+        Run a demo without a model:    loopwright demo\n\
+        Check this machine:            loopwright doctor"
 }
 
 #[cfg(test)]
@@ -64,8 +63,8 @@ mod tests {
         };
         let providers = Providers::empty().with_provider("here", local).with_provider("mine", mine);
         let guide = guide(&providers);
-        assert!(guide.contains("\n  a key           in MY_KEY: none is set\n"), "{guide}");
-        assert!(guide.contains("\n  a server here   here: none answers with a model\n"), "{guide}");
+        assert!(guide.contains("\n  API key         MY_KEY: none is set\n"), "{guide}");
+        assert!(guide.contains("\n  local server    here: none serves a model\n"), "{guide}");
         assert!(guide.lines().all(|line| line.chars().count() <= WIDTH), "{guide}");
     }
 }

@@ -22,7 +22,7 @@ fn main() -> ProcessExitCode {
     }
 }
 
-/// Returns what was typed. Whoever types nothing more than the name, at a terminal, wants to talk.
+/// Returns what was typed. A user who types only the name, at a terminal, wants to talk.
 fn typed() -> Vec<OsString> {
     let mut typed: Vec<OsString> = std::env::args_os().collect();
     if typed.len() == 1 && io::stdin().is_terminal() && io::stdout().is_terminal() {
@@ -56,7 +56,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
 
 /// Shows help and version on standard output, mistakes on standard error.
 fn explain(error: &clap::Error) -> ExitCode {
-    // Nobody is left to hear that nobody listens.
+    // No reader is left to report to.
     error.print().ok();
     if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done }
 }

@@ -52,7 +52,7 @@ pub enum ChoiceError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// No provider can be used, or the chosen one cannot.
-    #[error("{0}\n  see an agent at work without one: loopwright demo")]
+    #[error("{0}\n  run a demo without a model: loopwright demo")]
     None(ModelError),
     /// The provider was asked for its models and did not answer.
     #[error(transparent)]
@@ -142,13 +142,13 @@ fn check_fallback(
 ) -> Result<(), ChoiceError> {
     let Some(fallback) = &config.fallback else { return Ok(()) };
     if let Err(error) = providers.check(Some(first)) {
-        console::warn(&format!("{error}; a fallback is asked instead"));
+        console::warn(&format!("{error}; using a fallback model instead"));
     }
     for model in fallback.value.iter() {
         let llm = selection(model);
         match providers.check(Some(&llm)) {
             Err(error) if error.kind == ModelErrorKind::NoModel => return Err(error.into()),
-            Err(error) => console::warn(&format!("{error}; the fallback is of no use")),
+            Err(error) => console::warn(&format!("{error}; this fallback is skipped")),
             Ok(()) => {}
         }
     }
@@ -161,9 +161,9 @@ fn base_url(config: &Config) -> Option<&str> {
     let base_url = config.base_url.as_ref()?;
     let from = match config.model.as_ref().map(|it| (&it.origin, &it.value)) {
         Some((Origin::Project(path), _)) => path.display().to_string(),
-        // A session may have been made by somebody else. No key is at stake without a provider.
+        // Another person may have created the session. No key is at stake without a provider.
         Some((Origin::Session, model)) if model.provider() != COMPATIBLE => {
-            format!("the session; name it with `-m {model}` if that is where it is served")
+            format!("the session; pass `-m {model}` to use this base URL")
         }
         _ => return Some(base_url.value.as_str()),
     };

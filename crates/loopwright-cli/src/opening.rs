@@ -75,7 +75,7 @@ impl Hook for NoopListener {
     }
 }
 
-/// The session that a conversation goes on with.
+/// The session that a conversation continues with.
 struct ResumedSession {
     session: AgentSession,
     fork: Option<ForkRef>,
@@ -165,7 +165,7 @@ impl Startup {
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
         };
-        // What somebody wrote into a definition is found out before anything begins.
+        // The content of a definition is checked before anything begins.
         if let Some(applied) = &self.applied {
             setup.build(NoopListener).map_err(|source| AgentError::Build {
                 agent: applied.definition.name.clone(),
@@ -430,7 +430,7 @@ fn keep_model(config: &mut Config, llm: Option<&LlmConfig>) {
     }
 }
 
-/// Returns the options that have to be typed again to go on with the session.
+/// Returns the options that have to be typed again to resume the session.
 fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
     let store = session.store.as_ref().map(|it| format!("--store {}", quoted(&it.to_string())));
     let url = agent.base_url.as_ref().map(|it| format!("--base-url {}", quoted(it.as_str())));
@@ -446,7 +446,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Keeps a definition that is not the user's own from widening what holds where nobody says anything.
+/// Keeps a definition that is not the user's own from widening what holds by default.
 fn lowered(own: Budget) -> Budget {
     Budget {
         steps: own.steps.map(|it| it.min(STEPS.get())),
@@ -457,7 +457,7 @@ fn lowered(own: Budget) -> Budget {
 }
 
 /// Returns what a run may use up: what was typed, or else the smaller of what is configured and what the
-/// definition asks for. Where nobody says anything, there is a limit all the same.
+/// definition asks for. By default, there is a limit all the same.
 fn budget(limits: &Limits, own: &Budget) -> Budget {
     let cost = |it: Dollars| Cost::from_dollars(it.amount());
     Budget {

@@ -41,18 +41,18 @@ pub enum StdinKind {
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
     /// Nothing was typed and nothing comes through a pipe.
-    #[error(
-        "there is no prompt: write it after `run`, as in `loopwright run \"…\"`, or pipe it in"
-    )]
+    #[error("no prompt; write one, as in `loopwright run \"…\"`, or pipe it in")]
     Missing,
     /// The prompt consists of white space.
-    #[error("the prompt is empty: say what the agent should do")]
+    #[error("the prompt is empty; describe the task")]
     Empty,
     /// Standard input is longer than [`MAX_STDIN`].
-    #[error("standard input is larger than 10 MiB: put it into a file and let the agent read that")]
+    #[error(
+        "standard input is larger than 10 MiB; put it into a file and let the agent read the file"
+    )]
     TooLarge,
     /// Standard input is not text.
-    #[error("standard input is not UTF-8 text: convert it, for example with `iconv`")]
+    #[error("standard input is not UTF-8 text; convert it, for example with `iconv`")]
     NotText,
     /// Standard input failed.
     #[error("cannot read standard input; to run without it, add `</dev/null`")]
@@ -94,7 +94,7 @@ impl PromptSource {
                 console::warn(&UNREAD);
                 return self.read(StdinKind::Terminal, io::empty());
             }
-            console::tell("waiting for standard input; to run without it, add `</dev/null`");
+            console::tell("waiting for standard input; to run without input, add `</dev/null`");
         }
         self.read(StdinKind::Piped, stdin.lock())
     }
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn without_a_prompt_a_terminal_is_not_waited_for() {
-        let missing = "error: there is no prompt: write it after `run`, as in `loopwright run \"…\"`, or pipe it in";
+        let missing = "error: no prompt; write one, as in `loopwright run \"…\"`, or pipe it in";
         assert_eq!(read(None, StdinKind::Terminal, b"never read"), missing);
         assert_eq!(read(None, StdinKind::Piped, b"\n"), missing);
     }
 
     #[test]
     fn white_space_is_no_prompt() {
-        let empty = "error: the prompt is empty: say what the agent should do";
+        let empty = "error: the prompt is empty; describe the task";
         assert_eq!(read(Some(" \n"), StdinKind::Piped, b"other"), empty);
         assert_eq!(read(Some("-"), StdinKind::Piped, b""), empty);
     }
@@ -201,7 +201,7 @@ mod tests {
         stdin.push(b'x');
         assert_eq!(
             read(Some("-"), StdinKind::Piped, &stdin),
-            "error: standard input is larger than 10 MiB: put it into a file and let the agent read that"
+            "error: standard input is larger than 10 MiB; put it into a file and let the agent read the file"
         );
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn bytes_that_are_not_text_are_refused() {
         assert_eq!(
             read(Some("-"), StdinKind::Piped, b"\xff\xfe"),
-            "error: standard input is not UTF-8 text: convert it, for example with `iconv`"
+            "error: standard input is not UTF-8 text; convert it, for example with `iconv`"
         );
     }
 

@@ -97,20 +97,20 @@ fn cell(text: &str) -> String {
 /// Writes the page of everything that can be configured.
 pub fn config() -> String {
     let mut page = "# The configuration\n\n\
-        Made from the program itself. Each key is decided on its own by the strongest that says something: options, \
+        This page is generated from the program. For each key, the strongest source applies: options, \
         variables, `loopwright.toml` of the project (the nearest one above the working directory, within the \
-        repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` tells what is in effect, \
-        and who decided it.\n\n\
-        Keys of APIs and other secrets never stand in a file: `env:NAME` names the variable that holds one. What is \
-        marked \"user only\" is refused in a project's file, because a repository must not decide it.\n"
+        repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` shows each value in effect and \
+        its source.\n\n\
+        Files never contain API keys or other secrets: `env:NAME` names the variable that contains one. A project file \
+        cannot set keys marked \"user only\", because a repository must not decide them.\n"
         .to_owned();
     let defaults = defaults();
     let mut table = "";
     for key in KEYS {
-        if key.table() != table || page.ends_with("decide it.\n") {
+        if key.table() != table || page.ends_with("decide them.\n") {
             table = key.table();
             let title =
-                if table.is_empty() { "At the top".to_owned() } else { format!("`[{table}]`") };
+                if table.is_empty() { "Top level".to_owned() } else { format!("`[{table}]`") };
             write!(
                 page,
                 "\n## {title}\n\n| key | means | value | default | option | variable |\n|---|---|---|---|---|---|\n"
@@ -139,7 +139,7 @@ fn setting(key: &Key, default: Option<&str>, page: &mut String) {
     .ok();
 }
 
-/// What holds where nobody says anything, as it reads in anybody's home.
+/// What holds by default, as it reads in anybody's home.
 fn defaults() -> BTreeMap<String, String> {
     let sources = ConfigSources {
         environment: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! What a run shows while it goes on and when it is over.
+//! What a run shows while it continues and when it has ended.
 //!
 //! The run tells a [`UiSender`], which never waits; [`render_loop`] takes from it, on a thread of its own, and lets
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
@@ -63,7 +63,7 @@ pub enum UiEvent {
     Changed(Change),
     /// Ctrl-C was pressed, and the run is coming to its end.
     Interrupted,
-    /// The run is over.
+    /// The run has ended.
     Over(Box<Report>),
 }
 
@@ -155,7 +155,7 @@ impl UiSender {
 
     /// Tells something.
     pub fn tell(&self, note: UiEvent) {
-        // If nobody listens any more, nobody needs to know.
+        // Without listeners, the failure does not matter.
         self.notes.send(note).ok();
     }
 }
@@ -240,7 +240,7 @@ impl Hook for UiSender {
 /// How often something moves while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows notes until the run is over. If standard output is gone, `hang_up` is called once.
+/// Shows notes until the run has ended. If standard output is gone, `hang_up` is called once.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What there is to say about a run when it is over.
+//! What there is to say about a run when it has ended.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::sessions::short;
 /// The version of everything that is written as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What there is to say about a run when it is over: the last thing that is written as JSON.
+/// What there is to say about a run when it has ended: the last thing that is written as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "result")]
 pub struct Report {
@@ -107,7 +107,7 @@ impl Report {
             _ => true,
         };
         if !is_own && signal.source.as_deref() == Some("budget") {
-            let said = format!("limit of the session: {}", signal.message);
+            let said = format!("session limit: {}", signal.message);
             self.remark = with_excess(
                 Some(stopped(&said, signal.reason, Some(session_budget::SOURCE))),
                 state,
@@ -116,11 +116,11 @@ impl Report {
         self
     }
 
-    /// Says so if somebody else answered than was asked.
+    /// Reports if another model answered than the selected one.
     #[must_use]
     pub fn expecting(mut self, asked: &str) -> Self {
         if let Some(model) = self.model.as_deref().filter(|model| *model != asked) {
-            let told = format!("answered by {model}, because {asked} could not be asked");
+            let told = format!("answered by {model}: {asked} failed");
             self.remark =
                 Some(self.remark.map_or(told.clone(), |remark| format!("{remark}; {told}")));
         }
@@ -149,12 +149,12 @@ impl Report {
         }
     }
 
-    /// Reports that a message was left to whoever runs the session.
+    /// Reports that a message was left to the process that runs the session.
     pub fn left(id: &SessionId) -> Self {
         Self {
             status: "steered",
             errors: Vec::new(),
-            remark: Some("whoever runs the session was told".to_owned()),
+            remark: Some("message sent to the running session".to_owned()),
             session_id: Some(id.to_string()),
             ..Self::refused(ExitCode::Done, "steered", String::new())
         }
@@ -204,14 +204,12 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
             return None;
         }
         RunEnding::FinishReason if state.has_final_response() => return None,
-        RunEnding::Empty | RunEnding::FinishReason => {
-            "the model ended without an answer".to_owned()
-        }
+        RunEnding::Empty | RunEnding::FinishReason => "the model returned no answer".to_owned(),
         RunEnding::CutOff => {
-            "the answer is not complete: the model reached the limit of its length".to_owned()
+            "the answer is incomplete: the model reached its length limit".to_owned()
         }
         RunEnding::Filtered => {
-            "the answer is not complete: the provider's filter cut it off".to_owned()
+            "the answer is incomplete: the provider's filter cut it off".to_owned()
         }
         RunEnding::Refused => match state.last_step().and_then(|step| step.message()?.refusal()) {
             Some(words) => format!("the model declined: {words}"),
@@ -232,9 +230,9 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
         RunEnding::Paused => {
             let asked =
                 state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
-            format!("a decision is needed: {}", asked.join("; "))
+            format!("approval needed: {}", asked.join("; "))
         }
-        RunEnding::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),
+        RunEnding::Unfinished => "the run ended mid-step; this is a bug".to_owned(),
     })
 }
 
@@ -242,7 +240,7 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
 fn stopped(said: &str, reason: StopReason, source: Option<&str>) -> String {
     match option_of(reason, source == Some(session_budget::SOURCE)) {
         Some(_) if source.is_some_and(|it| it.starts_with("guard:")) => {
-            format!("stopped: {said}; the agent's file sets this limit, in `use_guards`")
+            format!("stopped: {said}; the agent's definition sets this limit in `use_guards`")
         }
         Some(option) => format!("stopped: {said}; raise {option} to allow more"),
         None => format!("stopped: {said}"),
@@ -265,7 +263,7 @@ fn with_excess(remark: Option<String>, state: &AgentState) -> Option<String> {
     let Some(excess) = excess(state) else { return remark };
     let (spent, limit) = (spent_of_turn(state), state.budget().cost.unwrap_or_default());
     let told = format!(
-        "{spent} were spent, {excess} more than the limit of {limit}: the last answer cost more than was left"
+        "spent {spent}, {excess} over the limit of {limit}: the last response cost more than was left"
     );
     Some(remark.map_or(told.clone(), |remark| format!("{remark}; {told}")))
 }

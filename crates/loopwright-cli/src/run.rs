@@ -46,7 +46,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let origin = &args.session.origin;
     let prompt = match args.prompt().read_stdin() {
         Ok(prompt) => Some(prompt),
-        // What was interrupted goes on without words.
+        // What was interrupted continues without words.
         Err(PromptError::Missing) if origin.goes_on() && !args.steer => None,
         Err(error) => return Err(error.into()),
     };

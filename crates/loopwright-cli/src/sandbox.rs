@@ -174,7 +174,7 @@ fn finish(
     }
     let applied = transaction.apply(changes)?;
     output.notes.extend(applied.notes());
-    // Nobody can ask for the way back: there is no session that it would belong to.
+    // No process can ask for the way back: there is no session that it would belong to.
     if let Some(record) = &applied.record {
         forget(record);
     }
@@ -189,7 +189,7 @@ fn open_report(path: &Path) -> io::Result<File> {
         _ => File::create(path),
     };
     opened.map_err(|error| {
-        let text = format!("the report cannot be written to {}: {error}", path.display());
+        let text = format!("cannot write the report to {}: {error}", path.display());
         io::Error::new(error.kind(), text)
     })
 }
@@ -215,7 +215,7 @@ fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
     }
 }
 
-/// Waits until somebody wants the command to end. Without signals nobody can.
+/// Waits until a caller wants the command to end. Without signals no process can.
 async fn interruption() -> ExitCode {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -291,7 +291,7 @@ fn tell(output: &Output, args: &ExecArgs) {
             }
             outcome => outcome.to_string(),
         };
-        console::tell(&format!("sandbox: the command {ending}; all its processes have ended"));
+        console::tell(&format!("sandbox: the command {ending}; all its processes exited"));
     }
 }
 

@@ -75,7 +75,7 @@ impl SessionBudget {
         let used = used(state);
         let signal = budget.exhausted_by(used, env.clock.now());
         let mut signal = signal.or_else(|| lacking(&budget.remaining(used), state))?;
-        signal.message = format!("limit of the session: {}", signal.message);
+        signal.message = format!("session limit: {}", signal.message);
         signal.source = Some(SOURCE.into());
         Some(signal)
     }
@@ -96,7 +96,7 @@ fn used(state: &AgentState) -> BudgetUsage {
 fn lacking(left: &Budget, state: &AgentState) -> Option<StopSignal> {
     let (cost, tokens) = typical(state);
     let signal = |reason, left: String, takes: String| {
-        let text = format!("{left} are left, and a step takes about {takes}");
+        let text = format!("{left} left, and a step takes about {takes}");
         Some(StopSignal::new(reason, SOURCE, text))
     };
     if let Some(left) = left.cost.filter(|left| *left < cost) {

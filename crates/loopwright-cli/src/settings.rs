@@ -58,14 +58,14 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
     console::print(text.as_bytes())
 }
 
-/// A setting as it is in effect.
+/// A setting in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Its name, as in a file.
     pub(crate) key: String,
-    /// What it is; `None` if nobody says and there is no default.
+    /// The value; `None` if it is unset and has no default.
     pub(crate) value: Option<String>,
-    /// Who decided it.
+    /// The layer that set the value.
     pub(crate) origin: Origin,
 }
 
@@ -103,7 +103,7 @@ impl Rows {
         self.0.push(Row { key: key.into(), value, origin });
     }
 
-    /// Adds a setting of a table that is only there if somebody wrote it.
+    /// Adds a setting of a table that exists only if the user wrote it.
     fn set<T: Display>(&mut self, key: String, setting: Option<&Setting<T>>) {
         if setting.is_some() {
             self.add(key, setting, None, T::to_string);
@@ -111,7 +111,7 @@ impl Rows {
     }
 }
 
-/// Returns every setting. Those of providers and models are there if somebody set them.
+/// Returns every setting. Those of providers and models are there if set.
 pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let mut rows = Rows::default();
     let found = Some("the first that can be used".to_owned());
@@ -178,7 +178,7 @@ fn sandbox_rows(rows: &mut Rows, set: &SandboxSettings) {
     for (name, list) in lists {
         rows.add(format!("sandbox.{name}"), list.as_ref(), None, |it| it.0.join(", "));
     }
-    let half = Some("half of what the machine has".to_owned());
+    let half = Some("half of the machine's memory".to_owned());
     rows.add("sandbox.memory", set.memory.as_ref(), half, ToString::to_string);
     let processes = Some(Limits::for_memory(0).processes.to_string());
     rows.add("sandbox.processes", set.processes.as_ref(), processes, ToString::to_string);

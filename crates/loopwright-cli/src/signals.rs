@@ -24,7 +24,7 @@ pub struct CancelSwitch {
 }
 
 impl CancelSwitch {
-    /// Makes a brake that nobody has pulled.
+    /// Makes a brake that no one has pulled.
     pub fn new() -> Self {
         Self::default()
     }
@@ -108,7 +108,7 @@ fn ignores_hang_up() -> bool {
     ignored.is_some_and(|it| it & 1 != 0)
 }
 
-/// Returns the exit status of whoever was asked to end.
+/// Returns the exit status of a process asked to end.
 pub fn exit_code(why: Interruption) -> ExitCode {
     match why {
         Interruption::Terminate => ExitCode::Terminated,

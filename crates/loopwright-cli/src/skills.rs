@@ -52,7 +52,7 @@ fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
         return console::print_json(&json!({ "schema_version": SCHEMA_VERSION, "skills": skills }));
     }
     if all.is_empty() {
-        console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
+        console::tell("no skills found; create one as .agents/skills/NAME/SKILL.md");
         return ExitCode::Done;
     }
     let row = |it: &Skill| {
@@ -114,7 +114,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
     let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.is_fatal());
     let is_nothing = directories.is_empty() && missing.is_empty() && warnings.is_empty();
     if is_nothing && !args.json {
-        console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
+        console::tell("no skills found; create one as .agents/skills/NAME/SKILL.md");
         return ExitCode::Done;
     }
     let told = if args.json {
@@ -129,7 +129,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         }))
     } else {
         let fine = directories.iter().map(|it| format!("{}: ok", plain(it)));
-        let none = missing.iter().map(|it| format!("{}: error: it has no SKILL.md", plain(it)));
+        let none = missing.iter().map(|it| format!("{}: error: no SKILL.md found", plain(it)));
         let odd = warnings.iter().map(|it| {
             let kind = if it.problem.is_fatal() { "error" } else { "warning" };
             format!("{}: {kind}: {}", plain(&it.path), it.problem)

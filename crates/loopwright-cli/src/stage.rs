@@ -33,7 +33,7 @@ pub struct RunDisplay {
     pub details: Verbosity,
 }
 
-/// What is left when a run is over.
+/// What is left when a run has ended.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The state.
@@ -109,7 +109,7 @@ impl RunDisplay {
         }
     }
 
-    /// Reports a run that cannot begin, to whoever reads standard output too.
+    /// Reports a run that cannot begin, to the process that reads standard output too.
     pub fn refuse(
         self,
         error: &dyn Error,

@@ -54,9 +54,9 @@ pub struct DatabaseUrl(String);
 /// Why there is no place for sessions.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreLocationError {
-    /// Nobody knows where the user keeps such things.
+    /// The home directory is unknown.
     #[error(
-        "there is no home directory to keep sessions in: set HOME or XDG_STATE_HOME, name a place with `--store`, or keep nothing with `--no-session`"
+        "no home directory for sessions; set HOME or XDG_STATE_HOME, name a session store with `--store`, or pass `--no-session`"
     )]
     NoHome,
     /// The variable that holds the address is not set.
@@ -66,11 +66,11 @@ pub enum StoreLocationError {
     NoVariable(String),
     /// The address is of no kind that is known.
     #[error(
-        "`{0}` is no place to keep sessions in: write `sqlite:FILE`, `files:DIRECTORY` or `postgres://…`"
+        "`{0}` is not a session store; write `sqlite:FILE`, `files:DIRECTORY` or `postgres://…`"
     )]
     Unknown(String),
     /// The directory cannot be made.
-    #[error("the directory {path} cannot be made: make it, or name another place with `--store`", path = path.display())]
+    #[error("cannot create directory {path}; create it, or name another session store with `--store`", path = path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum StoreLocationError {
     },
     /// Its file is damaged, or something else.
     #[error(
-        "the sessions in {place} cannot be opened: if the file is damaged, `loopwright sessions check --repair --store sqlite:{place}` saves what can be read"
+        "cannot open the sessions in {place}; if the file is damaged, repair it with `loopwright sessions check --repair --store sqlite:{place}`"
     )]
     Damaged {
         /// The place.
@@ -87,9 +87,9 @@ pub enum StoreLocationError {
         /// Why.
         source: BoxError,
     },
-    /// The directory may be changed by everybody.
+    /// Other users may write to the directory.
     #[error(
-        "everybody may write to {path}, and so put other sessions in the place of yours: `chmod go-w {path}`, or name another place with `--store`",
+        "{path} is writable by other users, who could replace your sessions; run `chmod go-w {path}`, or name another session store with `--store`",
         path = path.display()
     )]
     OpenToAll {
@@ -106,7 +106,7 @@ pub enum StoreLocationError {
     },
     /// The store cannot be opened.
     #[error(
-        "the sessions in {place} cannot be opened: name another place with `--store`, or keep nothing with `--no-session`"
+        "cannot open the sessions in {place}; name another session store with `--store`, or pass `--no-session`"
     )]
     Open {
         /// The place.
@@ -270,7 +270,7 @@ pub fn make_private(path: &Path) -> Result<(), StoreLocationError> {
     check_closed(path)
 }
 
-/// Checks that not everybody may replace what is in a directory; one that is not there is fine.
+/// Checks that not every caller may replace what is in a directory; one that is not there is fine.
 fn check_closed(path: &Path) -> Result<(), StoreLocationError> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;

@@ -82,7 +82,7 @@ fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
         None => return Ok(()),
     };
     let text = format!(
-        "{what} for sessions that begin, and workers take those of the session: leave them out, or use \
+        "{what} for sessions that begin, and workers take those of the session: omit them, or use \
          `loopwright run --resume {session}`"
     );
     Err(SessionsError::Usage(text))
@@ -115,7 +115,7 @@ fn check_same(
         return Ok(());
     }
     let text =
-        format!("the name `{id}` is taken by another job, of session {before}: choose another one");
+        format!("job ID `{id}` belongs to another job, of session {before}; choose another ID");
     Err(SessionsError::Usage(text))
 }
 
@@ -142,11 +142,11 @@ async fn push(
 }
 
 async fn found(queue: &dyn JobQueue, job: &Job) -> Result<JobRecord, SessionsError> {
-    let gone = || StoreError::Unavailable(format!("job {} is gone", job.id).into());
+    let gone = || StoreError::Unavailable(format!("job {} was deleted", job.id).into());
     Ok(queue.job(&job.id).await?.ok_or_else(gone)?)
 }
 
-/// Waits until a job is over.
+/// Waits until a job has ended.
 async fn followed(queue: &dyn JobQueue, record: &JobRecord) -> Result<JobRecord, SessionsError> {
     loop {
         let record = found(queue, &record.job).await?;
@@ -184,7 +184,7 @@ async fn tell_end(
         let _told = console::print_text(&format!("{}\n", report.text));
     }
     if record.status != JobStatus::Completed {
-        let why = record.why.as_deref().unwrap_or("nobody said why");
+        let why = record.why.as_deref().unwrap_or("no reason given");
         console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(why)));
     }
     Ok(report.exit_code)

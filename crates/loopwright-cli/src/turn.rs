@@ -1,4 +1,4 @@
-//! One turn of a conversation: something is said, or what was interrupted goes on.
+//! One turn of a conversation: something is said, or what was interrupted continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use loopwright_sessions::{
 use crate::session_budget::SessionBudget;
 use crate::sessions::SessionsError;
 
-/// One turn of a conversation, under the limits of whoever takes it.
+/// One turn of a conversation, under the limits of the process that takes it.
 pub(crate) struct Turn<B> {
-    /// What is said; nothing to go on with what was interrupted.
+    /// What is said; nothing to resume what was interrupted.
     pub(crate) said: Option<Arc<str>>,
-    /// Whether it is left to whoever runs the session, if somebody does.
+    /// Whether it is left to the process that runs the session, if somebody does.
     pub(crate) steers: bool,
     /// The model from now on.
     pub(crate) llm: LlmConfig,
@@ -64,7 +64,7 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
 impl<B> Turn<B> {
     /// Changes of the state what differs from what is wanted.
     fn set_up(&self, mut state: AgentState) -> AgentState {
-        // The limits are those of a turn, and what was interrupted goes on in a turn of its own.
+        // The limits are those of a turn, and what was interrupted continues in a turn of its own.
         if state.is_resumable() {
             state = state.renew_budget();
         }

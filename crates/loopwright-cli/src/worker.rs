@@ -77,15 +77,13 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         .with_listener(move |event: &WorkerEvent| tell(event, is_json));
     if !args.agent.surroundings.quiet {
         let roots = sanitize_terminal(&roots.names());
-        console::tell(&format!(
-            "working on the sessions in {place} whose folders are in {roots}; Ctrl-C ends it"
-        ));
+        console::tell(&format!("processing sessions of {place} in {roots}; press Ctrl-C to stop"));
     }
     let drain = CancellationToken::new();
     let signals = async {
         let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
         signals.next().await;
-        console::tell("no more jobs; the steps under way are ended first");
+        console::tell("stopping: no new jobs; waiting for running steps");
         drain.cancel();
         signals.next().await
     };
@@ -133,9 +131,12 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
         }
-        WorkerEvent::JobLost(job) => console::warn(&format!("job {} was taken over", job.id)),
+        WorkerEvent::JobLost(job) => console::warn(&format!(
+            "job {} was taken over by another worker by another worker",
+            job.id
+        )),
         WorkerEvent::JobsTakenOver { jobs, .. } => {
-            console::warn(&format!("{jobs} jobs of a worker that died are to be done again"));
+            console::warn(&format!("{jobs} jobs of a dead worker were requeued"));
         }
         WorkerEvent::QueueUnavailable(why) => console::warn(why),
         _ => {}

@@ -1,6 +1,6 @@
 //! Where a worker may work, whatever folder a database names.
 //!
-//! Whoever can write to the database can name any folder. So a worker works only below folders that its user
+//! Any process that can write to the database can name any folder. So a worker works only below folders that its user
 //! allowed, and never in one that holds more than a project.
 
 use std::io;

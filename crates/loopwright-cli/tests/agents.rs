@@ -56,7 +56,7 @@ fn a_limit_that_a_guard_of_the_file_sets_is_not_blamed_on_an_option() {
     let server = Server::start([streamed_call("Look.", "ls")]);
     let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
     let done = world.run(&[&["run", "--agent", "guarded", "hi"], &model[..]].concat());
-    let told = "stopped: the limit of steps, 1, is reached; the agent's file sets this limit, in `use_guards`\n";
+    let told = "stopped: the limit of steps, 1, is reached; the agent's definition sets this limit in `use_guards`\n";
     assert_eq!((done.status, done.stderr.contains(told)), (6, true), "{}", done.stderr);
 }
 
@@ -71,7 +71,7 @@ mine      ~/.config/loopwright/agents/mine.yaml  Is mine.
 reviewer  .loopwright/agents/reviewer.md         Reviews changes.
 ";
     assert_eq!((done.status, done.stdout.as_str()), (0, expect));
-    assert!(done.stderr.contains("bad.md: it has no front matter"), "{}", done.stderr);
+    assert!(done.stderr.contains("bad.md: no front matter"), "{}", done.stderr);
     let listed = json_of(&world.run(&["agents", "list", "--json"]).stdout);
     assert_eq!(
         listed["agents"][0],
@@ -97,7 +97,7 @@ fn an_agent_is_shown_as_markdown_or_json_without_secrets() {
     assert!(!shown.contains("sk-hidden"), "{shown}");
     assert_eq!(json_of(&shown)["definition"]["metadata"], json!({ "token": "(hidden)" }));
     let done = world.run(&["agents", "show", "helper"]);
-    assert!(done.stderr.contains("helper.md: line 4: `model` does not choose"), "{}", done.stderr);
+    assert!(done.stderr.contains("helper.md: line 4: `model` does not select"), "{}", done.stderr);
     let done = world.run(&["agents", "show", "nobody"]);
     let expect = "error: unknown agent `nobody`; available: helper, mine, reviewer, s\n";
     assert_eq!((done.status, done.stderr.as_str()), (2, expect));
@@ -120,7 +120,7 @@ fn files_are_checked_and_what_is_wrong_ends_with_3() {
     let checked = json_of(&done.stdout);
     assert_eq!(checked["valid"], false);
     let errors = |at: usize| checked["files"][at]["errors"].to_string();
-    assert!(errors(0).contains("line 3: `tools` has to be a list"), "{checked}");
+    assert!(errors(0).contains("line 3: `tools` must be a list"), "{checked}");
     assert!(errors(1).contains("the file cannot be read"), "{checked}");
     assert!(errors(2).contains("there is no tool `magic`"), "{checked}");
     assert!(errors(2).contains("there is no skill `no`"), "{checked}");
@@ -134,7 +134,7 @@ fn a_new_agent_is_begun_and_none_is_overwritten_unasked() {
     assert_eq!(world.run(&["agents", "validate"]).status, 0);
     let again = world.run(&["agents", "new", "ada"]);
     assert_eq!(again.status, 2);
-    assert!(again.stderr.starts_with("error: there is a definition already"), "{}", again.stderr);
+    assert!(again.stderr.starts_with("error: definition already exists"), "{}", again.stderr);
     assert_eq!(world.run(&["agents", "new", "ada", "--overwrite", "--prompt", "Go."]).status, 0);
     assert!(world.run(&["agents", "show", "ada"]).stdout.ends_with("\nGo.\n"));
     assert_eq!(world.run(&["agents", "new", "../ada"]).status, 2);
@@ -262,7 +262,7 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    for warning in ["line 4: `tools` leaves out `WebFetch`", "line 5: `model`", "line 6: `color`"] {
+    for warning in ["line 4: `tools` skips `WebFetch`", "line 5: `model`", "line 6: `color`"] {
         assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
     }
 }
@@ -342,9 +342,9 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
         (done.status, done.stderr)
     };
     let cases = [
-        ("nobody", 2, "begin one: loopwright agents new nobody"),
-        ("loopwright", 2, "give the definition another name"),
-        ("wrong", 3, "line 3: `tools` has to be a list of names"),
+        ("nobody", 2, "create one: loopwright agents new nobody"),
+        ("loopwright", 2, "rename the definition"),
+        ("wrong", 3, "line 3: `tools` must be a list of names"),
         ("magic", 3, "known are: "),
         ("cap", 3, "unknown capability `use_magic`"),
         ("skilled", 3, "loopwright skills list"),
@@ -384,7 +384,7 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
         for world in [alone, users] {
             let (done, _) = run(&world, Vec::new(), &["--agent", name]);
             assert_eq!((done.status, done.stdout.as_str()), (3, ""), "{name}: {}", done.stderr);
-            for part in [restriction, remedy, "which is not supported yet"] {
+            for part in [restriction, remedy, "which is not supported"] {
                 assert!(done.stderr.contains(part), "{name}: {part}: {}", done.stderr);
             }
             assert_eq!(world.run(&["agents", "validate"]).status, 3, "{name}");
@@ -407,8 +407,7 @@ fn the_users_agent_counts_before_the_projects_and_both_files_are_named() {
     let request = server.request();
     assert!(system(&request).starts_with("Be mine."), "{}", system(&request));
     assert_eq!(tools(&request), Vec::<&str>::new());
-    let expect = "warning: /project/.loopwright/agents/theirs.md: the file does not count: \
-                  /.claude/agents/mine.md defines the agent of the same name\n";
+    let expect = "warning: /project/.loopwright/agents/theirs.md: the file is skipped: /.claude/agents/mine.md defines an agent of the same name\n";
     assert!(done.stderr.starts_with(expect), "{}", done.stderr);
 }
 
@@ -461,7 +460,7 @@ fn what_is_checked_is_told_on_a_line_of_its_own() {
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
     assert!(done.stderr.starts_with("no agents are defined"), "{}", done.stderr);
     let done = World::new().run(&["skills", "validate"]);
-    assert!(done.stderr.starts_with("there are no skills"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("no skills found"), "{}", done.stderr);
     let world = World::new().file("project/.loopwright/agents/a\nb.yaml: ok.yaml", "name: 3\n");
     let done = world.run(&["agents", "validate"]);
     assert_eq!(done.status, 3);

@@ -45,7 +45,7 @@ fn nothing_is_kept_before_something_is_said() {
     let done = chat(&world, &server, &[], "/help\n/model\n/rewind\n/fork\n/dance\n/quit\n");
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
     for told in
-        ["/rewind [STEP]", "openai-compatible/test", "nothing was said yet", "no command /dance"]
+        ["/rewind [STEP]", "openai-compatible/test", "no messages yet", "unknown command /dance"]
     {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
     }
@@ -87,7 +87,7 @@ fn what_was_said_last_is_taken_back_and_said_otherwise() {
     let done = chat(&world, &server, &[], "1?\n2?\n/rewind\n3?\n/rewind 9\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert_eq!(said(&world), ["1?", "one", "3?", "three"]);
-    assert!(done.stderr.contains("and no step 9"), "{}", done.stderr);
+    assert!(done.stderr.contains("unknown step 9"), "{}", done.stderr);
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn a_long_talk_is_made_short_and_a_rewind_brings_it_back() {
     }));
     let done = chat(&world, &server, &[], "/compact\n1?\n2?\n3?\n4?\n5?\n/compact\n6?\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("nothing was said yet"), "{}", done.stderr);
-    let saved = "compacted: 10 messages are 9 now, about 2,510 tokens are 54";
+    assert!(done.stderr.contains("no messages yet"), "{}", done.stderr);
+    let saved = "compacted: 10 messages to 9, about 2,510 tokens to 54";
     assert!(done.stderr.contains(saved), "{}", done.stderr);
     let requests: Vec<Value> = (0..7).map(|_| server.request()).collect();
     assert!(requests[5]["tools"].is_null(), "{}", requests[5]);
@@ -161,8 +161,8 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     let file = || std::fs::read_to_string(world.path("project/new.txt")).ok();
     let done = chat(&world, &server, &[], "write\n/rewind\nwrite\n/rewind files\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "files stay as they are: new.txt; `/rewind STEP files` undoes them";
+    let kept = "files not changed: new.txt; `/rewind STEP files` undoes them";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
-    assert!(done.stderr.contains("new.txt is what it was"), "{}", done.stderr);
+    assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
 }

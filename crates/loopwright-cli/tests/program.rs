@@ -30,13 +30,13 @@ fn a_directory_that_is_not_there_is_wrong_usage() {
     assert_eq!(status, 2);
     assert_eq!(
         stderr,
-        "error: cannot work in /project/missing: name a directory that exists with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
+        "error: cannot use /project/missing as the working directory; name an existing directory with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
     );
 }
 
 #[test]
 fn an_empty_prompt_is_wrong_usage() {
-    let stderr = "error: the prompt is empty: say what the agent should do\n".to_owned();
+    let stderr = "error: the prompt is empty; describe the task\n".to_owned();
     assert_eq!(check("", &["run", "-"], "\n"), (2, String::new(), stderr));
 }
 
@@ -47,7 +47,7 @@ fn a_wrong_configuration_ends_with_3() {
         (
             3,
             String::new(),
-            "error: `stream` in /project/mine.toml must be `true` or `false`, not an integer: write `stream = false`, for example\n"
+            "error: `stream` in /project/mine.toml must be `true` or `false`, not an integer; write, for example, `stream = false`\n"
                 .to_owned()
         )
     );

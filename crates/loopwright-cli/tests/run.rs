@@ -182,7 +182,7 @@ fn a_limit_ends_with_6() {
 fn an_answer_that_is_cut_off_or_filtered_is_printed_and_said_to_be() {
     let (done, _) = run(vec![streamed("As far as", "length")], &[]);
     assert_eq!((done.status, done.stdout.as_str()), (6, "As far as\n"));
-    assert!(done.stderr.starts_with("the answer is not complete"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("the answer is incomplete"), "{}", done.stderr);
     let (done, _) = run(vec![streamed("As far as", "content_filter")], &["--json"]);
     assert_eq!(done.status, 8);
     let last = &lines(&done.stdout).pop().unwrap();
@@ -413,7 +413,7 @@ fn money_that_was_spent_above_the_limit_is_told() {
     let (world, _server) = priced(vec![costly]);
     let done = world.run(&["run", "--no-stream", "--max-cost", "0.05", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
-    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    let told = "spent $0.0600, $0.0100 over the limit of $0.0500";
     assert!(done.stderr.contains(told), "{}", done.stderr);
 }
 
@@ -450,7 +450,7 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let done = say(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("session limit"), "{}", done.stderr);
     assert!(done.stderr.contains("raise --max-session-tokens"), "{}", done.stderr);
     let done = say(&["--continue", "--max-session-tokens", "200", "--max-tokens", "100"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Two.\n"), "{}", done.stderr);
@@ -463,14 +463,13 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
 fn a_limit_of_the_session_holds_within_a_step() {
     let (done, _) = run(vec![Reply::Nothing], &["--max-session-seconds", "0.2"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    let told =
-        "stopped: limit of the session: 0.2 seconds are used up; raise --max-session-seconds";
+    let told = "stopped: session limit: 0.2 seconds are used up; raise --max-session-seconds";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     // What a request costs at least is known before it is sent.
     let (world, server) = priced(vec![streamed("Never.", "stop")]);
     let done = world.run(&["run", "--max-session-cost", "0.000001", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("session limit"), "{}", done.stderr);
     assert!(done.stderr.contains("raise --max-session-cost to allow more"), "{}", done.stderr);
     assert!(!server.was_asked());
 }
@@ -488,7 +487,7 @@ fn money_that_was_spent_above_the_limit_of_the_session_is_told() {
     let (world, _server) = priced(vec![costly]);
     let done = world.run(&["run", "--no-stream", "--max-session-cost", "0.05", "hi"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
-    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    let told = "spent $0.0600, $0.0100 over the limit of $0.0500";
     assert!(done.stderr.contains(told), "{}", done.stderr);
 }
 

@@ -25,11 +25,9 @@ fn status_and_output_are_those_of_the_command() {
 
 #[test]
 fn limits_have_statuses_of_their_own() {
-    let late =
-        "sandbox: the command ran longer than allowed (0.2 s); all its processes have ended\n";
+    let late = "sandbox: the command ran longer than allowed (0.2 s); all its processes exited\n";
     check(&["--timeout", "0.2"], "echo said; sleep 60", 124, "said\n", late);
-    let large =
-        "sandbox: the command used more memory than allowed; all its processes have ended\n";
+    let large = "sandbox: the command used more memory than allowed; all its processes exited\n";
     let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
     check(&["--memory", "100M"], &format!("{hog} & {hog} & {hog} & wait"), 137, "", large);
 }
@@ -127,8 +125,8 @@ fn what_commands_see_is_explained() {
     assert_eq!(line("program"), Some("hello: ~/tools/hello"));
     assert!(line("cache").unwrap().starts_with("~/.local/state/loopwright/caches/project-"));
     let limits = line("limits").unwrap();
-    assert!(limits.starts_with("1024 MiB of memory, 512 processes, files of 1G, "), "{limits}");
-    assert!(limits.ends_with(" in /tmp, 60 s and at most 60 s"), "{limits}");
+    assert!(limits.starts_with("1024 MiB of memory, 512 processes, 1G per file, "), "{limits}");
+    assert!(limits.ends_with(" in /tmp, 60 s by default, at most 60 s"), "{limits}");
     let done = world.run(&["sandbox", "explain", "--", "no-such-program"]);
     assert!(done.stdout.ends_with("no-such-program: not found\n"), "{}", done.stdout);
 }
@@ -160,5 +158,5 @@ fn an_interruption_ends_the_command_and_a_kill_too() {
 fn the_doctor_names_the_tier_that_is_used() {
     let done = World::new().run(&["doctor", "sandbox"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stdout.ends_with("Commands are run with namespaces.\n"), "{}", done.stdout);
+    assert!(done.stdout.ends_with("Commands run in namespaces.\n"), "{}", done.stdout);
 }

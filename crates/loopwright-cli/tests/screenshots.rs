@@ -182,7 +182,7 @@ fn the_picture_of_a_chat_is_what_is_seen() {
         streamed("**One** line changes: the price of a dozen.", "stop"),
     ]);
     let terminal = Terminal::new(COLUMNS)
-        .typing("/help helps", "What is here?")
+        .typing("/help for help", "What is here?")
         .typing("tokens in", "And what changes for a dozen?")
         .typing("tokens in", "/quit");
     let seen = terminal.run(&bakery(&server), &["chat"]);

@@ -42,12 +42,12 @@ impl Server {
         Self { url, requests }
     }
 
-    /// Returns `true` if a request came that nobody has taken.
+    /// Returns `true` if a request came that no one has taken.
     pub(crate) fn was_asked(&self) -> bool {
         self.requests.try_recv().is_ok()
     }
 
-    /// Returns the body of a request that came and that nobody has taken.
+    /// Returns the body of a request that came and that no one has taken.
     pub(crate) fn taken(&self) -> Option<Value> {
         self.requests.try_recv().ok().map(|(_, body)| body)
     }
@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-/// An address where nobody listens.
+/// An address where no process listens.
 pub(crate) fn nowhere() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/v1", listener.local_addr().unwrap())
@@ -75,7 +75,7 @@ fn answer(mut stream: TcpStream, reply: &Reply, requests: &Sender<(String, Value
     let head = |status: u16, kind: &str| {
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
     };
-    // Whoever has read enough closes the connection.
+    // A caller that has read enough closes the connection.
     match reply {
         Reply::Whole(status, value) => {
             write!(stream, "{}{value}", head(*status, "application/json")).ok();

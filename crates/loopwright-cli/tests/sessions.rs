@@ -136,7 +136,7 @@ fn the_latest_session_of_the_directory_is_continued() {
     fs::create_dir(place.world.path("other")).unwrap();
     let done = place.run(&["-c", "-C", "../other", "3?"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("there is no session of /other to go on with"), "{}", done.stderr);
+    assert!(done.stderr.contains("no session to resume in /other"), "{}", done.stderr);
     let done = place.run(&["-c", "-C", "../other", "--json", "3?"]);
     let last: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((&last["type"], &last["stop_reason"]), (&"result".into(), &"usage".into()));
@@ -163,7 +163,7 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
     fs::remove_dir(&other).unwrap();
     let done = place.run(&["-r", &id, "6?"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("/other, cannot be worked in: name another one with `-C`"));
+    assert!(done.stderr.contains("cannot be used; name another one with `-C`"));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_fork_goes_its_own_way_from_a_step_on() {
     assert_eq!(place.shown(other)["session"]["parent"], id.as_str());
     let done = place.sessions(&["fork", &format!("{id}@7")]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("has 2 steps, and no step 7"), "{}", done.stderr);
+    assert!(done.stderr.contains("unknown step 7 of session"), "{}", done.stderr);
     let listed = place.json(&["list"]);
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 3);
 }
@@ -334,7 +334,7 @@ fn rewinding_undoes_what_file_tools_did_where_nobody_else_did_anything_since() {
         assert_eq!(done.status, 0, "{kind}: {}", done.stderr);
         assert_eq!(read("a.txt").as_deref(), Some("one\ntwo\n"));
         assert_eq!(read("b.txt").as_deref(), Some("mine"));
-        assert!(done.stderr.contains("b.txt has changed since"), "{kind}: {}", done.stderr);
+        assert!(done.stderr.contains("b.txt was not restored"), "{kind}: {}", done.stderr);
     }
 }
 
@@ -365,7 +365,7 @@ fn rewinding_undoes_what_commands_and_file_tools_did_in_turn() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let now = ["made.txt", "e/f", "d/f", "a.txt"].map(read);
     assert_eq!(now, [None, None, None, Some("one\ntwo\n".into())]);
-    assert!(done.stderr.contains("made.txt is what it was"), "{}", done.stderr);
+    assert!(done.stderr.contains("made.txt restored"), "{}", done.stderr);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_suspended_session_takes_no_message_until_it_is_resumed() {
     assert_eq!(place.sessions(&["suspend", &id]).status, 0);
     let done = place.run(&["-r", &id, "2?"]);
     assert_eq!(done.status, 2);
-    let remedy = format!("`loopwright sessions resume {}` changes that", &id[..8]);
+    let remedy = format!("resume it with `loopwright sessions resume {}`", &id[..8]);
     assert!(done.stderr.contains(&remedy), "{}", done.stderr);
     assert_eq!(place.sessions(&["resume", &id]).status, 0);
     assert_eq!(place.run(&["-r", &id, "2?"]).status, 0);
@@ -462,8 +462,8 @@ fn a_session_that_is_damaged_is_listed_and_what_helps_is_told() {
     assert_eq!(listed["unreadable"], json!([broken]));
     let list = place.sessions(&["list", "--store", &store]);
     let expect = format!(
-        "warning: session {} is damaged and cannot be read\n`loopwright sessions check --store \
-         files:/kept` says why, and what can be done\nno sessions of this directory; --all shows all\n",
+        "warning: session {} is damaged and cannot be read\nrun `loopwright sessions check --store \
+         files:/kept` for the cause and the remedy\nno sessions of this directory; --all shows all\n",
         &broken[..8]
     );
     assert_eq!((list.status, list.stderr), (0, expect));
@@ -487,7 +487,7 @@ fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
     let done = place.sessions(&["show", &id]);
     assert_eq!(done.status, 1, "{}", done.stderr);
     let remedy = "`loopwright sessions check --repair --store \
-                  sqlite:/.local/state/loopwright/sessions.db` saves what can be read";
+                  sqlite:/.local/state/loopwright/sessions.db`";
     assert!(done.stderr.contains(remedy), "{}", done.stderr);
     let done = place.sessions(&["check", "--repair"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
@@ -524,17 +524,17 @@ fn what_a_fork_or_an_import_cannot_undo_is_told() {
     let export = place.sessions(&["export", &id]).stdout;
     place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export);
     for (name, why) in [
-        (fork.as_str(), format!("is kept with session {}, of which this one is a fork", &id[..8])),
-        ("b", "is not kept with this session: it was imported".to_owned()),
+        (fork.as_str(), format!("their earlier content belongs to session {}", &id[..8])),
+        ("b", "no earlier content of these files: it was imported".to_owned()),
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);
         assert_eq!(done.status, 0, "{}", done.stderr);
-        assert!(done.stderr.contains("warning: b.txt is left as it is\n"), "{}", done.stderr);
+        assert!(done.stderr.contains("warning: b.txt was not changed\n"), "{}", done.stderr);
         assert!(done.stderr.contains(&why), "{}", done.stderr);
         assert!(place.world.path("project/b.txt").exists());
     }
     let done = place.sessions(&["rewind", &id, "0", "--files"]);
-    assert!(!done.stderr.contains("is left as it is"), "{}", done.stderr);
+    assert!(!done.stderr.contains("was not changed"), "{}", done.stderr);
     assert!(!place.world.path("project/b.txt").exists());
 }
 

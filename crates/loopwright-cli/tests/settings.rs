@@ -81,15 +81,12 @@ fn the_doctor_says_what_works() {
             found["message"].as_str().unwrap().to_owned(),
         )
     };
-    assert_eq!(
-        outcome("servers", "lm-studio"),
-        ("ok".into(), "lm-studio answers with 1 model".into())
-    );
+    assert_eq!(outcome("servers", "lm-studio"), ("ok".into(), "lm-studio serves 1 model".into()));
     let (absent, message) = outcome("servers", "ollama");
     assert_eq!(absent, "absent");
-    assert!(message.starts_with("ollama does not answer at http://127.0.0.1:"), "{message}");
-    assert_eq!(outcome("model", ""), ("ok".into(), "lm-studio/tiny would be asked".into()));
-    let none_yet = "none yet; they will be kept in /.local/state/loopwright/sessions.db";
+    assert!(message.starts_with("ollama does not respond at http://127.0.0.1:"), "{message}");
+    assert_eq!(outcome("model", ""), ("ok".into(), "lm-studio/tiny would be used".into()));
+    let none_yet = "none yet; sessions will be stored in /.local/state/loopwright/sessions.db";
     assert_eq!(outcome("sessions", ""), ("absent".into(), none_yet.into()));
     // Where the kernel does not let commands be confined, that is a problem.
     let problems = i32::from(outcome("sandbox", "").0 == "problem");
@@ -102,7 +99,7 @@ fn the_doctor_ends_with_1_where_there_is_no_model_or_the_store_is_broken() {
     let done = world.run(&["doctor"]);
     assert_eq!(done.status, 1);
     assert!(done.stdout.contains("✗ there is no model to ask"), "{}", done.stdout);
-    assert!(done.stdout.contains("✗ the sessions in /.local/state"), "{}", done.stdout);
+    assert!(done.stdout.contains("✗ cannot open the sessions in"), "{}", done.stdout);
     assert!(done.stdout.ends_with("problems found\n"), "{}", done.stdout);
 }
 

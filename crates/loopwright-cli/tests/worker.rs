@@ -85,9 +85,9 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     let home = folder("");
     let home = home.trim_end_matches('/');
     let cases = [
-        ("other", vec!["--root", "."], "is in none of the folders that this worker works in"),
-        (".ssh", vec!["--root", home], "holds more than a project"),
-        ("", vec!["--root", home], "holds more than a project"),
+        ("other", vec!["--root", "."], "is outside the roots of this worker"),
+        (".ssh", vec!["--root", home], "is too broad for a worker"),
+        ("", vec!["--root", home], "is too broad for a worker"),
     ];
     for (name, options, expect) in cases {
         place.submit(&["-C", &folder(name), "Look."]);
@@ -101,8 +101,8 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     place.submit(&["-C", &folder("other"), "Look."]);
     let done = work(&["--root", "../other"]);
     assert!(done.stdout.starts_with("completed "), "{done:?}");
-    assert!(done.stderr.starts_with("working on the sessions in "), "{}", done.stderr);
-    assert!(done.stderr.contains("whose folders are in /other; Ctrl-C"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("processing sessions of "), "{}", done.stderr);
+    assert!(done.stderr.contains(" in /other; press Ctrl-C"), "{}", done.stderr);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn other_words_under_a_name_that_is_taken_are_refused() {
     {
         let done = place.submit(other);
         assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{}", done.stderr);
-        assert!(done.stderr.contains("the name `nightly` is taken"), "{}", done.stderr);
+        assert!(done.stderr.contains("job ID `nightly` belongs to another job"), "{}", done.stderr);
     }
     assert_eq!(place.submit(&["--id", "nightly", "Sum up."]).status, 0);
 }
@@ -207,7 +207,7 @@ fn nothing_is_left_for_a_session_that_takes_no_message() {
     assert_eq!(place.world.run(&["sessions", "suspend", &session]).status, 0);
     let done = place.submit(&["--session", &session, "More."]);
     assert_eq!(done.status, 2, "{}", done.stderr);
-    assert!(done.stderr.contains("is suspended and takes no message"), "{}", done.stderr);
+    assert!(done.stderr.contains("is suspended and accepts no messages"), "{}", done.stderr);
 }
 
 #[test]
@@ -219,8 +219,7 @@ fn a_worker_does_not_follow_what_was_put_in_the_place_of_a_directory() {
     std::os::unix::fs::symlink(&other, &project).unwrap();
     let done = place.work();
     let expect = format!(
-        "the directory of session {}, /project, leads elsewhere by now, to /other: a worker does not \
-         follow it",
+        "directory /project of session {} now leads to /other; workers do not follow moved directories",
         &session[..8]
     );
     assert!(done.stdout.contains(&expect), "{done:?}");

@@ -148,7 +148,7 @@ pub(crate) fn lonely() -> World {
     local.iter().fold(World::new(), |world, it| world.env(&format!("{it}_BASE_URL"), &nowhere()))
 }
 
-/// Takes times, and the way to go on, out of a text.
+/// Takes times, and the way to continue, out of a text.
 pub(crate) fn redact(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("resume with: ") {
         Some(_) => "resume with: R\n".to_owned(),

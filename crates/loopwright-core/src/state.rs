@@ -491,7 +491,7 @@ impl AgentState {
             _ => self.final_response().cloned().ok_or_else(|| {
                 Failure::new(
                     crate::FailureKind::Other,
-                    format!("there is no answer: {}", self.explain_stop()),
+                    format!("no answer: {}", self.explain_stop()),
                 )
             }),
         }

@@ -16,7 +16,7 @@ impl Errors {
         self.add_error(error(place, message));
     }
 
-    /// Adds a problem that somebody else found.
+    /// Adds a problem that another process found.
     pub(crate) fn add_error(&mut self, error: Error) {
         match &mut self.0 {
             Some(errors) => errors.combine(error),

@@ -198,7 +198,7 @@ fn refuses<T: Tool>(arguments: Value, because: &str) {
     assert!(complaint.contains(because), "{complaint}");
 }
 
-/// Returns why the arguments cannot be read, if they cannot.
+/// Returns why the arguments are invalid, if they cannot.
 fn reading<T: Tool>(arguments: Value) -> Option<String> {
     from_value::<T::Args>(arguments).err().map(|error| error.to_string())
 }

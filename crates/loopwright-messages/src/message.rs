@@ -101,7 +101,7 @@ impl Message {
         self.parts.iter().filter_map(reasoning).fold(String::new(), |sum, text| sum + &text)
     }
 
-    /// Returns why the model does not answer, if it said so.
+    /// Returns why the model does not respond, if it said so.
     pub fn refusal(&self) -> Option<&str> {
         self.parts.iter().find_map(|part| match part.content() {
             Content::Refusal(text) => Some(&**text),

@@ -21,7 +21,7 @@ pub struct Part {
 pub enum Content {
     /// Words.
     Text(#[serde(deserialize_with = "shared::text")] Arc<str>),
-    /// The model's words on why it does not answer.
+    /// The model's words on why it does not respond.
     Refusal(#[serde(deserialize_with = "shared::text")] Arc<str>),
     /// The model's thinking, as far as the provider shows it; may be empty beside a signature.
     Reasoning(#[serde(deserialize_with = "shared::text")] Arc<str>),

@@ -120,7 +120,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Adds what came since. Nobody else holds the previous prompt as a rule, so that it grows where
+    /// Adds what came since. No other process holds the previous prompt as a rule, so that it grows where
     /// it is.
     fn go_on(self, previous: Prompt, seen: usize, keep: impl Fn(&Turn) -> bool) -> Prompt {
         let (mut turns, mut selected) = (previous.turns, previous.selected);

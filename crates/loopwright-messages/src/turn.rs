@@ -65,7 +65,7 @@ pub struct ToolExchange {
 #[non_exhaustive]
 pub enum TurnError {
     /// An input speaks as the model, or a reply does not.
-    #[error("{turn} cannot be spoken by {role:?}")]
+    #[error("{turn} cannot have role {role:?}")]
     Role {
         /// The kind of turn.
         turn: &'static str,
@@ -73,7 +73,7 @@ pub enum TurnError {
         role: Role,
     },
     /// A turn without results calls tools.
-    #[error("{turn} calls {calls} tools and has no results: make an exchange of it")]
+    #[error("{turn} calls {calls} tools without results; use a tool exchange")]
     Calls {
         /// The kind of turn.
         turn: &'static str,

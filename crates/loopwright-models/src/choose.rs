@@ -81,7 +81,7 @@ impl Providers {
     ///
     /// # Errors
     ///
-    /// If it does not answer, or with something else.
+    /// If it does not respond, or with something else.
     pub async fn models(&self, name: &str) -> Result<Vec<String>, ModelError> {
         let provider = self.provider(name)?;
         let remote = self.build_model(&name.into(), &"".into())?;

@@ -102,7 +102,7 @@ fn read_at_most(file: impl io::Read, most: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(most + 1).read_to_string(&mut text)?;
     if text.len() as u64 > most {
-        return Err(io::Error::other(format!("it is longer than {most} bytes")));
+        return Err(io::Error::other(format!("longer than {most} bytes")));
     }
     Ok(text)
 }
@@ -264,6 +264,6 @@ mod tests {
     fn a_recording_that_does_not_end_is_not_read_to_its_end() {
         assert_eq!(read_at_most(&b"12345"[..], 5).unwrap(), "12345");
         let error = read_at_most(io::repeat(b'1'), 5).unwrap_err();
-        assert_eq!(error.to_string(), "it is longer than 5 bytes");
+        assert_eq!(error.to_string(), "longer than 5 bytes");
     }
 }

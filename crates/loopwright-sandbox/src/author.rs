@@ -15,7 +15,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// Asks the user's git who commits in a folder. Blocks while git answers; without git nobody is known.
+    /// Asks the user's git who commits in a folder. Blocks while git answers; without git no process is known.
     pub fn of_git(workdir: &Path) -> Self {
         let mut git = Command::new("git");
         git.arg("-C").arg(workdir).args(["config", "-z", "--get-regexp", r"^user\.(name|email)$"]);

@@ -12,13 +12,13 @@ use crate::policy::Backend;
 #[non_exhaustive]
 pub enum SandboxError {
     /// No driver that the policy allows works here.
-    #[error("no sandbox is available, and the command was not run: {}", tried(.0))]
+    #[error("the command was not run: no sandbox is available: {}", tried(.0))]
     Unavailable(Vec<Unavailable>),
     /// The policy cannot be kept as it is.
     #[error("the command was not run: {0}")]
     Policy(String),
     /// The changes of the command cannot be collected here, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks.
-    #[error("changes cannot be collected here ({reason}), and the command was not run")]
+    #[error("the command was not run: changes cannot be staged here ({reason})")]
     NotStaged {
         /// What does not work.
         reason: String,
@@ -33,12 +33,12 @@ pub enum SandboxError {
     },
     /// Nothing can start the helper process.
     #[error(
-        "the sandbox has no helper process, and the command was not run: call `loopwright_sandbox::init()` \
+        "the command was not run: the sandbox has no helper process; call `loopwright_sandbox::init()` \
          as the first line of `main`, or name a helper program with `loopwright_sandbox::use_helper`"
     )]
     NoHelper,
     /// The helper process did not do its part.
-    #[error("the sandbox helper failed while {doing}, and the command was not run")]
+    #[error("the command was not run: the sandbox helper failed while {doing}")]
     Helper {
         /// What was going on.
         doing: &'static str,
@@ -46,8 +46,8 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
-    /// A double was asked for a command that nobody has prepared.
-    #[error("no output is enqueued for `{0}`")]
+    /// A double was asked for a command that no one has prepared.
+    #[error("no output is queued for `{0}`")]
     NotEnqueued(String),
 }
 

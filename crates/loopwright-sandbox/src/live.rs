@@ -339,7 +339,7 @@ impl Live {
         let sent = job::frame(&HelperCommand::Stop { cause, grace })
             .and_then(|frame| Ok(self.socket.try_write(&frame)? == frame.len()));
         if !matches!(sent, Ok(true)) {
-            // Nobody listens; the end of the connection is understood by whoever is left.
+            // No process listens; the end of the connection is understood by the process that is left.
             self.helper.start_kill().ok();
         }
     }

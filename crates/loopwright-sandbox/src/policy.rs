@@ -121,7 +121,7 @@ pub enum Network {
     /// Its own processes: a network of its own with a loopback interface. The host's loopback is another one.
     #[default]
     Loopback,
-    /// Everybody whom the host can reach.
+    /// Every caller whom the host can reach.
     Host,
 }
 

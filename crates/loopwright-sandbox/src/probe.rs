@@ -64,7 +64,7 @@ async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable
             Err(driver.unavailable(said))
         }
         Ok(Err(error)) => Err(driver.unavailable(error.to_string())),
-        Err(_) => Err(driver.unavailable("its daemon does not answer")),
+        Err(_) => Err(driver.unavailable("its daemon does not respond")),
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Applied {
     pub changed: Vec<Change>,
     /// Paths that changed after the plan was recorded, left unchanged.
     pub conflicts: Vec<Conflict>,
-    /// Where the change is on record, for [`undo`]. `None` means that nothing was changed.
+    /// Where the change is durable, for [`undo`]. `None` means that nothing was changed.
     pub record: Option<PathBuf>,
 }
 
@@ -203,13 +203,13 @@ impl Transaction {
         scan::scan(&self.folder, &self.root, self.began, &screen.clone().of(&self.root))
     }
 
-    /// Makes changes real: all that were not refused and are in no conflict. Once the plan of it is on record, it is
+    /// Makes changes real: all that were not refused and are in no conflict. Once the plan of it is durable, it is
     /// finished even if this process ends.
     ///
     /// # Errors
     ///
     /// If the plan cannot be recorded; then nothing was changed. If a step fails: then the steps before it are made,
-    /// and [`recover`] goes on with the others.
+    /// and [`recover`] continues with the others.
     pub fn apply(self, changes: Changes) -> Result<Applied, TransactionError> {
         self.apply_with(changes, &[])
     }
@@ -268,7 +268,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Finds out what became of the transaction of this name, and finishes it if its plan is on record.
+    /// Finds out what became of the transaction of this name, and finishes it if its plan is durable.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl Drop for Transaction {
     }
 }
 
-/// Finishes every transaction below `staging` whose plan is on record and whose process has ended, and forgets those
+/// Finishes every transaction below `staging` whose plan is durable and whose process has ended, and forgets those
 /// that had none. Returns the folders that were changed.
 ///
 /// # Errors
@@ -327,7 +327,7 @@ struct Recovered {
     failed: Vec<(PathBuf, TransactionError)>,
 }
 
-/// The same, and goes on after what cannot be finished, which is returned with its record.
+/// The same, and continues after what cannot be finished, which is returned with its record.
 fn recover_all(staging: &Path) -> Recovered {
     let mut recovered = Recovered::default();
     for folder in entries(staging) {
@@ -411,7 +411,7 @@ fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Optio
     places.into_iter().find(|place| {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(place);
         let status = made.and_then(|()| fs::symlink_metadata(place));
-        // In a folder that everybody writes to, another user may have been first.
+        // In a folder that every caller writes to, another user may have been first.
         let is_own = status.is_ok_and(|it| {
             it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0 && it.dev() == device
         });

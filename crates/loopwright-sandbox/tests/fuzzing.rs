@@ -1,6 +1,6 @@
 //! What is random, for as long as it is wanted, and the screen held against git itself.
 //!
-//! `LOOPWRIGHT_FUZZ_SECONDS` is how long each test goes on; without it there are a few rounds, more of them with
+//! `LOOPWRIGHT_FUZZ_SECONDS` is how long each test continues; without it there are a few rounds, more of them with
 //! `LOOPWRIGHT_LONG`. `LOOPWRIGHT_FUZZ_SEED` is where it begins, and is printed.
 
 use std::env;

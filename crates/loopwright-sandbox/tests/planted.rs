@@ -289,7 +289,7 @@ pub(crate) fn user(world: &World, line: &str) {
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("RUSTC_WRAPPER")
         .stdin(Stdio::null())
-        // Nothing waits for what goes on in the background.
+        // Nothing waits for what continues in the background.
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()

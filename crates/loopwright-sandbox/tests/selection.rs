@@ -22,7 +22,7 @@ async fn a_driver_without_its_program_is_refused_with_the_remedy() {
     let error = run(&driver, &sh("echo x > f"), &world.policy()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no sandbox is available, and the command was not run: bubblewrap: /no/such/bwrap is not a program; \
+        "the command was not run: no sandbox is available: bubblewrap: /no/such/bwrap is not a program; \
          install the package `bubblewrap` of the distribution, 0.8 or newer"
     );
     assert!(!world.path("f").exists());

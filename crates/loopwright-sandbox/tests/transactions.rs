@@ -53,7 +53,7 @@ fn change(path: &str, kind: ChangeKind) -> Change {
     Change { path: path.into(), kind }
 }
 
-/// How many transactions are on record, or under way.
+/// How many transactions are durable, or under way.
 fn held(world: &World) -> usize {
     let count = |folder: PathBuf| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

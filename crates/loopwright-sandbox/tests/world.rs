@@ -122,7 +122,7 @@ pub(crate) fn alive(mark: &str) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter(|entry| marked(&entry.path())).count()
 }
 
-/// Waits for processes to be gone that nobody waits for; how many are left at last.
+/// Waits for processes to be gone that no process waits for; how many are left at last.
 pub(crate) fn left(mark: &str) -> usize {
     let started = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Where a stream goes on.
+//! Where a stream continues.
 
 use axum::{
     extract::{FromRequestParts, Query},
@@ -19,7 +19,7 @@ pub struct LastEventId(pub u64);
 
 /// What was sent is no number of an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no id of an event: send the last id that was received, or none")]
+#[error("`{0}` is not an event ID; send the last ID received, or none")]
 pub struct InvalidCursor(String);
 
 #[derive(Default, Deserialize)]

@@ -1,4 +1,4 @@
-//! Streams of events that are cut and go on.
+//! Streams of events that are cut and continue.
 
 use std::{sync::Arc, time::Duration};
 

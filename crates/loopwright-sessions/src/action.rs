@@ -33,7 +33,7 @@ pub trait SessionAction: Send + Sync {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError>;
 
-    /// Returns what is left to whoever runs a session that is busy; `None` if the action is refused
+    /// Returns what is left to the process that runs a session that is busy; `None` if the action is refused
     /// then.
     fn if_busy(&self) -> Option<crate::store::ControlMessage> {
         None
@@ -56,13 +56,13 @@ pub struct ActionCx<'a> {
     pub interrupted: OnInterrupted,
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
-    /// What others want of whoever runs the session.
+    /// What others want of the process that runs the session.
     pub wishes: &'a RunSupervisor,
 }
 
 impl ActionCx<'_> {
     /// Runs the agent of a session from a state that is made of the session's own: what was interrupted
-    /// goes on, or else a new execution begins. A message that comes as the agent answers begins another one.
+    /// continues, or else a new execution begins. A message that comes as the agent answers begins another one.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl ActionCx<'_> {
 
     /// Has the next [`run`](ActionCx::run) heed requests to stop or cancel that were accepted before this action began.
     /// Call it when the action continues the work of a process that ended before it could heed them. Otherwise they
-    /// are dropped: they were meant for a run that is over.
+    /// are dropped: they were meant for a run that has ended.
     pub fn heed_earlier_requests(&self) {
         self.wishes.heed_earlier();
     }

@@ -41,7 +41,7 @@ impl SendMessage {
         Self::new(Message::user(text))
     }
 
-    /// If the session is busy, leaves the message to whoever runs it; otherwise it is refused then.
+    /// If the session is busy, leaves the message to the process that runs it; otherwise it is refused then.
     #[must_use]
     pub fn steer_if_busy(self) -> Self {
         Self { is_queued: true, ..self }
@@ -158,7 +158,7 @@ impl WriteMetadata {
 pub struct UpdateTask(pub TaskList);
 
 /// Decides about a call that waits for it, such as one that was interrupted and may have taken effect.
-/// The agent goes on with the next [`ContinueRun`] or [`SendMessage`].
+/// The agent continues with the next [`ContinueRun`] or [`SendMessage`].
 #[derive(Clone, Debug)]
 pub struct DecideCall {
     /// The call's position in its step; the only one that waits if it is not named.
@@ -310,7 +310,7 @@ pub struct ForkSession {
 }
 
 impl ForkSession {
-    /// Forks at the end, into a session whose name nobody has.
+    /// Forks at the end, into a session whose name no process has.
     pub fn new() -> Self {
         Self::default()
     }

@@ -438,7 +438,7 @@ async fn a_lease_that_ended_is_taken_over_and_the_old_one_is_lost(store: &dyn Se
     create(store, &header("a"), &[]).await;
     let ends = LeaseRequest { ttl: Duration::ZERO, ..claim("me", moment(1)) };
     let old = store.lease(&id("a"), ends).await.unwrap();
-    // Nobody took it over, so whoever has it may still write.
+    // Nobody took it over, so a caller that has it may still write.
     append_with(store, "a", 1, 0, &["one"], Some(&old), moment(40)).await.unwrap();
     let new = store.lease(&id("a"), claim("you", moment(41))).await.unwrap();
     assert!(new.number > old.number);

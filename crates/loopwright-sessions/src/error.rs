@@ -13,14 +13,14 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store did not do it: no such session, a conflict, somebody else's lease, or no store.
+    /// The store did not do it: no such session, a conflict, another owner's lease, or no store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The status does not allow it.
     #[error(transparent)]
     Status(#[from] InvalidTransition),
     /// Messages are for active sessions.
-    #[error("session `{id}` is {status} and takes no message: resume it first")]
+    #[error("session `{id}` is {status} and accepts no messages; resume it first")]
     NotActive {
         /// The session.
         id: SessionId,
@@ -31,7 +31,7 @@ pub enum SessionError {
     #[error(transparent)]
     Id(#[from] InvalidSessionId),
     /// The agent cannot be put together.
-    #[error("the agent of the session cannot be put together")]
+    #[error("the agent of the session cannot be built")]
     Build(#[from] BuildError),
     /// What is stored does not lead to a state.
     #[error("session `{id}` cannot be read")]
@@ -43,7 +43,7 @@ pub enum SessionError {
         source: ReplayError,
     },
     /// A step was asked for that the session does not have.
-    #[error("session `{id}` has {steps} steps, and no step {step}")]
+    #[error("unknown step {step} of session `{id}`; it has {steps} steps")]
     NoStep {
         /// The session.
         id: SessionId,

@@ -28,7 +28,7 @@ const BATCH: usize = 512;
 /// How long fragments are gathered before they are kept.
 const GATHERED: Duration = Duration::from_millis(50);
 
-/// How long a run that is over waits for what it told to be kept.
+/// How long a run that has ended waits for what it told to be kept.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps envelopes in a session's log of events, each as a note of its JSON, whose number is the
@@ -100,7 +100,7 @@ impl<L: BroadcastTransport> LogWriter<L> {
         self.broadcasting.clone()
     }
 
-    /// Does something, and keeps what is told meanwhile. What is done never waits, but when it is over,
+    /// Does something, and keeps what is told meanwhile. What is done never waits, but when it has ended,
     /// and not for long.
     pub(crate) async fn beside<T>(self, work: impl Future<Output = T>) -> T {
         let Self { broadcasting, mut subscription, log, clock } = self;

@@ -69,7 +69,7 @@ use self::{
 /// ```
 ///
 /// Any number of processes of one machine may use a directory at the same time; a session is written by
-/// one after the other, and reading waits for nobody. Nobody but the owner may read the files. The work
+/// one after the other, and reading waits for no writer. Nobody but the owner may read the files. The work
 /// is done on threads of its own, whatever executor is used, but for appending where the disk is quick; see
 /// [`AppendMode`].
 ///
@@ -133,7 +133,7 @@ impl FileStore {
         unblock(move || work(&root)).await
     }
 
-    /// Does something with a session that nobody else writes meanwhile.
+    /// Does something with a session that no other process writes meanwhile.
     async fn work_on<T: Send + 'static>(
         &self,
         id: &SessionId,

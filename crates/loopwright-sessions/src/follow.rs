@@ -15,9 +15,9 @@ use crate::{
 /// How many envelopes are read at once.
 const PAGE: usize = 256;
 
-/// Reads what is told of a session, from any place on, and waits for more until the run is over.
+/// Reads what is told of a session, from any place on, and waits for more until the run has ended.
 ///
-/// Whoever breaks off goes on with the number of the last envelope it has seen, and misses nothing that
+/// A caller that breaks off continues with the number of the last envelope it has seen, and misses nothing that
 /// is still kept.
 pub struct EventFollower {
     store: Arc<dyn SessionStore>,
@@ -36,7 +36,7 @@ pub enum FollowEvent {
     Entry(LogEntry),
     /// Nothing was told for as long as was to be waited.
     Timeout,
-    /// The run is over or waits for somebody, and everything that was told of it has been read.
+    /// The run has ended or waits for somebody, and everything that was told of it has been read.
     Ended,
 }
 
@@ -113,7 +113,7 @@ impl EventFollower {
         Ok(FollowEvent::Entry(note))
     }
 
-    /// Waits for another run after one that is over, which may be about to begin.
+    /// Waits for another run after one that has ended, which may be about to begin.
     ///
     /// Returns [`Over`](FollowEvent::Ended) if none began within `at_most` and no job of the session waits for
     /// a worker or is worked on; [`Quiet`](FollowEvent::Timeout) if a job does.

@@ -38,7 +38,7 @@ macro_rules! name_type {
                 if is_name(&name) { Ok(Self(name.into())) } else { Err($invalid(name)) }
             }
 
-            /// Makes a name that nobody has: a random UUID.
+            /// Makes a name that no one has: a random UUID.
             pub fn generate() -> Self {
                 Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
             }
@@ -85,19 +85,19 @@ name_type! {
     SessionId,
     /// A text that is no name of a session.
     #[error(
-        "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or \
+        "invalid session ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or \
          digit, at most {MAX_LENGTH}"
     )]
     InvalidSessionId
 }
 
 name_type! {
-    /// The name of a job, of the same form as a session's. Whoever pushes one may choose it, to push it
+    /// The name of a job, of the same form as a session's. A caller that pushes one may choose it, to push it
     /// again without doing it twice.
     JobId,
     /// A text that is no name of a job.
     #[error(
-        "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, \
+        "invalid job ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or digit, \
          at most {MAX_LENGTH}"
     )]
     InvalidJobId

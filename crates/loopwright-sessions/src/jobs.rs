@@ -13,7 +13,7 @@ use crate::{
 
 /// A queue of jobs beside the sessions that they are about.
 ///
-/// A job is delivered at least once: whoever claims it and dies leaves it to another one. Jobs of one
+/// A job is delivered at least once: a caller that claims it and dies leaves it to another one. Jobs of one
 /// session are delivered one after the other, in the order in which they were pushed; one that waits to
 /// be tried again keeps the later ones waiting. A queue that many machines use measures by a clock of its own when
 /// claims end and jobs are ready. What was acknowledged survives a crash of the machine.
@@ -97,7 +97,7 @@ impl Job {
         Self { id: JobId::generate(), session, task: JobTask::SendMessage(message.into()) }
     }
 
-    /// Goes on with a session.
+    /// Continues with a session.
     pub fn resume(session: SessionId) -> Self {
         Self { id: JobId::generate(), session, task: JobTask::Resume }
     }
@@ -115,7 +115,7 @@ impl Job {
 pub enum JobTask {
     /// It says this to the agent, and lets it answer.
     SendMessage(Message),
-    /// It lets the agent go on with what was interrupted, stopped or failed.
+    /// It lets the agent resume what was interrupted, stopped or failed.
     Resume,
 }
 
@@ -129,7 +129,7 @@ pub enum JobStatus {
     Running,
     /// The agent answered.
     Completed,
-    /// The session waits for a decision; the job is over.
+    /// The session waits for a decision; the job has ended.
     NeedsInput,
     /// A limit or somebody stopped the agent.
     Stopped,
@@ -188,7 +188,7 @@ pub struct JobRecord {
     pub claims: u64,
     /// How often it failed and was to be tried again.
     pub attempts: u32,
-    /// How often whoever had it was gone before it was done.
+    /// How often a caller that had it was gone before it was done.
     pub crashes: u32,
     /// When it may be done.
     pub ready_at: Timestamp,
@@ -204,7 +204,7 @@ pub struct JobRecord {
     pub updated_at: Timestamp,
 }
 
-/// A job that somebody is to do.
+/// A job that a caller is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimedJob {
     /// The job.
@@ -213,7 +213,7 @@ pub struct ClaimedJob {
     pub claim: u64,
     /// How often it failed and was to be tried again.
     pub attempts: u32,
-    /// How often whoever had it was gone before it was done.
+    /// How often a caller that had it was gone before it was done.
     pub crashes: u32,
 }
 
@@ -235,7 +235,7 @@ pub enum JobOutcome {
         /// Why it failed.
         why: Arc<str>,
     },
-    /// It is left as it is, for somebody else to go on with.
+    /// It was not changed, for another process to resume.
     Released,
 }
 

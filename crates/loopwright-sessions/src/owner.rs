@@ -8,7 +8,7 @@ use crate::id::SessionId;
 ///
 /// The name holds the boot of the machine, the space in which processes are counted, the process and
 /// the moment at which it started, and something that tells two holders of one process apart. Where
-/// the machine does not tell these, nobody is ever taken for gone, and leases are waited for.
+/// the machine does not tell these, no process is ever taken for gone, and leases are waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     place: String,

@@ -83,7 +83,7 @@ impl SessionRepository {
     ///
     /// # Errors
     ///
-    /// If somebody else wrote it in between or has a lease on it, or there is no such session.
+    /// If another writer changed it in between or has a lease on it, or there is no such session.
     pub async fn save(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
         let kept = self.store.header(session.id()).await?;
         let kept = kept.ok_or_else(|| StoreError::NotFound(session.id().clone()))?;
@@ -145,7 +145,7 @@ impl fmt::Debug for SessionRepository {
     }
 }
 
-/// Creates a session that begins with so many changes of another one; its name is one that nobody has if
+/// Creates a session that begins with so many changes of another one; its name is one that no one has if
 /// none is given.
 pub(crate) async fn fork(
     store: &dyn SessionStore,

@@ -14,7 +14,7 @@ use crate::{
 /// # Errors
 ///
 /// [`LeaseLost`](StoreError::LeaseLost) if the lease that is shown is not the last one, and
-/// [`Busy`](StoreError::Busy) if none is shown and somebody has one.
+/// [`Busy`](StoreError::Busy) if none is shown and a caller has one.
 pub fn check_lease(
     id: &SessionId,
     held: Option<&Lease>,
@@ -33,7 +33,7 @@ pub fn check_lease(
 ///
 /// # Errors
 ///
-/// [`Busy`](StoreError::Busy) if somebody has it who is not known to be gone.
+/// [`Busy`](StoreError::Busy) if a caller has it whose process may still run.
 pub fn check_claim(held: Option<&Lease>, claim: &LeaseRequest<'_>) -> Result<(), StoreError> {
     let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.replaces;
     held.filter(stands).map_or(Ok(()), |held| Err(busy(held)))

@@ -102,7 +102,7 @@ impl SessionRuntime {
     /// Keeps what agents do beside their sessions, in this selection, for those who
     /// [follow](crate::EventFollower) them.
     ///
-    /// It is kept while the agent goes on, and no agent waits for it. A run that is over waits for it a few
+    /// It is kept while the agent continues, and no agent waits for it. A run that has ended waits for it a few
     /// seconds at most.
     #[must_use]
     pub fn with_event_log(mut self, config: BroadcastConfig) -> Self {
@@ -118,7 +118,7 @@ impl SessionRuntime {
         self
     }
 
-    /// Names whoever holds the leases; a name that nobody else has if this is not said.
+    /// Names a caller that holds the leases; a name that no other process has if this is not said.
     #[must_use]
     pub fn with_owner(mut self, owner: impl Into<Arc<str>>) -> Self {
         self.owner = owner.into();
@@ -193,7 +193,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If there is no such session, somebody else works with it, the action fails, or what it did
+    /// If there is no such session, another process uses it, the action fails, or what it did
     /// cannot be kept.
     pub async fn execute(
         &self,
@@ -219,7 +219,7 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
-        // What was wished of an earlier run is over, but for what was said, and unless the action goes on with what
+        // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
         let posted = self.store().take_control(&lease).await.unwrap_or_default();
         let leased = Leased { lease: lease.clone(), taken, posted };
@@ -248,7 +248,7 @@ impl SessionRuntime {
         }
     }
 
-    /// Leaves an action to whoever works with the session, if it can be left.
+    /// Leaves an action to the process that works with the session, if it can be left.
     async fn when_busy(
         &self,
         id: &SessionId,
@@ -415,7 +415,7 @@ impl SessionRuntime {
         Ok(self.store().list(query).await?)
     }
 
-    /// Asks whoever runs a session to stop after the step.
+    /// Asks the process that runs a session to stop after the step.
     ///
     /// # Errors
     ///
@@ -424,7 +424,7 @@ impl SessionRuntime {
         Ok(self.store().send_control(id, &ControlMessage::Stop).await?)
     }
 
-    /// Asks whoever runs a session to stop now.
+    /// Asks the process that runs a session to stop now.
     ///
     /// # Errors
     ///

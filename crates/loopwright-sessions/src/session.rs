@@ -177,7 +177,7 @@ impl<S: StateFactory> SessionFactory<S> {
         Self(states)
     }
 
-    /// Makes a session that nothing is kept of yet, with a name that nobody has.
+    /// Makes a session that nothing is kept of yet, with a name that no one has.
     pub fn create(&self, definition: AgentDefinition, now: Timestamp) -> AgentSession {
         self.create_from(definition, AgentState::new(), SessionId::generate(), now)
     }

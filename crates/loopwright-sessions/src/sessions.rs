@@ -42,7 +42,7 @@ pub trait Sessions: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if the session does not exist, is deleted or cannot be loaded.
+    /// Returns an error if the session does not exist, deleted or cannot be loaded.
     async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError>;
 
     /// Returns the header of a session, also if it is deleted.

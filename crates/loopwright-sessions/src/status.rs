@@ -24,7 +24,7 @@ pub enum SessionStatus {
 
 /// A change of status that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session that is {from} cannot become {to}")]
+#[error("session status cannot change from {from} to {to}")]
 pub struct InvalidTransition {
     /// What it is.
     pub from: SessionStatus,
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_refusal_names_both_states() {
         let refused = SessionStatus::Deleted.transition_to(SessionStatus::Active).unwrap_err();
-        assert_eq!(refused.to_string(), "a session that is deleted cannot become active");
+        assert_eq!(refused.to_string(), "session status cannot change from deleted to active");
     }
 
     #[test]

@@ -132,14 +132,14 @@ pub trait SessionStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Busy`](StoreError::Busy) if somebody has it, unless it is who the claim says is gone.
+    /// [`Busy`](StoreError::Busy) if a caller has it, unless it is who the claim says is gone.
     async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError>;
 
     /// Keeps the right to write for longer.
     ///
     /// # Errors
     ///
-    /// [`LeaseLost`](StoreError::LeaseLost) if somebody else has it by now, or the session is gone.
+    /// [`LeaseLost`](StoreError::LeaseLost) if another process holds it, or the session is gone.
     async fn renew(
         &self,
         lease: &Lease,
@@ -150,7 +150,7 @@ pub trait SessionStore: Send + Sync {
     /// Gives the right to write back; nothing happens if it was lost.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Leaves a wish for whoever runs the session now or next.
+    /// Leaves a wish for the process that runs the session now or next.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
-    /// Frees the space of what nobody can reach any more: changes of deleted sessions that no fork
+    /// Frees the space of what is unreachable: changes of deleted sessions that no fork
     /// needs. With `abandoned`, changes too that a rewind left behind and that no fork needs.
     ///
     /// Their names stay taken.
@@ -302,7 +302,7 @@ pub struct AppendRequest<'a> {
     /// The number of the last control message that is handled once this is written: it is removed, and all
     /// before it, if and only if the write succeeds.
     pub handled: Option<u64>,
-    /// The right to write, where somebody took one.
+    /// The right to write, where a caller took one.
     pub lease: Option<&'a Lease>,
     /// When.
     pub now: Timestamp,
@@ -439,7 +439,7 @@ pub struct Finding {
     pub repaired: Option<String>,
 }
 
-/// What somebody wants of whoever runs a session.
+/// What a caller wants of the process that runs a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -469,11 +469,11 @@ pub enum StoreError {
     #[error("unknown session `{0}`")]
     NotFound(SessionId),
     /// There is such a session already.
-    #[error("there is a session `{0}` already")]
+    #[error("session `{0}` already exists")]
     Exists(SessionId),
-    /// Somebody else wrote it in between.
+    /// Another writer changed it in between.
     #[error(
-        "session `{id}` is at version {found} and not at {expected}: somebody else wrote it; load it \
+        "session `{id}` is at version {found}, not {expected}: another writer changed it; load it \
          again"
     )]
     Conflict {
@@ -484,7 +484,7 @@ pub enum StoreError {
         /// The version that it has.
         found: u64,
     },
-    /// Somebody else has the right to write it.
+    /// Another process holds the right to write it.
     #[error("session `{id}` is in use by {owner} until {until}")]
     Busy {
         /// The session.
@@ -494,8 +494,8 @@ pub enum StoreError {
         /// Until when, unless it is renewed.
         until: Timestamp,
     },
-    /// The right to write ended or somebody else has it.
-    #[error("the right to write session `{0}` was lost; load it again before going on")]
+    /// The right to write ended or another process holds it.
+    #[error("the lease on session `{0}` was lost; load the session again before you continue")]
     LeaseLost(SessionId),
     /// What is stored cannot be read.
     #[error("session `{id}` cannot be read: {reason}")]
@@ -506,6 +506,6 @@ pub enum StoreError {
         reason: String,
     },
     /// The store cannot be reached, or is full. Nothing that was acknowledged is lost.
-    #[error("the session store is not available: {0}")]
+    #[error("the session store is unavailable: {0}")]
     Unavailable(#[source] BoxError),
 }

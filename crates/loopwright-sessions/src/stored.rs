@@ -22,7 +22,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub struct StoredBatch<B = Vec<u8>> {
     /// The number of the first change.
     pub first: Seq,
-    /// How many of them count; the others came after a place that somebody went back to.
+    /// How many of them count; the others came after a place that a caller went back to.
     pub count: usize,
     /// The changes, as a JSON array.
     pub body: B,

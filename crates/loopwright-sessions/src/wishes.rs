@@ -104,15 +104,15 @@ impl RunSupervisor {
     }
 
     /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
-    /// happens between two steps, where the next run goes on.
+    /// happens between two steps, where the next run continues.
     ///
     /// Messages that were sent before it begins are said to it first. Those that come too late for it wait for the
     /// next one, in the store. Those that were sent after a request to stop or cancel follow the end of the run.
     ///
-    /// A request stays in the store until the end of the execution is on record, so that none is lost if this process
+    /// A request stays in the store until the end of the execution is durable, so that none is lost if this process
     /// ends before.
     ///
-    /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
+    /// The lease is renewed in time. If that fails, the run continues until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
@@ -140,8 +140,8 @@ impl RunSupervisor {
                 break;
             }
             let is_due = watch.is_due(&self.env);
-            // The step goes on while the store is asked: it may hold what the store needs to answer.
-            // A step that is dropped goes on where it was.
+            // The step continues while the store is asked: it may hold what the store needs to answer.
+            // A step that is dropped continues where it was.
             let heard = first(is_due, &mut watch.controls, pin!(run.step())).await;
             is_between = heard.is_none();
             if let Some(heard) = heard {
@@ -156,7 +156,7 @@ impl RunSupervisor {
         run.flush().await;
         let state = run.into_state();
         if *state.status() != ExecutionStatus::InProgress {
-            // Requests are for the run that they were sent to, which is over.
+            // Requests are for the run that they were sent to, which has ended.
             self.journal.heed_after(u64::MAX);
         }
         if matches!(state.status(), ExecutionStatus::Stopped(_)) {
@@ -237,7 +237,7 @@ impl RunSupervisor {
     }
 }
 
-/// The next look at the store. It goes on from step to step, so that it comes however short these are.
+/// The next look at the store. It continues from step to step, so that it comes however short these are.
 struct Watch<'a> {
     /// When, in monotonic time.
     due: Duration,
@@ -271,7 +271,7 @@ async fn first<T>(
     }
 }
 
-/// Returns what is wished. Whoever lost the right to write, because the session is gone or somebody else has
+/// Returns what is wished. A caller that lost the right to write, because the session is gone or another process holds
 /// it, cannot keep what it does: it is to stop.
 fn heeded(heard: Result<Vec<Posted>, StoreError>) -> Vec<ControlMessage> {
     match heard {

@@ -218,7 +218,7 @@ fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
     block_on(runtime.create(session("a"))).unwrap();
     let message = loopwright_core::messages::Message::user("and this");
     block_on(store.send_control(&id("a"), &ControlMessage::SendMessage(message))).unwrap();
-    // What was wished of a run that is over does not end another one.
+    // What was wished of a run that has ended does not end another one.
     block_on(runtime.cancel(&id("a"))).unwrap();
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("this"))).unwrap();
     let said: Vec<_> = done.state().transcript().iter().map(|it| it.message().text()).collect();

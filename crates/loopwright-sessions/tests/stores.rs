@@ -20,7 +20,7 @@ fn a_store_in_memory_does_what_every_store_must() {
     }
 }
 
-/// Shows that leases last by the clock of whoever takes them.
+/// Shows that leases last by the clock of the process that takes them.
 fn lasts_by_the_clock_of_the_caller(store: &dyn SessionStore) {
     let (header, definition) = (session("a").header().clone(), AgentDefinition::default());
     let new = NewSession { header: &header, definition: &definition, changes: &[] };

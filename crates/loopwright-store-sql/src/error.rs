@@ -12,14 +12,14 @@ pub enum SqlError {
     #[error("{0}; write `sqlite:PATH` or `postgres://USER@HOST/DATABASE`")]
     Address(&'static str),
     /// There is something, but it is no store of sessions.
-    #[error("{place} is there but holds no sessions; name another place for them")]
+    #[error("{place} exists but is not a session store; name another file")]
     NotAStore {
         /// The database.
         place: Arc<str>,
     },
     /// It was written by a newer program.
     #[error(
-        "{place} has tables of version {found}, and this program knows versions up to {known}: update \
+        "{place} has schema version {found}, but this program supports versions up to {known}; update \
          the program"
     )]
     Newer {
@@ -31,7 +31,9 @@ pub enum SqlError {
         known: i64,
     },
     /// Others kept it locked for too long.
-    #[error("{place} was in use by others for too long; try again, or end what keeps it locked")]
+    #[error(
+        "{place} stayed locked by other processes for too long; try again, or stop the process that locks it"
+    )]
     Busy {
         /// The database.
         place: Arc<str>,
@@ -40,7 +42,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// There is no space left.
-    #[error("there is no space left for {place}; free some and try again")]
+    #[error("no disk space left for {place}; free some space and try again")]
     Full {
         /// The database.
         place: Arc<str>,
@@ -50,8 +52,8 @@ pub enum SqlError {
     },
     /// Its disk did not do it.
     #[error(
-        "{place} cannot be read or written: free some space, let its file grow larger (`ulimit -f`), \
-         or see whether the disk is damaged"
+        "{place} cannot be read or written; free disk space, raise the file size limit (`ulimit -f`), \
+         or check the disk for damage"
     )]
     Disk {
         /// The database.
@@ -61,7 +63,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// It can be read but not written.
-    #[error("{place} cannot be written; see that it, its directory and its disk may be written to")]
+    #[error("{place} cannot be written; make the file, its directory and its disk writable")]
     ReadOnly {
         /// The database.
         place: Arc<str>,
@@ -70,15 +72,13 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// Its file was deleted or replaced while it was open.
-    #[error(
-        "{place} was deleted or replaced while it was in use: what is written now would be lost"
-    )]
+    #[error("{place} was deleted or replaced while in use: further writes would be lost")]
     Gone {
         /// The database.
         place: Arc<str>,
     },
     /// It cannot be opened.
-    #[error("{place} cannot be opened; see that it is there and that this user may use it")]
+    #[error("{place} cannot be opened; check that it exists and that this user has access")]
     Closed {
         /// The database.
         place: Arc<str>,
@@ -87,7 +87,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// Its file or directory cannot be made.
-    #[error("{place} cannot be made; name a place that this user may write to")]
+    #[error("{place} cannot be created; name a location that this user can write to")]
     Place {
         /// The database.
         place: Arc<str>,
@@ -96,7 +96,9 @@ pub enum SqlError {
         source: std::io::Error,
     },
     /// It cannot be reached, or not any more.
-    #[error("{place} cannot be reached; see that its server runs and that the address is right")]
+    #[error(
+        "{place} cannot be reached; check that the server runs and that the address is correct"
+    )]
     Unreachable {
         /// The database.
         place: Arc<str>,
@@ -105,7 +107,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// What it holds is damaged.
-    #[error("{place} is damaged; check it, or go back to a copy of it")]
+    #[error("{place} is damaged; repair it, or restore a backup")]
     Damaged {
         /// The database.
         place: Arc<str>,
@@ -114,7 +116,7 @@ pub enum SqlError {
         source: sqlx::Error,
     },
     /// Somebody works with it who must not.
-    #[error("{place} is in use by {owner}: end that first")]
+    #[error("{place} is in use by {owner}; stop that process first")]
     InUse {
         /// The database.
         place: Arc<str>,
@@ -122,7 +124,7 @@ pub enum SqlError {
         owner: String,
     },
     /// It did not do it for another reason.
-    #[error("{place} refused to do it: {source}")]
+    #[error("{place} rejected the operation: {source}")]
     Refused {
         /// The database.
         place: Arc<str>,

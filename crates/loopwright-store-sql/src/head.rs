@@ -59,7 +59,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
     })
 }
 
-/// What whoever writes a session has to know of it.
+/// What a caller that writes a session has to know of it.
 #[derive(Debug)]
 pub(crate) struct SessionRow {
     pub(crate) key: i64,

@@ -130,7 +130,7 @@ pub(crate) async fn claim(
     if found.is_empty() {
         return Ok(None);
     }
-    // What somebody else is about to claim is passed over, where there may be somebody else.
+    // What another process is about to claim is passed over, where there may be another process.
     let lock = transaction.for_update();
     let skip = if lock.is_empty() { "" } else { " SKIP LOCKED" };
     let found = found.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! The right to write, and what is wished of whoever has it.
+//! The right to write, and what is wished of the process that has it.
 
 use std::{sync::Arc, time::Duration};
 

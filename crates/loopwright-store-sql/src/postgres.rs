@@ -41,7 +41,7 @@ pub struct Postgres {
     /// The one connection that hears of notes, once somebody waits for some.
     listener: OnceLock<Listener>,
     ears: Pool<Driver>,
-    /// How long the server is waited for if it does not answer.
+    /// How long the server is waited for if it does not respond.
     stall: Duration,
 }
 
@@ -49,7 +49,7 @@ pub struct Postgres {
 const CONNECTIONS: u32 = 8;
 /// How long it may take to get one.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a server is waited for that was there and does not answer any more: while its machine is moved, for
+/// How long a server is waited for that was there and does not respond any more: while its machine is moved, for
 /// one, or another one takes its place.
 const STALL: Duration = Duration::from_mins(2);
 /// How a connection begins. A row is not waited for longer than a caller would wait, what a client that
@@ -59,7 +59,7 @@ const BEGINNING: &str = "
     SET jit TO off;
     SET lock_timeout TO '20s';
     SET idle_in_transaction_session_timeout TO '60s'";
-/// The lock of whoever makes the tables.
+/// The lock of the process that makes the tables.
 const MAKING: i64 = 0x4c6f_6f70_7772;
 
 const STEPS: &Steps = &[
@@ -161,7 +161,7 @@ impl Database for Postgres {
         let asked_at = Instant::now();
         let transaction = loop {
             match self.pool.begin_with(sql).await {
-                // It was there, and does not answer at present. Whoever has a lease keeps it: nobody else can take
+                // It was there, and does not respond at present. A caller that has a lease keeps it: no other process can take
                 // it meanwhile.
                 Err(Error::PoolTimedOut) if asked_at.elapsed() < self.stall => {}
                 done => break done.map_err(|error| failed(&self.place, error))?,

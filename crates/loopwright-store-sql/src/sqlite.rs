@@ -42,7 +42,7 @@ pub type SqliteStore = SqlStore<Sqlite>;
 
 /// A file of tables.
 ///
-/// Whoever writes does it alone, and whoever reads sees one moment and waits for nobody. What was
+/// A caller that writes does it alone, and a caller that reads sees one moment and waits for no writer. What was
 /// acknowledged survives a loss of power.
 #[derive(Debug)]
 pub struct Sqlite {
@@ -61,9 +61,9 @@ pub struct Sqlite {
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long somebody waits for the connections of this very process, which wait for others.
 const QUEUE: Duration = Duration::from_mins(1);
-/// How often a file is tried that is being made by somebody else.
+/// How often a file is tried that is being made by another process.
 const TRIES_EVERY: Duration = Duration::from_millis(20);
-/// The bytes of a page of a new file. Whoever appends changes some eight of them, each of which is written as a
+/// The bytes of a page of a new file. A caller that appends changes some eight of them, each of which is written as a
 /// whole, so small ones are a quarter of the writing; what is read is not slower for it.
 const PAGE: u32 = 512;
 /// How many read at once.
@@ -185,7 +185,7 @@ impl Sqlite {
         Ok(database)
     }
 
-    /// Makes the tables, or brings them to the present version. Somebody else may be at it as well:
+    /// Makes the tables, or brings them to the present version. Another process may be at it as well:
     /// SQLite does not wait for a file that is being made.
     async fn prepare(&self, patience: Duration) -> Result<(), SqlError> {
         let patient = async {

@@ -91,7 +91,7 @@ impl<D: Database> SqlStore<D> {
         within!(self.writing, id, |it| upkeep::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
             "it goes on after its first {readable} changes, once it is resumed: what it did after \
-                them may have taken effect; nothing was deleted"
+                them may have taken effect; no session deleted"
         );
         Ok(Some(upkeep::finding(id, &error, Some(repaired))))
     }

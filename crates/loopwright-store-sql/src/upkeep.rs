@@ -278,8 +278,8 @@ pub(crate) async fn look(transaction: &mut dyn Transaction, id: &SessionId) -> H
     }
 }
 
-/// Makes a session go on from what can be read of it. Nothing of it is deleted. It is suspended: calls
-/// that are not on record any more may have taken effect, so somebody has to decide that it goes on.
+/// Makes a session continue from what can be read of it. Nothing of it deleted. It is suspended: calls
+/// that are not on record any more may have taken effect, so a user has to decide whether it continues.
 pub(crate) async fn go_on_from(
     transaction: &mut dyn Transaction,
     id: &SessionId,

@@ -132,7 +132,7 @@ async fn a_batch_whose_text_was_altered_is_refused_and_its_session_keeps_the_oth
     assert_eq!(said(&store, "a").await, ["one"]);
     let missing = store.missing(&id("a")).await.unwrap().unwrap();
     assert!(missing.problem.contains("after its first 1 changes is missing"), "{missing:?}");
-    // Whoever writes it again knows.
+    // A caller that writes it again knows.
     crate::support::say_on(&store, "a", 5, 1, "other").await.unwrap();
     assert_eq!(store.missing(&id("a")).await.unwrap(), None);
     assert_eq!(said(&store, "a").await, ["one", "other"]);

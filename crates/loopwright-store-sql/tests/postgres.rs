@@ -258,7 +258,7 @@ async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
     let waiting = tokio::spawn({
         let clock = Arc::clone(&clock);
         async move {
-            // Whoever looks while it is gone is told so, and looks again.
+            // A caller that looks while it is gone is told so, and looks again.
             while other.wait(&id("a"), SessionLog::Events, 1, &*clock, HOUR).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -128,7 +128,7 @@ async fn any_sector_may_be_lost() {
         bytes[sector * SECTOR..][..SECTOR].fill(0xaa);
         fs::write(&path, bytes).unwrap();
         if SqliteStore::salvage(&path).await.unwrap().is_empty() {
-            // It is of a long text: the session is told of by whoever looks at all of them.
+            // It is of a long text: the session is told of by the process that looks at all of them.
             let store = SqliteStore::open(&path).await.unwrap();
             store.check(true).await.unwrap();
             assert_eq!(store.check(false).await.unwrap(), []);
@@ -243,7 +243,7 @@ async fn what_somebody_works_with_is_left_alone() {
     bytes[..100].fill(0);
     fs::write(&path, &bytes).unwrap();
     let refused = SqliteStore::salvage(&path).await.unwrap_err();
-    let expect = format!("is in use by process {}: end that first", std::process::id());
+    let expect = format!("is in use by process {}; stop that process first", std::process::id());
     assert!(refused.to_string().contains(&expect), "{refused}");
     assert!(fs::read(&path).unwrap() == bytes, "it was changed");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -22,7 +22,7 @@ pub(crate) async fn is_whole(store: &dyn SessionStore) {
         SessionQuery { kinship: SessionRelation::ChildOf(id("a")), ..SessionQuery::first(9) };
     let children = store.list(&query).await.unwrap();
     assert_eq!(children.sessions.iter().map(|it| it.id.clone()).collect::<Vec<_>>(), [id("b")]);
-    // Somebody has the lease.
+    // A user has the lease.
     let claim =
         LeaseRequest { owner: "you", replaces: None, now: moment(5), ttl: Duration::from_secs(9) };
     let busy = store.lease(&id("a"), claim).await;

@@ -236,7 +236,7 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     let repaired = store.check(true).await.unwrap();
     let said_so =
         "it goes on after its first 1 changes, once it is resumed: what it did after them may \
-        have taken effect; nothing was deleted"
+        have taken effect; no session deleted"
             .to_owned();
     assert_eq!(repaired, [Finding { repaired: Some(said_so), ..found[0].clone() }]);
     assert_eq!(said(&store, "a").await, ["one"]);
@@ -244,7 +244,7 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     assert_eq!(store.check(false).await.unwrap(), []);
     let header = store.header(&id("a")).await.unwrap().unwrap();
     assert_eq!((header.version, header.length, header.updated_at), (5, 1, moment(1)));
-    // What was lost may have taken effect, so it does not go on by itself.
+    // What was lost may have taken effect, so it does not continue by itself.
     assert_eq!(header.status, SessionStatus::Suspended);
 }
 

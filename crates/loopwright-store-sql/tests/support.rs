@@ -78,7 +78,7 @@ pub(crate) async fn keep(store: &dyn SessionStore) {
     store.append_log(&id("a"), SessionLog::Events, &notes, None).await.unwrap();
 }
 
-/// Shows that all of it is there, and that it goes on.
+/// Shows that all of it is there, and that it continues.
 pub(crate) async fn is_kept(store: &dyn SessionStore) {
     assert_eq!(said(store, "a").await, ["one"]);
     let noted = store.read_log(&id("a"), SessionLog::Events, 0, 9).await.unwrap();

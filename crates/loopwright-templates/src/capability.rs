@@ -18,7 +18,7 @@ pub use self::tools::{
 /// Adds the tools `list_agents` and `read_agent`, and with a store `write_agent` too.
 ///
 /// What may be a secret is never shown to the model. What it writes is checked first, and can be used as
-/// soon as it is on disk, by whoever has the registry. Whether it may replace definitions is the store's
+/// soon as it is on disk, by the process that has the registry. Whether it may replace definitions is the store's
 /// business, and where they are is nothing that the model can say.
 ///
 /// ```

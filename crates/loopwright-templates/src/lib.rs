@@ -7,7 +7,7 @@
 //! | [`document`] | the formats: what a file says, before it is a definition |
 //! | [`problem`] | what is wrong with a file, by line and key |
 //! | [`writing`] | definitions as text, which is read again without loss |
-//! | [`validator`] | what a definition asks for that there is not |
+//! | [`validator`] | what a definition asks for that does not exist |
 //! | [`store`] | definitions that are written to a directory |
 //! | [`capability`] | an agent that reads and writes definitions: [`UseAgentDefinitions`] |
 //! | [`instructions`] | what a project tells every agent: `AGENTS.md` |

@@ -24,16 +24,16 @@ pub enum DiagnosticKind {
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
     /// Its name does not end as any format does.
-    #[error("no format is known by the end of its name; known are: {known}")]
+    #[error("unknown file name extension; available: {known}")]
     UnknownFormat {
         /// The ends of names that are known.
         known: String,
     },
     /// It does not begin with front matter.
-    #[error("it has no front matter: begin it with `---`, `name:`, `description:` and `---`")]
+    #[error("no front matter; start the file with `---`, `name:`, `description:` and `---`")]
     NoFrontMatter,
     /// It breaks the rules of its format.
-    #[error("it is not valid {format}: {problem}")]
+    #[error("invalid {format}: {problem}")]
     Syntax {
         /// The format.
         format: &'static str,
@@ -41,47 +41,47 @@ pub enum DiagnosticKind {
         problem: String,
     },
     /// A key is not there, or says nothing.
-    #[error("is missing: {remedy}")]
+    #[error("is missing; {remedy}")]
     Missing {
         /// What to write.
         remedy: &'static str,
     },
     /// A value is of the wrong kind.
-    #[error("has to be {expected}")]
+    #[error("must be {expected}")]
     WrongType {
         /// What it has to be.
         expected: &'static str,
     },
     /// A name cannot name an agent.
     #[error(
-        "has to be 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit; it is `{}`",
+        "must be 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit, not `{}`",
         .0.escape_debug()
     )]
     BadName(String),
     /// A value is of the right kind and still does not fit.
-    #[error("does not fit: {0}")]
+    #[error("is invalid: {0}")]
     InvalidValue(String),
     /// A key is there again.
-    #[error("is there more than once: keep one")]
+    #[error("occurs more than once; keep one")]
     Repeated,
     /// Two keys say the same thing.
-    #[error("says the same as `{other}`: keep one")]
+    #[error("duplicates `{other}`; keep one")]
     ConflictingKeys {
         /// The other key.
         other: &'static str,
     },
     /// A key that nothing knows. It is ignored.
-    #[error("is ignored: no such key is known")]
+    #[error("is ignored: unknown key")]
     UnknownKey,
     /// A key of another program that does nothing here yet. It is ignored.
-    #[error("is ignored: it is not supported yet")]
+    #[error("is ignored: not supported")]
     Unsupported,
     /// A key that must not be in a definition. It is ignored.
     #[error("is ignored: keys and addresses belong to the configuration of the provider")]
     ForbiddenKey,
     /// A key could send the user's key elsewhere, or change what is asked. Only the user's own file may have it.
     #[error(
-        "is only for agents of your own, because it decides what is sent with your key: remove it, write \
+        "is allowed only in your own agents, because it controls what is sent with your key; remove it, write \
          a header under `providers.NAME.headers` of your configuration, or keep the file among your own agents"
     )]
     UsersOnly,
@@ -89,16 +89,16 @@ pub enum DiagnosticKind {
     #[error("is ignored: the text below the front matter is the prompt")]
     BodyOverrides,
     /// The YAML could only be read with quotes around its values.
-    #[error("a value with a colon needs quotes; it was read as if it had them")]
+    #[error("a value with a colon needs quotes; it was read as a quoted value")]
     Quoted,
     /// The file holds more than one document.
-    #[error("only the first document counts: what follows the next `---` is ignored")]
+    #[error("only the first document is read: text after the next `---` is ignored")]
     MoreDocuments,
     /// A tool of another program that has no counterpart here. It is left out of what is allowed.
-    #[error("leaves out `{0}`, which is a tool of another program and not supported yet")]
+    #[error("skips `{0}`: this tool of another program is not supported")]
     ForeignTool(String),
     /// A restriction that is not supported yet. The agent does not run without it.
-    #[error("asks for {restriction}, which is not supported yet: the agent does not run; {remedy}")]
+    #[error("requires {restriction}, which is not supported: the agent does not run; {remedy}")]
     UnsupportedRestriction {
         /// The restriction as the file writes it.
         restriction: String,
@@ -113,26 +113,26 @@ pub enum DiagnosticKind {
     },
     /// A model by a name that stands for nothing here.
     #[error(
-        "does not choose a model: `{0}` is another program's name for one; write `provider/model`"
+        "does not select a model: `{0}` is a model name of another program; write `provider/model`"
     )]
     ForeignModel(String),
     /// Another file defines an agent of the same name and comes first.
-    #[error("the file does not count: {} defines the agent of the same name", .by.display())]
+    #[error("the file is skipped: {} defines an agent of the same name", .by.display())]
     Shadowed {
         /// The file that counts.
         by: PathBuf,
     },
     /// A directory is a link, which is not followed.
-    #[error("the directory is left out: links are not followed")]
+    #[error("the directory is skipped: links are not followed")]
     Link,
     /// A directory is too deep.
-    #[error("the directory is left out: it is more than {0} levels down")]
+    #[error("the directory is skipped: it is more than {0} levels down")]
     TooDeep(usize),
     /// There are more entries than are looked at.
-    #[error("only the first {0} entries are looked at")]
+    #[error("only the first {0} entries are read")]
     TooMany(usize),
     /// A file is longer than what of it is used.
-    #[error("the file is cut: only the first {0} bytes count")]
+    #[error("the file is truncated: only the first {0} bytes are read")]
     Truncated(usize),
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Reading {
 pub(crate) enum Author {
     /// The user, or the program: it may say everything.
     User,
-    /// Somebody else, such as the author of a repository.
+    /// Another person, such as the author of a repository.
     Other,
 }
 

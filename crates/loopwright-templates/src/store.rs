@@ -50,7 +50,7 @@ pub struct SavedDefinition {
 #[non_exhaustive]
 pub enum DefinitionStoreError {
     /// The directory cannot be used.
-    #[error("definitions cannot be kept in {}", .path.display())]
+    #[error("definitions cannot be stored in {}", .path.display())]
     Root {
         /// The directory.
         path: PathBuf,
@@ -60,14 +60,14 @@ pub enum DefinitionStoreError {
     },
     /// The name cannot name an agent.
     #[error(
-        "`{0}` cannot name an agent: write 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit"
+        "invalid agent name `{0}`; write 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit"
     )]
     Name(String),
     /// There is one already.
-    #[error("there is a definition already: {}", .0.display())]
+    #[error("definition already exists: {}", .0.display())]
     Exists(PathBuf),
     /// Its file could not be read again.
-    #[error("what would be written cannot be read again")]
+    #[error("the definition cannot be written: it would not read back the same")]
     Unreadable(#[source] DefinitionFileError),
     /// It cannot be written.
     #[error("{} cannot be written", .path.display())]
@@ -151,7 +151,7 @@ impl FileDefinitionStore {
         let replaced = before.is_some();
         match self.write(&path, before.as_ref(), &text) {
             Ok(()) => Ok(SavedDefinition { path, replaced }),
-            // Somebody else was faster.
+            // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(DefinitionStoreError::Exists(path))
             }

@@ -1,4 +1,4 @@
-//! What a definition asks for that there is not.
+//! What a definition asks for that does not exist.
 
 use std::fmt;
 use std::sync::Arc;

@@ -93,7 +93,7 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
     assert_eq!(json_of(&first[1])["source"], written);
     assert_eq!(agents.get("bob").unwrap().tools, Some(NameList::default()));
     let again = told(capability().store(store.clone()), calls()).await;
-    let refused = format!("there is a definition already: {}", path.display());
+    let refused = format!("definition already exists: {}", path.display());
     assert_eq!(json_of(&again[0]), json!({ "success": false, "error": refused }));
     let replacing = store.with_existing(OnExisting::Replace);
     let replaced = told(capability().store(replacing), calls()).await;
@@ -114,7 +114,7 @@ async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there(
     assert_eq!(json_of(&told[0])["success"], true);
     let path = store.root().join("bob.md");
     let error = format!(
-        "what would be written cannot be read again: {}: line 36: it is not valid YAML: it is nested \
+        "the definition cannot be written: it would not read back the same: {}: line 36: invalid YAML: it is nested \
          more than 32 levels deep",
         path.display()
     );
@@ -128,7 +128,7 @@ fn invalid(field: &str, message: &str) -> Value {
     json!({ "field": field, "message": message })
 }
 
-const COUNT: &str = "has to be a whole number from 0 on that is not too large";
+const COUNT: &str = "must be a whole number from 0 on that is not too large";
 
 #[tokio::test]
 async fn what_is_wrong_is_told_field_by_field_and_nothing_is_written() {
@@ -150,18 +150,17 @@ async fn what_is_wrong_is_told_field_by_field_and_nothing_is_written() {
     let calls = [("write_agent", all), ("write_agent", names), ("write_agent", path)];
     let told = told(capability, calls).await;
     let problems = [
-        invalid("description", "is missing: write `description:` and when to use the agent"),
-        invalid("systemPrompt", "is missing: write `systemPrompt:` and what the agent is told"),
+        invalid("description", "is missing; write `description:` and when to use the agent"),
+        invalid("systemPrompt", "is missing; write `systemPrompt:` and what the agent is told"),
         invalid("skills", "there is no skill `none`; known are: review"),
         invalid("budget.maxSteps", COUNT),
-        invalid("budget.maxCost", "has to be a number from 0 on"),
+        invalid("budget.maxCost", "must be a number from 0 on"),
     ];
     assert_eq!(json_of(&told[0]), json!({ "success": false, "problems": problems }));
     let problems = [
         invalid(
             "name",
-            "has to be 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit; it is \
-             `../bad`",
+            "must be 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit, not `../bad`",
         ),
         invalid("capabilities", "there is no capability `use_magic`"),
         invalid("tools", "there are no tools to choose from"),

@@ -121,7 +121,7 @@ fn json_is_read_as_strictly_as_yaml() {
         }
     }
     let repeated = "[1, [{ \"k\": 1,\n\"l\": 1, \"k\": 2 }]]";
-    let expect = "text: line 5: `k` is there more than once: keep one";
+    let expect = "text: line 5: `k` occurs more than once; keep one";
     assert_eq!(read("json", repeated), Err(expect.to_owned()));
     assert_eq!(read("yaml", repeated), Err(expect.to_owned()));
 }

@@ -112,10 +112,10 @@ fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
     let at = folder.path().display();
     let expect = [
         format!(
-            "{at}/b.yaml: line 3: `tools` has to be a list of names, or names with commas between \
+            "{at}/b.yaml: line 3: `tools` must be a list of names, or names with commas between \
              them; `[]` stands for none"
         ),
-        format!("{at}/c.json: line 1: it is not valid JSON: key must be a string"),
+        format!("{at}/c.json: line 1: invalid JSON: key must be a string"),
     ];
     assert_eq!(errors, expect);
     // Errors gather over directories, and go when a file is mended.
@@ -216,8 +216,7 @@ fn a_file_that_cannot_be_loaded_changes_nothing() {
     }
     assert_eq!(prompts(&agents), [pair("a", "kept")]);
     let error = agents.load_from_file(Path::new("a.txt")).unwrap_err();
-    let known =
-        "a.txt: no format is known by the end of its name; known are: .json, .md, .yaml, .yml";
+    let known = "a.txt: unknown file name extension; available: .json, .md, .yaml, .yml";
     assert_eq!(error.to_string(), known);
 }
 

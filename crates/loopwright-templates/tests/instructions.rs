@@ -62,7 +62,7 @@ fn what_is_too_long_is_cut_between_characters_and_what_leads_out_is_left_out() {
     let other = project();
     symlink(folder.path().join("AGENTS.md"), other.path().join("AGENTS.md")).unwrap();
     let none = found(&other, "");
-    let outside = "it is a link that leads out of its directory".to_owned();
+    let outside = "the link leads out of its directory".to_owned();
     assert_eq!((texts(&none), kinds(&none)), (vec![], vec![DiagnosticKind::Unreadable(outside)]));
 }
 

@@ -19,8 +19,8 @@ const START: u64 = 1_767_225_600_000;
 /// [`set_time_of_day`](FrozenClock::set_time_of_day) moves the time of day alone, as when the clock of a machine
 /// is set.
 ///
-/// There are two modes. With [`new`](FrozenClock::new), whoever sleeps moves the clock to the end of
-/// its sleep and goes on at once. With [`manual`](FrozenClock::manual), whoever sleeps waits until
+/// There are two modes. With [`new`](FrozenClock::new), a caller that sleeps moves the clock to the end of
+/// its sleep and continues at once. With [`manual`](FrozenClock::manual), a caller that sleeps waits until
 /// somebody calls [`advance`](FrozenClock::advance).
 #[derive(Clone, Debug)]
 pub struct FrozenClock {

@@ -10,7 +10,7 @@ use crate::scenario::ScenarioStep;
 /// A driver that answers from a script, without a model.
 ///
 /// Which step comes next is a function of the state, [`AgentState::total_steps`]: the driver can be
-/// shared, and the script goes on over executions. When it is over its last step repeats; an empty
+/// shared, and the script continues over executions. When it has ended its last step repeats; an empty
 /// script answers `ok`.
 #[derive(Clone, Debug, Default)]
 pub struct FakeDriver(Arc<[ScenarioStep]>);

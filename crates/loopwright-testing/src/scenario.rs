@@ -35,16 +35,16 @@ pub struct ScenarioStep {
 }
 
 impl ScenarioStep {
-    /// Answers, and asks for no tool: the loop ends unless somebody wants another step.
+    /// Answers, and asks for no tool: the loop ends unless a caller wants another step.
     pub fn final_answer(text: impl Into<Arc<str>>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// Says something and calls [`SCRIPTED_TOOL`] without arguments, so that the loop goes on.
+    /// Says something and calls [`SCRIPTED_TOOL`] without arguments, so that the loop continues.
     ///
     /// [`test_loop`](crate::test_loop) offers that tool, and others can add
     /// [`MockTool::scripted`](crate::MockTool::scripted). Where it is missing, the call fails as any
-    /// call of an unknown tool does, and the loop goes on all the same.
+    /// call of an unknown tool does, and the loop continues all the same.
     pub fn tool(text: impl Into<Arc<str>>) -> Self {
         Self::tool_call(SCRIPTED_TOOL, json!({})).with_text(text)
     }

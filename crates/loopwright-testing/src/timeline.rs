@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A list of notes in the order in which they were taken, whoever took them: a journal, a recorder
+/// A list of notes in the order in which they were taken, a caller that took them: a journal, a recorder
 /// of events, a tool. Clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline(Arc<Mutex<Vec<String>>>);

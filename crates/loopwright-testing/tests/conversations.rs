@@ -1,4 +1,4 @@
-//! What becomes of the conversations that agents really have, on every wire: whoever speaks after whom, and
+//! What becomes of the conversations that agents really have, on every wire: a caller that speaks after whom, and
 //! whatever became of calls.
 
 use std::sync::Arc;

@@ -80,7 +80,7 @@ events! {
         #[serde(default)]
         times: Vec<u32>,
     }
-    /// It is over.
+    /// It has ended.
     Over {}
 }
 ";

@@ -24,9 +24,9 @@ pub(crate) struct DeliveredJob {
     execution: u32,
 }
 
-/// Somebody else has the job by now.
+/// Another process holds the job by now.
 #[derive(Debug, thiserror::Error)]
-#[error("somebody else has the job by now")]
+#[error("another worker has claimed the job")]
 pub(crate) struct ClaimLost;
 
 /// Does a job, from wherever an earlier delivery of it ended.
@@ -48,7 +48,7 @@ impl DeliveredJob {
 
     /// Has a state remember that it heard of a job. What it says and this are kept together.
     fn note(state: AgentState, job: &JobId) -> Result<AgentState, SessionError> {
-        // What was interrupted goes on, and does the job on the way.
+        // What was interrupted continues, and does the job on the way.
         let execution = state.execution_count() + u32::from(!state.is_resumable());
         let heard = Self { job: job.clone(), execution };
         let value =
@@ -71,7 +71,7 @@ impl SessionAction for DeliverJob<'_> {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        // From here on nobody else can work with the session, whoever claims the job.
+        // From here on no other process can work with the session, a caller that claims the job.
         if !self.queue.holds(self.claimed).await? {
             return Err(SessionError::Action(ClaimLost.into()));
         }
@@ -91,7 +91,7 @@ impl SessionAction for DeliverJob<'_> {
                 SendMessage::new(message.clone()).execute(session, cx).await
             }
             JobTask::Resume if session.is_unfinished() => {
-                // Whoever asks for it knows of the limit that was reached, and each job has the limits of a turn.
+                // A caller that asks for it knows of the limit that was reached, and each job has the limits of a turn.
                 let state = if state.is_resumable() { state.renew_budget() } else { state };
                 cx.run(session, DeliveredJob::note(state, &job.id)?).await
             }

@@ -18,7 +18,7 @@ pub enum WorkerEvent {
         /// How it went.
         outcome: JobOutcome,
     },
-    /// Somebody else took its job over.
+    /// Another process took its job over.
     JobLost(Job),
     /// It took over what another process had that is gone.
     JobsTakenOver {

@@ -2,7 +2,7 @@
 //!
 //! A [`Job`](loopwright_sessions::Job) names a session and what to do with it, and nothing else: the
 //! session holds the conversation and says which agent it is. So any process with the same agents can
-//! take any job, and go on where another one was killed.
+//! take any job, and continue where another one was killed.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,7 +25,7 @@
 //! ```
 //!
 //! A job is delivered at least once and takes effect once: the session remembers the job whose message it
-//! heard, outcomes that are on record are used again, and a call that was interrupted and must not happen
+//! heard, outcomes that are durable are used again, and a call that was interrupted and must not happen
 //! twice makes the session wait for a decision. The job is *parked* then, which ends it.
 
 mod agents;

@@ -17,7 +17,7 @@ pub(crate) enum JobResult {
     Is(JobOutcome),
     /// It failed for a reason that may be over later.
     ForNow(Arc<str>),
-    /// Somebody else has it.
+    /// Another process holds it.
     Lost,
 }
 

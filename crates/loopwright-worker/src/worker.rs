@@ -45,7 +45,7 @@ pub struct Worker {
 
 /// The store keeps no jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this store of sessions keeps no jobs: use one in a database, SQLite or PostgreSQL")]
+#[error("this session store has no job queue; use a SQLite or PostgreSQL store")]
 pub struct NoQueue;
 
 /// How long a queue that did not answer is left alone.
@@ -101,7 +101,7 @@ impl Worker {
         Self { env, ..self }
     }
 
-    /// Names whoever holds claims and leases; a name that nobody else has if this is not said.
+    /// Names a caller that holds claims and leases; a name that no other process has if this is not said.
     #[must_use]
     pub fn with_owner(self, owner: impl Into<Arc<str>>) -> Self {
         Self { owner: owner.into(), ..self }
@@ -131,7 +131,7 @@ impl Worker {
     /// Works until it is to drain, and returns how many jobs ended how.
     ///
     /// Once `drain` is cancelled no more jobs are taken, agents end the step that is under way, and what is
-    /// left of their jobs is for somebody else. Steps that take longer than
+    /// left of their jobs is for another process. Steps that take longer than
     /// [`drain`](WorkerOptions::drain_timeout) are cut off, as they are if this future is dropped: calls that must
     /// not happen twice have an unknown outcome then.
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {

@@ -122,7 +122,7 @@ async fn jobs_of_a_session_are_answered_in_their_order() {
 async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
     let world = World::with(&["a"]).await;
     let work = async || {
-        // What is told is kept while the run goes on, which takes time.
+        // What is told is kept while the run continues, which takes time.
         let worker = world.worker(&agent(&FakeModel::echo()));
         let worker = worker.with_event_log(BroadcastConfig::minimal());
         worker.run(&CancellationToken::new()).await;
@@ -212,7 +212,7 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
     let found = [world.record(&job).await, world.record(&other).await];
     let found = found.map(|it| (it.status, it.claims, it.crashes));
     assert_eq!(found, [(JobStatus::Queued, 1, 0), (JobStatus::Queued, 0, 0)]);
-    // Another one goes on after the step.
+    // Another one continues after the step.
     let tally = world.worker(&agent).run(&CancellationToken::new()).await;
     assert_eq!((tally, model.asked()), (JobCounts { completed: 2, ..JobCounts::default() }, 6));
     assert_eq!(world.state("a").await.execution_count(), 1);
@@ -322,7 +322,7 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
     let script = [ScenarioStep::tool_call("pay", json!({})), ScenarioStep::final_answer("done")];
     let agent = agent(&FakeModel::script(script)).with_tool(pay);
     let job = world.push("a", "hi").await;
-    // It is cut off in the middle of the payment, so nobody knows whether that took effect.
+    // It is cut off in the middle of the payment, so no process knows whether that took effect.
     let options = WorkerOptions { drain_timeout: Duration::ZERO, ..WorkerOptions::default() };
     world.worker(&agent).with_options(options).with_owner("gone").run(&drain).await;
     // Its lease ends.

@@ -34,7 +34,7 @@
 //!
 //! # A tour
 //!
-//! Whoever begins needs the [`prelude`] and nothing else for a while. Then, in this order:
+//! A caller that begins needs the [`prelude`] and nothing else for a while. Then, in this order:
 //!
 //! 1. **Questions and answers**: [`AgentLoop::ask`](runtime::AgentLoop::ask) returns a [`runtime::Reply`], or a
 //!    [`runtime::AskError`] that carries the state. Below it, [`AgentLoop::execute`](runtime::AgentLoop::execute) takes a
@@ -65,7 +65,7 @@
 //! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
 //! | [`models`] | providers |
 //! | [`sandbox`] | what commands are confined by |
-//! | [`sessions`] | conversations that are kept, and go on after a crash |
+//! | [`sessions`] | conversations that are kept, and continue after a crash |
 //! | `templates` | agents as files |
 //! | [`broadcast`] | what agents do, told to the world outside |
 //! | [`worker`] | processes that do what is queued for sessions |

@@ -82,7 +82,7 @@ impl Scenario {
             && self.exchanges().iter().all(was_recorded)
     }
 
-    /// One agent's loop: every request goes on where the one before ended, with the same tools and
+    /// One agent's loop: every request continues where the one before ended, with the same tools and
     /// with what they answered. Some recorded clients begin a new conversation, add tools, make up ids
     /// of their own or leave calls without an answer between two requests.
     fn is_one_loop(&self) -> bool {

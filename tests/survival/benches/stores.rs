@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-/// Returns how many bytes were written so far by whoever keeps a store: a server, or this process.
+/// Returns how many bytes were written so far by the process that keeps a store: a server, or this process.
 fn bytes_of_keeper(server: Option<u32>) -> u64 {
     let Some(server) = server else { return bytes_of(process::id()) };
     let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children"));

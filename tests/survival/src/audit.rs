@@ -12,7 +12,7 @@ use crate::{
     script::{ANSWER, Kind},
 };
 
-/// Finds whatever is wrong with a run of the scripted agent that is over: what its ledger tells, and
+/// Finds whatever is wrong with a run of the scripted agent that has ended: what its ledger tells, and
 /// what is stored of it.
 ///
 /// - What was acknowledged, or loaded once, is stored as it was then, and was there at every load.

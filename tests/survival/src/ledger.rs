@@ -41,7 +41,7 @@ pub enum Entry {
         /// The effect's key.
         key: String,
     },
-    /// The worker waits until it is told to go on.
+    /// The worker waits until it is told to continue.
     Waits,
     /// A writer appended its mark.
     Won {
@@ -83,7 +83,7 @@ impl Ledger {
     /// If there is none.
     pub fn stdout() -> Result<Self, Failure> {
         let ledger = Self(Arc::new(File::from(std::io::stdout().as_fd().try_clone_to_owned()?)));
-        // Whoever wrote before may have been killed within a line.
+        // A caller that wrote before may have been killed within a line.
         (&*ledger.0).write_all(b"\n")?;
         Ok(ledger)
     }

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// A `PostgreSQL` server that nobody else knows: it listens on a socket in a folder of its own, and stops
+/// A `PostgreSQL` server that no other process knows: it listens on a socket in a folder of its own, and stops
 /// when it is dropped.
 #[derive(Debug)]
 pub struct Postgres {
@@ -31,7 +31,7 @@ pub enum Safety {
     Unsynced,
 }
 
-/// Whoever runs the server where it must not be root.
+/// A caller that runs the server where it must not be root.
 const NOBODY: u32 = 65_534;
 
 /// How long a server has to answer.
@@ -71,7 +71,7 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// If it does not answer in time.
+    /// If it does not respond in time.
     pub fn go_on(&mut self) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
         let mut serve = self.command("postgres");
@@ -112,7 +112,7 @@ impl Postgres {
         self.server.as_ref().map(Child::id)
     }
 
-    /// Lets all processes of the server stand still, as if its machine did, or go on.
+    /// Lets all processes of the server stand still, as if its machine did, or continue.
     ///
     /// # Errors
     ///

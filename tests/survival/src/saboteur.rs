@@ -31,7 +31,7 @@ impl Saboteur {
             What::Dies => die(),
             What::Waits => {
                 self.ledger.note(&Entry::Waits);
-                // Whatever comes, and if nothing comes any more, it goes on.
+                // Whatever comes, and if nothing comes any more, it continues.
                 let _read = std::io::stdin().read_line(&mut String::new());
             }
             What::IsFull => {

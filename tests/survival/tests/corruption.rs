@@ -138,7 +138,7 @@ async fn is_whole(store: &dyn SessionStore, id: &SessionId, what: &dyn fmt::Disp
     let is_found = store.check(false).await.map_or(true, |it| !it.is_empty());
     let list = store.list(&SessionQuery::first(9)).await;
     let is_listed = list.map_or(true, |it| it.unreadable.contains(id));
-    // What is left of it is told to whoever opens it; if nothing is left, the list and the check tell.
+    // What is left of it is told to the process that opens it; if nothing is left, the list and the check tell.
     let is_named = if changes.is_empty() { is_listed || is_found } else { is_missing };
     assert!(is_named, "{what}: {id} has {} of {WRITES} changes", changes.len());
     false

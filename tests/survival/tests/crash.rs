@@ -1,4 +1,4 @@
-//! Workers that are killed, at every write and at random instants, and whoever goes on after them.
+//! Workers that are killed, at every write and at random instants, and a caller that continues after them.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn kills() -> u32 {
 // ------------------------------------------------------------------------------------------------
 // At every write
 
-/// Kills a worker at one write, and lets another one go on. Tells whether there was such a write.
+/// Kills a worker at one write, and lets another one continue. Tells whether there was such a write.
 fn kill_at(place: &Place, fault: Fault) -> bool {
     let (steps, told) = (steps(), format!("{fault:?}"));
     let session = format!("{:?}-{}", fault.side, fault.write);
@@ -63,7 +63,7 @@ on_every_store!(every_write:
 /// that always crashes.
 const IN_VAIN: u32 = 2;
 
-/// Kills the workers of one session at random instants until its run is over. Returns how often, and
+/// Kills the workers of one session at random instants until its run has ended. Returns how often, and
 /// how many calls have an unknown outcome.
 fn kill_at_random(
     place: &Place,

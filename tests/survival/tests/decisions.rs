@@ -1,4 +1,4 @@
-//! Runs that pause where somebody has to decide what became of a call.
+//! Runs that pause where a caller has to decide what became of a call.
 
 use loopwright_core::{AgentState, ToolOutcome, ToolOutput};
 use loopwright_survival::{

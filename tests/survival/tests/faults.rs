@@ -1,4 +1,4 @@
-//! Stores that fail in the middle of a run: it stops before the next effect, says why, and goes on
+//! Stores that fail in the middle of a run: it stops before the next effect, says why, and continues
 //! when the fault is gone.
 
 use std::{
@@ -34,7 +34,7 @@ fn faulty(place: &Place, session: &str, what: What) -> Task {
 }
 
 /// What the runtime says of a store that fails, whatever the reason.
-pub(crate) const UNAVAILABLE: &str = "the session store is not available: ";
+pub(crate) const UNAVAILABLE: &str = "the session store is unavailable: ";
 
 /// Checks that the worker said why it stopped, and that nothing began since the fault.
 #[track_caller]
@@ -46,7 +46,7 @@ pub(crate) fn check_stopped(entries: &[Entry], fault: usize, told: &[&str]) {
     assert!(begun.is_empty(), "{begun:?}");
 }
 
-/// Checks that the run goes on where it was and comes to its end.
+/// Checks that the run continues where it was and comes to its end.
 #[track_caller]
 fn check_goes_on(place: &Place, notes: &Notes) {
     let status = notes.run(&task(place, SESSION, STEPS, None));
@@ -154,7 +154,7 @@ fn a_run_whose_database_is_gone_stops_before_its_next_effect_and_goes_on_when_it
     check_goes_on(&place, &notes);
 }
 
-/// For how long a database does not answer: longer than a connection is waited for, in the long form.
+/// For how long a database does not respond: longer than a connection is waited for, in the long form.
 fn stall() -> Duration {
     if is_long() { Duration::from_secs(45) } else { Duration::from_millis(300) }
 }
@@ -199,7 +199,7 @@ fn earlier(place: &Place) {
     assert!(notes.run(&goes_back).success(), "{:?}", notes.entries().last());
     check_end(place, SESSION, &notes, STEPS, "in one run");
 
-    // Whoever goes on an hour earlier does not wait for the lease of whoever is gone.
+    // A caller that continues an hour earlier does not wait for the lease of the process that is gone.
     let session = "resumed";
     let notes = Notes::new(place, session);
     let dies = faulty(place, session, What::Dies);

@@ -80,7 +80,7 @@ impl Place {
 /// The folder of a store within its place.
 const STORE: &str = "store";
 
-/// Makes a place in which workers may be somebody else.
+/// Makes a place in which workers may be another process.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(STORE)).unwrap();

@@ -120,7 +120,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It is over already, unless a test failed.
+        // It has ended already, unless a test failed.
         let _killed = self.0.kill();
         let _waited = self.0.wait();
     }
@@ -136,7 +136,7 @@ pub(crate) fn task(place: &Place, session: &str, steps: u32, fault: Option<Fault
     Task { url: place.url().to_owned(), session: session.to_owned(), work, fault }
 }
 
-/// Checks all that happened to a session whose run is over.
+/// Checks all that happened to a session whose run has ended.
 #[track_caller]
 pub(crate) fn check_end(place: &Place, session: &str, notes: &Notes, steps: u32, told: &str) {
     let entries = notes.entries();

@@ -12,7 +12,7 @@ use crate::{BuildError, Capability, Configurator};
 /// are left out: the model never reads of tools that it lacks. Its hooks stay, because they may restrict
 /// the agent.
 ///
-/// The tools themselves are not filtered here: that is the part of whoever builds the agent.
+/// The tools themselves are not filtered here: that is the part of the program that builds the agent.
 #[derive(Clone)]
 pub struct UseIfCallable {
     capability: Arc<dyn Capability>,

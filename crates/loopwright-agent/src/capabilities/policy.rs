@@ -1,4 +1,4 @@
-//! When to go on and when to end.
+//! When to continue and when to end.
 
 use loopwright_core::Priority;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::NameList;
 
-/// What an agent says of itself, for whoever chooses one.
+/// What an agent says of itself, for the caller that chooses one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct AgentDescriptor {
@@ -29,7 +29,7 @@ struct Unchecked {
 
 /// An agent that does not say what it must say of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an agent has no {0}: it needs one that is not empty")]
+#[error("an agent has no {0}; set a non-empty one")]
 pub struct InvalidDescriptor(&'static str);
 
 impl AgentDescriptor {

@@ -90,7 +90,7 @@ pub fn retry_limit(max: u32) -> impl ContinuationCriterion {
     })
 }
 
-/// Forbids when an error policy does not go on.
+/// Forbids when an error policy does not continue.
 pub fn error_policy(policy: ErrorPolicy) -> impl ContinuationCriterion {
     FnCriterion::new("error_policy", move |state: &AgentState, _| match policy.stop_signal(state) {
         Some(signal) => CriterionResult::forbid(signal.reason, signal.message),

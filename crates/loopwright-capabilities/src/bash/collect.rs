@@ -184,9 +184,9 @@ impl fmt::Debug for Collect {
 /// What came of undoing the change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The path is what it was.
+    /// The path restored.
     AsBefore(String),
-    /// The path has been changed since, and is left as it is.
+    /// The path has been changed since, and was not changed.
     ChangedSince(String),
 }
 

@@ -91,26 +91,26 @@ pub enum BashError {
     },
     /// There is no command of that name in the background.
     #[error(
-        "there is no command {0} in the background; commands end with the run that started them"
+        "unknown background command {0}; background commands end with the run that started them"
     )]
     NoSuchCommand(String),
     /// There are too many of them.
-    #[error("{0} commands are in the background already; stop one with `bash_stop`")]
+    #[error("{0} background commands are already running; stop one with `bash_stop`")]
     TooManyBackground(usize),
     /// What it changed cannot be looked at or made real.
-    #[error("what the command changed could not be kept: {0}")]
+    #[error("changes of the command could not be applied: {0}")]
     Changes(#[source] TransactionError),
     /// What it changed cannot be recorded for the way back, and was not made real.
-    #[error("what the command changed could not be recorded, and was not kept: {0}")]
+    #[error("changes of the command were discarded: they could not be recorded: {0}")]
     NotRecorded(#[source] BoxError),
     /// The process ended while the command made its changes at once.
     #[error(
-        "the process that ran the command ended, and how far the command came is not known: look before you run it \
-         again"
+        "the process running the command exited, and the outcome is unknown; check the effects before you run the \
+         command again"
     )]
     OutcomeUnknown,
     /// Commands in the background need a runtime that keeps them going.
-    #[error("commands cannot be kept in the background here; use `bash`")]
+    #[error("background commands are not available here; use `bash`")]
     NoRuntime,
 }
 

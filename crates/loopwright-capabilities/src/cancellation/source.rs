@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Says whether runs are to end.
 pub trait CancellationSource: Send + Sync {
     /// Returns why a run is to end, before it begins and before each of its steps; `None` if it is to
-    /// go on. It must not block.
+    /// continue. It must not block.
     fn signal(&self, state: &AgentState) -> Option<StopSignal>;
 
     /// Takes the handle of a run, before each question about it. A source that keeps it can end the run
@@ -21,7 +21,7 @@ pub trait CancellationSource: Send + Sync {
 /// Ends runs on request, also in the middle of a step. Clones are the same.
 ///
 /// A request ends the runs that are under way, with the sub-agents that work for them; where there are
-/// none, it ends the next one before its first step. Then it is over: runs that begin later are not
+/// none, it ends the next one before its first step. Then it has ended: runs that begin later are not
 /// touched.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Mutex<Inner>>);
@@ -65,7 +65,7 @@ impl Cancellation {
             inner.request = Some(Request { signal: signal.clone(), was_heard });
             inner.runs.clone()
         };
-        // Whoever is woken by it may ask this source.
+        // A caller that is woken by it may ask this source.
         for run in &runs {
             run.cancel_with(signal.clone());
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{HookPoint, HookPoints, HookStack, Interceptor, Priority, RegisteredHook};
 
-/// Where hooks stand around what an agent does to the world: whoever does it for the agent is bound by
+/// Where hooks stand around what an agent does to the world: a caller that does it for the agent is bound by
 /// them as well.
 const AROUND: [HookPoint; 4] = [
     HookPoint::BeforeInference,

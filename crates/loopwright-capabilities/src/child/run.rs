@@ -1,4 +1,4 @@
-//! How a child works, and goes on working after an interruption.
+//! How a child works, and continues working after an interruption.
 
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl ChildAgent<'_> {
             meter: Some(cx.meter.clone()),
             sinks: cx.events.sinks(),
             cancel: cx.cancel.clone(),
-            // It is over before its parent gives it up.
+            // It has ended before its parent gives it up.
             grace: cx.grace / 4 * 3,
             ..RunOptions::default()
         }

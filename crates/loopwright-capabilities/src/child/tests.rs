@@ -225,7 +225,7 @@ fn a_child_that_would_be_too_deep_does_not_begin() {
     let seen = child_of(|it| it, state, &|it| it);
     assert_eq!((seen.ended, seen.requests.len()), (None, 2));
     let error = ChildError::TooDeep { name: "helper".into(), current: 3, max: 3 };
-    let told = "`helper` cannot be asked from here: sub-agents are 3 deep and may be 3 deep; do it \
+    let told = "`helper` cannot run here: sub-agents are nested 3 deep, and the limit is 3; do it \
                 yourself";
     assert_eq!(error.to_string(), told);
 }

@@ -101,7 +101,7 @@ fn cut(
     (cut, newest)
 }
 
-/// Returns where the newest exchange begins. What nobody has answered yet belongs to it.
+/// Returns where the newest exchange begins. What no process has answered yet belongs to it.
 pub(super) fn newest_exchange(
     messages: &Transcript,
     is_shown: &impl Fn(&Arc<Turn>) -> bool,

@@ -148,7 +148,7 @@ impl Hook for Critic {
             return Ok(Flow::Continue);
         }
         // Later hooks see the step whatever becomes of the answer: the run is signalled to stop, and
-        // this round goes on.
+        // this round continues.
         match self.judge(&answer, state, cx).await {
             Judged::CriticVerdict(verdict) => self.follow(&verdict, iterations + 1, state)?,
             Judged::Failed(error) => self.without_verdict(error, iterations + 1, state)?,

@@ -22,7 +22,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Ends the work if nobody waits for it any more.
+/// Ends the work if no process waits for it any more.
 pub(super) fn check(stop: &CancellationToken) -> Result<(), FileError> {
     if stop.is_cancelled() { Err(FileError::Cancelled) } else { Ok(()) }
 }

@@ -72,7 +72,7 @@ impl FileVersion {
 /// Is told of changes before they are made, so that they can be undone.
 ///
 /// A change that is not acknowledged is not made. One that is may still fail, or the process may
-/// end before it is made: then the file is what it was before.
+/// end before it is made: then the file restored before.
 pub trait FileJournal: Send + Sync {
     /// Records a change and what the file held. Called on a thread that may block.
     ///
@@ -97,7 +97,7 @@ pub trait FileJournal: Send + Sync {
 /// What came of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// The file is what it was before.
+    /// The file restored before.
     Restored,
     /// The change had not been made, or was undone already.
     Unchanged,

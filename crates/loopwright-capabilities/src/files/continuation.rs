@@ -8,7 +8,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 /// The place in a file where the next page begins: how many lines are before it, and which byte it
-/// is. So nothing before it has to be read to go on there, and lines keep their numbers.
+/// is. So nothing before it has to be read to continue there, and lines keep their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Continuation {
     /// Lines that end before it.
@@ -24,7 +24,7 @@ impl Continuation {
         Self { line, byte, seal: seal(line, byte, file) }
     }
 
-    /// Returns `true` if the file is what it was, so that the byte is still where the line begins.
+    /// Returns `true` if the file restored, so that the byte is still where the line begins.
     pub(super) fn fits(&self, file: &Metadata) -> bool {
         self.seal == seal(self.line, self.byte, file)
     }

@@ -23,7 +23,7 @@ pub enum FileError {
     #[error("`{0}` is outside the working directory; use a path inside it")]
     Outside(String),
     /// The path cannot name anything.
-    #[error("`{0}` cannot be a path: it is empty or has a NUL character")]
+    #[error("`{0}` is not a path: it is empty or contains a NUL character")]
     NotAPath(String),
     /// There is no such file.
     #[error("`{0}` does not exist; look for it with `list_dir` or `search_files`")]
@@ -31,7 +31,7 @@ pub enum FileError {
     /// The directory that a file should be written to does not exist.
     #[error(
         "`{0}` was not written because its directory does not exist; check the path, or pass \
-         `create_dirs: true` to make it"
+         `create_dirs: true` to create it"
     )]
     NoParent(String),
     /// Something else than a file is there.
@@ -48,16 +48,16 @@ pub enum FileError {
     #[error("`{0}` is not a directory; name a directory, or read it with `read_file`")]
     NotADirectory(String),
     /// Links lead in a circle.
-    #[error("`{0}` leads through too many symbolic links; use the path of the file itself")]
+    #[error("`{0}` has too many symbolic links; use the path of the file itself")]
     LinkLoop(String),
     /// The path is under protection.
     #[error(
-        "`{0}` is protected, because programs outside act on what is in it; nothing was changed. \
-         Ask the user to change it"
+        "`{0}` was not changed: it is protected because other programs act on its content; \
+         ask the user to change it"
     )]
     Protected(String),
     /// It is not text.
-    #[error("`{path}` is not text but {kind}; {remedy}")]
+    #[error("`{path}` is {kind}, not text; {remedy}")]
     Binary {
         /// As the model wrote it.
         path: String,
@@ -67,7 +67,7 @@ pub enum FileError {
         remedy: &'static str,
     },
     /// It is larger than the tool allows.
-    #[error("`{path}` has {bytes}, more than the {limit} that are allowed; {remedy}")]
+    #[error("`{path}` has {bytes}, more than the limit of {limit}; {remedy}")]
     TooLarge {
         /// As the model wrote it.
         path: String,
@@ -79,7 +79,7 @@ pub enum FileError {
         remedy: &'static str,
     },
     /// The file ends before the place that was asked for.
-    #[error("`{path}` has {lines} lines, so nothing follows after offset {offset}")]
+    #[error("`{path}` has {lines} lines, none after offset {offset}; pass a smaller `offset`")]
     PastTheEnd {
         /// As the model wrote it.
         path: String,
@@ -89,18 +89,16 @@ pub enum FileError {
         offset: u64,
     },
     /// A continuation was not copied as it was given.
-    #[error("`{0}` is not a continuation; copy it as it was given, or use `offset`")]
+    #[error("`{0}` is not a continuation token; copy the token exactly, or use `offset`")]
     NoContinuation(String),
     /// A file of that name exists and says something else.
     #[error(
-        "`{0}` already exists with different content and was not changed; use `edit_file` to change \
-         parts of it, or pass `overwrite: true` to replace all of it"
+        "`{0}` was not changed: it exists with different content; use `edit_file` to change \
+         parts of it, or pass `overwrite: true` to replace it"
     )]
     Exists(String),
-    /// Somebody else changes the file at the same time.
-    #[error(
-        "`{0}` was changed by somebody else meanwhile; nothing was changed here, read it again"
-    )]
+    /// Another process changes the file at the same time.
+    #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
     Changed(String),
     /// An edit does not fit the file.
     #[error("`{path}` was not changed: {reason}")]
@@ -112,12 +110,12 @@ pub enum FileError {
     },
     /// The file belongs to somebody, and would not any more.
     #[error(
-        "`{0}` was not changed: it belongs to another user or group, which a new version of it would \
-         not; ask the user"
+        "`{0}` was not changed: it belongs to another user or group, and rewriting it would \
+         change its owner; ask the user"
     )]
     Owner(String),
     /// There is no space left.
-    #[error("the disk is full: `{path}` was not changed; free space, or write less")]
+    #[error("`{path}` was not changed: the disk is full; free space, or write less")]
     NoSpace {
         /// As the model wrote it.
         path: String,
@@ -125,7 +123,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// It must not be done.
-    #[error("`{path}` may not be accessed; choose another path, or ask the user for permission")]
+    #[error("access to `{path}` is denied; choose another path, or ask the user for permission")]
     Denied {
         /// As the model wrote it.
         path: String,
@@ -133,7 +131,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The change could not be put on record, and so was not made.
-    #[error("`{path}` was not changed, because the change could not be put on record")]
+    #[error("`{path}` was not changed: the change could not be recorded")]
     Unrecorded {
         /// As the model wrote it.
         path: String,
@@ -141,7 +139,7 @@ pub enum FileError {
         source: loopwright_core::BoxError,
     },
     /// A pattern cannot be understood.
-    #[error("the pattern `{pattern}` cannot be understood: {reason}")]
+    #[error("invalid pattern `{pattern}`: {reason}")]
     Pattern {
         /// As the model wrote it.
         pattern: String,
@@ -149,9 +147,9 @@ pub enum FileError {
         reason: String,
     },
     /// There is nothing to look for.
-    #[error("there is nothing to look for: pass `pattern`")]
+    #[error("no search pattern; pass `pattern`")]
     NoPattern,
-    /// Nobody waits for the answer any more.
+    /// No caller waits for the answer any more.
     #[error("the call was cancelled")]
     Cancelled,
     /// The operating system refuses for another reason.

@@ -284,7 +284,7 @@ impl Sink for Lines<'_, '_> {
     }
 }
 
-/// A file that ends when nobody waits any more.
+/// A file that ends when no process waits any more.
 struct Stoppable<'a> {
     file: io::Take<File>,
     stop: &'a CancellationToken,

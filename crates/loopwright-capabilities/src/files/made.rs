@@ -36,7 +36,7 @@ impl Drop for Made {
             return;
         }
         for (parent, name) in self.directories.iter().rev() {
-            // What somebody else has put something into is theirs.
+            // A directory into which another process put something is theirs.
             rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).ok();
         }
     }

@@ -46,7 +46,7 @@ pub struct ReadFileArgs {
     /// How many bytes to show; 32768 by default.
     #[serde(default)]
     pub max_bytes: Option<i64>,
-    /// Goes on where an earlier call ended, at once however long the file is; as that call gave it.
+    /// Continues where an earlier call ended, at once however long the file is; as that call gave it.
     #[serde(default)]
     pub continue_from: Option<String>,
 }

@@ -91,7 +91,7 @@ impl Current<'_> {
         self.metadata.as_ref().map_or(1, Metadata::nlink)
     }
 
-    /// Replaces what the file holds, or makes the file, once the change is on record.
+    /// Replaces what the file holds, or makes the file, once the change is durable.
     pub(super) fn replace(&self, content: &[u8]) -> Result<FileChange, FileError> {
         if self.root.is_protected(&self.place.screen, &self.place.path(), Some(content)) {
             return Err(FileError::Protected(self.path.to_owned()));

@@ -28,7 +28,7 @@ pub struct WriteFileArgs {
     pub path: String,
     /// All that the file is to hold.
     pub content: String,
-    /// Replaces a file that exists with other content; without it such a file is left as it is.
+    /// Replaces a file that exists with other content; without it such a file was not changed.
     #[serde(default)]
     pub overwrite: Option<bool>,
     /// Makes the directories that the file is in, if they do not exist.
@@ -36,8 +36,7 @@ pub struct WriteFileArgs {
     pub create_dirs: Option<bool>,
 }
 
-const DESCRIPTION: &str = "Creates a file in the working directory. A file that exists is left as it \
-    is unless `overwrite` is true; change parts of it with `edit_file`. Either all of the content is \
+const DESCRIPTION: &str = "Creates a file in the working directory. A file that exists was not changed unless `overwrite` is true; change parts of it with `edit_file`. Either all of the content is \
     written or nothing.";
 
 impl WriteFile {
@@ -104,9 +103,9 @@ fn answer(args: &WriteFileArgs, links: u64) -> String {
 pub(super) fn severed(links: u64) -> String {
     match links.saturating_sub(1) {
         0 => String::new(),
-        others => format!(
-            " The file had {others} other name(s) by hard links; under those it is what it was."
-        ),
+        others => {
+            format!(" The file had {others} other name(s) by hard links; under those it restored.")
+        }
     }
 }
 

@@ -16,19 +16,19 @@ pub enum TextError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is a directory, a pipe or a device.
-    #[error("it is not a regular file")]
+    #[error("not a regular file")]
     NotAFile,
     /// It is too long.
     #[error("it has {0} bytes; {MAX_BYTES} are allowed")]
     TooLong(u64),
     /// It is a link to somewhere else.
-    #[error("it is a link that leads out of its directory")]
+    #[error("the link leads out of its directory")]
     Outside,
     /// It belongs to another user.
-    #[error("it belongs to another user: make it your own if you want it to count")]
+    #[error("the file belongs to another user; change its owner to use it")]
     Foreign,
     /// It holds what is no text.
-    #[error("it is not UTF-8")]
+    #[error("not UTF-8")]
     NotUtf8,
 }
 
@@ -36,7 +36,7 @@ pub enum TextError {
 ///
 /// # Errors
 ///
-/// If it is not a regular file, is longer than [`MAX_BYTES`], or is no text.
+/// If not a regular file, is longer than [`MAX_BYTES`], or is no text.
 pub fn read_file(path: &Path) -> Result<String, TextError> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -52,7 +52,7 @@ pub fn read_file(path: &Path) -> Result<String, TextError> {
 }
 
 /// Returns `true` if a file, or a link to it, belongs to neither the user of this process nor the administrator. What
-/// is found, and not named, does not count then: where everybody may write, anybody could decide for everybody.
+/// is found, and not named, does not count then: where every user may write, any user could decide for all.
 ///
 /// # Errors
 ///

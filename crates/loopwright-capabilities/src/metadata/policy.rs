@@ -30,8 +30,8 @@ pub enum MetadataError {
     /// Its name is too long.
     #[error("the key has {0} bytes; at most {MAX_KEY_BYTES} are allowed")]
     LongKey(usize),
-    /// The name belongs to somebody else.
-    #[error("the key `{0}` is reserved; choose another one")]
+    /// The name is taken by another owner.
+    #[error("key `{0}` is reserved; choose another one")]
     Reserved(String),
     /// The value is too long.
     #[error("the value has {bytes} bytes as JSON; at most {max} are allowed")]
@@ -42,10 +42,10 @@ pub enum MetadataError {
         max: usize,
     },
     /// There are too many names already.
-    #[error("{0} keys are stored already, which is the limit; store under one of them")]
+    #[error("the limit of {0} keys is reached; overwrite an existing key")]
     TooMany(usize),
     /// Nothing is kept under that name.
-    #[error("there is no key `{key}`; {known}")]
+    #[error("unknown key `{key}`; {known}")]
     Unknown {
         /// The name.
         key: String,

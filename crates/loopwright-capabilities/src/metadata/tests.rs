@@ -55,7 +55,7 @@ fn what_is_stored_can_be_read_from_the_next_step_on() {
     ] });
     let expect = [
         "Stored `name`: \"Ada\"",
-        "Error: there is no key `name`; nothing is stored",
+        "Error: unknown key `name`; nothing is stored",
         "Ada",
         "Stored `list`: [1,{\"a\":true}]",
         "[1,{\"a\":true}]",
@@ -85,8 +85,8 @@ fn what_a_policy_forbids_is_not_stored() {
     let state = run(policy, [calls]);
     let expect = [
         "Error: the key cannot be empty",
-        "Error: the key `tasks` is reserved; choose another one",
-        "Error: the key `_seed` is reserved; choose another one",
+        "Error: key `tasks` is reserved; choose another one",
+        "Error: key `_seed` is reserved; choose another one",
         "Stored `fits`: \"1234\"",
         "Error: the value has 7 bytes as JSON; at most 6 are allowed",
         "Error: the key has 257 bytes; at most 256 are allowed",
@@ -102,7 +102,7 @@ fn the_number_of_keys_is_limited_within_a_step_too() {
     let one_step =
         vec![store("tasks", 0), store("a", 1), store("a", 2), store("b", 3), store("c", 4)];
     let state = run(policy, [one_step, vec![store("d", 5), store("b", 6)]]);
-    let full = "Error: 2 keys are stored already, which is the limit; store under one of them";
+    let full = "Error: the limit of 2 keys is reached; overwrite an existing key";
     let expect = ["Stored `a`: 1", "Stored `a`: 2", "Stored `b`: 3", full, full, "Stored `b`: 6"];
     assert_eq!(told(&state)[1..], expect);
     let kept: Vec<_> = state.metadata().iter().map(|(key, it)| (key, it.clone())).collect();

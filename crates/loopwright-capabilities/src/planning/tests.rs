@@ -50,7 +50,7 @@ fn a_plan_is_made_by_somebody_who_sees_only_the_specification() {
     assert!(requests[1].system.as_deref().unwrap().starts_with("You plan work"));
     let said: Vec<_> = requests[1].prompt.stable().map(|it| it.message().text()).collect();
     assert_eq!(said, ["Goal: it."]);
-    // It neither plans by somebody else nor hands anything on.
+    // It neither plans nor delegates.
     assert_eq!(tools_of(&model), ["read_file", "write_file"]);
 }
 

@@ -9,7 +9,7 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::recording::{record::Recorder, replay::Replay};
 
-/// Writes what models are asked and what they answer to a file, whoever asks: the driver, tools, hooks
+/// Writes what models are asked and what they answer to a file, for every caller: the driver, tools, hooks
 /// and sub-agents. What a hook answers in a model's place is not in it, and neither are failures.
 ///
 /// A file that is there is added to.

@@ -35,7 +35,7 @@ impl Identity {
 /// Conversations that are remembered, for runs at the same time.
 const REMEMBERED: usize = 16;
 
-/// Tells requests apart, looking only at what is new of a conversation that goes on.
+/// Tells requests apart, looking only at what is new of a conversation that continues.
 #[derive(Debug, Default)]
 pub(super) struct Identities(Mutex<VecDeque<Seen>>);
 

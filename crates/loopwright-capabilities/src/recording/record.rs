@@ -52,7 +52,7 @@ struct Asked<'a> {
     tail: &'a [Message],
 }
 
-/// Writes each exchange to a file when it is over.
+/// Writes each exchange to a file when it has ended.
 #[derive(Debug)]
 pub(super) struct Recorder {
     identities: Identities,

@@ -47,7 +47,7 @@ pub(super) struct Ways {
     turns: Vec<Bend>,
 }
 
-/// From this checkpoint on the way goes on with this step.
+/// From this checkpoint on the way continues with this step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Bend {
     checkpoint: u32,

@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "execution_retrospective";
 
 pub(super) type OnRewind = dyn Fn(&RewindRequest, &AgentState) + Send + Sync;
 
-/// Takes the conversation back when the step that asked for it is over. Where that was interrupted, it
+/// Takes the conversation back when the step that asked for it has ended. Where that was interrupted, it
 /// is made up for before the next step.
 #[derive(Clone, Default)]
 pub(super) struct Rewinding {

@@ -133,8 +133,7 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
     let twice = UseExecutionRetrospective::new(policy(2));
     let (state, model) = run_with(steps, twice, asked());
     assert_eq!((Checkpoints::of(&state).rewinds, state.step_count()), (2, 7));
-    let refused = "Error: refused: you went back 2 times, which is as often as you may; go on from \
-                   where you are";
+    let refused = "Error: cannot go back again: the limit of 2 returns is reached; continue from the current state";
     let going = "Going back to checkpoint 1.";
     assert_eq!(told(&state), [going, going, refused]);
     // What the first time taught stands before the checkpoint that the second time led to.
@@ -149,9 +148,9 @@ fn a_wish_that_makes_no_sense_is_an_error() {
     assert_eq!(
         told(&state),
         [
-            "Error: guidance is empty: say what you learned, and what to do instead",
-            "Error: checkpoint_id cannot be negative: checkpoints are 0 to 1",
-            "Error: there is no checkpoint 2: checkpoints are 0 to 1",
+            "Error: guidance is empty; write what you learned and what to do instead",
+            "Error: checkpoint_id is negative; pass 0 to 1",
+            "Error: unknown checkpoint 2; available: 0 to 1",
         ]
     );
     assert_eq!(Checkpoints::of(&state), at(3, 0));
@@ -162,7 +161,7 @@ fn of_several_wishes_in_a_step_the_first_good_one_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
-    let twice = "Error: refused: another call of the same step goes back already";
+    let twice = "Error: cannot go back: another call of this step already does";
     assert_eq!(told(&state)[1..], ["Going back to checkpoint 1.", twice]);
 }
 
@@ -247,7 +246,7 @@ fn a_journal_has_it_and_what_was_interrupted_is_made_up_for() {
     let one = agent(&FakeModel::script(steps.clone()), UseExecutionRetrospective::default());
     let state = block_on(one.start(asked(), options(&journal)).finish());
     assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), state);
-    // The machine stops when the step is over and nothing has come of it.
+    // The machine stops when the step has ended and nothing has come of it.
     let changes = journal.changes();
     let closed =
         |it: &loopwright_core::ChangeRecord| matches!(it.change, Change::StepCompleted { .. });
@@ -291,8 +290,7 @@ fn what_was_compacted_is_out_of_reach_and_what_was_not_is_not() {
         .edit(edit(SectionName::SUMMARY, summary.into_iter().collect()));
     let agent = agent(&model, UseExecutionRetrospective::default());
     let state = block_on(agent.execute(state));
-    let refused = "Error: checkpoint 1 cannot be gone back to: the conversation was compacted since; \
-                   choose a later one";
+    let refused = "Error: cannot return to checkpoint 1: the conversation was compacted since; choose a later one";
     assert_eq!(told(&state), [refused, "Going back to checkpoint 2."]);
     assert_eq!(said(&state), ["[REWOUND to checkpoint 2", "done"]);
     assert_eq!(state.section(SectionName::SUMMARY).count(), 1);
@@ -305,7 +303,7 @@ fn an_agent_that_has_the_tool_alone_refuses() {
     let tools: ToolSet = whole.tools().clone();
     let bare = AgentBuilder::base().with_capability(UseLlmConfig::model(model)).build().unwrap();
     let state = block_on(bare.with_tools(tools).execute(asked()));
-    assert_eq!(told(&state), ["Error: there are no checkpoints here; go on from where you are"]);
+    assert_eq!(told(&state), ["Error: there are no checkpoints; continue from the current state"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
 
 pub(super) const NAME: &str = "execution_retrospective";
 
-/// Asks for going back; the hook does it when the step is over.
+/// Asks for going back; the hook does it when the step has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retrospective {
     pub(super) max_rewinds: u32,
@@ -36,16 +36,16 @@ pub(super) struct RetrospectiveArgs {
 #[non_exhaustive]
 pub enum RewindError {
     /// There is no guidance.
-    #[error("guidance is empty: say what you learned, and what to do instead")]
+    #[error("guidance is empty; write what you learned and what to do instead")]
     NoGuidance,
     /// Checkpoints are counted from zero.
-    #[error("checkpoint_id cannot be negative: checkpoints are 0 to {newest}")]
+    #[error("checkpoint_id is negative; pass 0 to {newest}")]
     Negative {
         /// The newest one.
         newest: u32,
     },
     /// There is no such checkpoint.
-    #[error("there is no checkpoint {asked}: checkpoints are 0 to {newest}")]
+    #[error("unknown checkpoint {asked}; available: 0 to {newest}")]
     Unknown {
         /// What was asked for.
         asked: i64,
@@ -54,19 +54,19 @@ pub enum RewindError {
     },
     /// What came after it was summarised or moved.
     #[error(
-        "checkpoint {0} cannot be gone back to: the conversation was compacted since; choose a later one"
+        "cannot return to checkpoint {0}: the conversation was compacted since; choose a later one"
     )]
     Compacted(u32),
     /// The limit is reached.
     #[error(
-        "refused: you went back {0} times, which is as often as you may; go on from where you are"
+        "cannot go back again: the limit of {0} returns is reached; continue from the current state"
     )]
     UsedUp(u32),
     /// A call before this one goes back already.
-    #[error("refused: another call of the same step goes back already")]
+    #[error("cannot go back: another call of this step already does")]
     Twice,
     /// The agent does not keep checkpoints.
-    #[error("there are no checkpoints here; go on from where you are")]
+    #[error("there are no checkpoints; continue from the current state")]
     NoCheckpoints,
 }
 

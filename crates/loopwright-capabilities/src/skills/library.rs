@@ -52,7 +52,7 @@ pub enum SkillScope {
 /// Who a list of skills is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillAudience {
-    /// Whoever wants to know what there is.
+    /// A model that wants to know the skills.
     All,
     /// Models: only what they may choose by themselves.
     Models,

@@ -60,7 +60,7 @@ pub enum SkillContext {
 }
 
 impl SkillInfo {
-    /// Names a skill that everybody is told of.
+    /// Names a skill that every model sees.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),

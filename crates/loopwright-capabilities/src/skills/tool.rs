@@ -84,7 +84,7 @@ pub enum SkillError {
     #[error(transparent)]
     Defined(#[from] DefinedError),
     /// What is to be remembered cannot be written.
-    #[error("the skill cannot be remembered")]
+    #[error("the skill cannot be recorded")]
     State(#[source] serde_json::Error),
     /// The files could not be looked at.
     #[error("the skills could not be read")]
@@ -267,7 +267,7 @@ impl Tool for LoadSkill {
     }
 
     fn options(&self) -> ToolOptions {
-        // A skill that works by itself goes on where it was; loading one again does no harm.
+        // A skill that works by itself continues where it was; loading one again does no harm.
         ToolOptions {
             side_effects: SideEffects::Resumable,
             // The shell runs commands, which not every agent may.

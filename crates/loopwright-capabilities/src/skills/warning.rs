@@ -23,16 +23,16 @@ impl fmt::Display for SkillWarning {
 #[non_exhaustive]
 pub enum SkillProblem {
     /// It cannot be read, so there is no such skill.
-    #[error("the skill is left out: the file cannot be read: {0}")]
+    #[error("the skill is skipped: the file cannot be read: {0}")]
     Unreadable(String),
     /// Its directory is a link that leads out of the project.
-    #[error("the skill is left out: its directory is a link that leads out of the project")]
+    #[error("the skill is skipped: its directory is a link that leads out of the project")]
     Outside,
     /// The front matter is no YAML. The skill is left out, because what it forbids is not known.
-    #[error("the skill is left out: its front matter is not valid YAML: {0}")]
+    #[error("the skill is skipped: its front matter is not valid YAML: {0}")]
     BadFrontMatter(String),
     /// A key that restricts the skill has a value of the wrong kind. The skill is left out.
-    #[error("the skill is left out: `{key}` has to be {expected}")]
+    #[error("the skill is skipped: `{key}` must be {expected}")]
     BadRestriction {
         /// The key.
         key: &'static str,
@@ -40,19 +40,19 @@ pub enum SkillProblem {
         expected: &'static str,
     },
     /// A skill of that name comes before it, which counts.
-    #[error("the skill is left out: `{}` has the same name and comes first", .by.display())]
+    #[error("the skill is skipped: `{}` has the same name and takes precedence", .by.display())]
     Shadowed {
         /// The file that counts.
         by: PathBuf,
     },
     /// There is no front matter; the name is that of the directory.
-    #[error("it has no front matter: begin it with `---`, `name:` and `description:`")]
+    #[error("no front matter; start the file with `---`, `name:` and `description:`")]
     NoFrontMatter,
     /// The YAML could only be read with quotes around its values.
-    #[error("a value with a colon needs quotes; it was read as if it had them")]
+    #[error("a value with a colon needs quotes; it was read as a quoted value")]
     Quoted,
     /// A key has a value of the wrong kind, which is ignored.
-    #[error("`{key}` is ignored: it has to be {expected}")]
+    #[error("`{key}` is ignored: it must be {expected}")]
     WrongType {
         /// The key.
         key: &'static str,
@@ -60,10 +60,12 @@ pub enum SkillProblem {
         expected: &'static str,
     },
     /// The name is not as the format wants it.
-    #[error("the name `{0}` has to be 1 to 64 of a-z, 0-9 and single hyphens in between")]
+    #[error(
+        "invalid name `{0}`; write 1 to 64 characters of a-z, 0-9 and single hyphens in between"
+    )]
     BadName(String),
     /// The name is not that of the directory.
-    #[error("the name `{name}` has to be that of the directory, `{directory}`")]
+    #[error("name `{name}` must equal the directory name `{directory}`")]
     NameMismatch {
         /// The name.
         name: String,
@@ -71,10 +73,10 @@ pub enum SkillProblem {
         directory: String,
     },
     /// There is no description, so models are not told of the skill.
-    #[error("it has no description, so models are not told of it")]
+    #[error("no description; models do not see this skill")]
     NoDescription,
     /// A text is longer than the format wants it.
-    #[error("`{key}` has {length} characters; {most} are allowed")]
+    #[error("`{key}` has {length} characters; at most at most {most} are allowed")]
     TooLong {
         /// The key.
         key: &'static str,
@@ -85,14 +87,14 @@ pub enum SkillProblem {
     },
     /// The model is a name that another program gives its own. The agent's model stays.
     #[error(
-        "`model` does not choose a model: `{0}` is another program's name for one; write `provider/model`"
+        "`model` does not select a model: `{0}` is a model name of another program; write `provider/model`"
     )]
     ForeignModel(String),
     /// An agent is named, and the skill is carried out in the conversation that loads it.
-    #[error("`agent` is ignored: it counts only with `context: fork`")]
+    #[error("`agent` is ignored: it requires `context: fork`")]
     AgentWithoutFork,
     /// A directory has more entries than are looked at.
-    #[error("only the first {0} entries of the directory are looked at")]
+    #[error("only the first {0} entries of the directory are read")]
     TooMany(usize),
 }
 

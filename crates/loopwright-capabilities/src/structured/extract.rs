@@ -37,13 +37,13 @@ pub enum ExtractionError {
     #[error("Input cannot be empty")]
     Empty,
     /// It is not said which schema.
-    #[error("`schema` is empty; known are: {0}")]
+    #[error("`schema` is empty; available: {0}")]
     NoSchema(String),
     /// There is no such schema.
     #[error(transparent)]
     Unknown(#[from] SchemaError),
     /// The text holds no such data.
-    #[error("there is no `{schema}` in the input: {reason}")]
+    #[error("the input contains no `{schema}`: {reason}")]
     NotFound {
         /// The schema.
         schema: String,
@@ -61,10 +61,10 @@ pub enum ExtractionError {
         errors: String,
     },
     /// The model declined.
-    #[error("the model declined to make a `{0}` of it")]
+    #[error("the model declined to extract a `{0}`")]
     Refused(String),
     /// There is no model to ask.
-    #[error("there is no model to ask: give the capability one with `model` or `models`")]
+    #[error("the capability has no model; set one with `model` or `models`")]
     NoModel,
     /// The model did not answer.
     #[error(transparent)]

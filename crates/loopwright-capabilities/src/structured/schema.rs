@@ -17,7 +17,7 @@ use crate::structured::shape::schema_of;
 pub struct SchemaDefinition {
     /// The JSON Schema.
     pub schema: Arc<Value>,
-    /// What it is, for whoever chooses.
+    /// What it is, for the caller that chooses.
     pub description: Option<String>,
     /// What to look for.
     pub prompt: Option<String>,

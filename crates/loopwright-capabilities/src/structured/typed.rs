@@ -102,7 +102,7 @@ pub enum TypedFailure {
     #[error("{0}")]
     Invalid(String),
     /// The agent failed, was stopped, or waits.
-    #[error("there is no answer: {0}")]
+    #[error("no answer: {0}")]
     Ended(String),
 }
 
@@ -153,7 +153,7 @@ fn accepts<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
     T::deserialize(value).map(drop).map_err(|error| error.to_string())
 }
 
-/// The last of all that looks at a step, so that nobody is passed over when it ends the run.
+/// The last of all that looks at a step, so that it passes over no hook when it ends the run.
 const LAST: Priority = Priority(i16::MIN);
 
 fn held_to(agent: &AgentLoop, form: &Arc<Form>, options: &TypedOptions) -> AgentLoop {

@@ -40,16 +40,18 @@ pub enum SpawnError {
     #[error(transparent)]
     Unknown(#[from] DefinitionError),
     /// There is none at all.
-    #[error("there are no sub-agents here: do it yourself")]
+    #[error("no sub-agents are available; do it yourself")]
     None,
     /// It is not said what there is to do.
-    #[error("`prompt` is empty: say what the sub-agent is to do, and all that it needs to know")]
+    #[error(
+        "`prompt` is empty; describe the task and include everything the sub-agent needs to know"
+    )]
     Nothing,
     /// Its definition cannot be used, or it did not work.
     #[error(transparent)]
     Defined(#[from] DefinedError),
     /// The run was cancelled before it began.
-    #[error("`{0}` did not begin: the run is being cancelled")]
+    #[error("`{0}` did not start: the run is being cancelled")]
     Cancelled(String),
     /// It did not come to an answer.
     #[error(transparent)]

@@ -132,7 +132,7 @@ fn without_definitions_there_is_no_empty_choice() {
     assert_eq!(tool.spec().parameters["properties"]["subagent"].get("enum"), None);
     assert!(tool.spec().description.ends_with("No sub-agents are registered."));
     let (state, _) = asked("helper", UseSubagents::default(), []);
-    assert_eq!(told(&state), ["Error: there are no sub-agents here: do it yourself"]);
+    assert_eq!(told(&state), ["Error: no sub-agents are available; do it yourself"]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn sub_agents_have_sub_agents_as_deep_as_they_may_be() {
     let deepest = requests.iter().filter(|it| it.system.is_some() && it.prompt.turns.len() > 1);
     let told: Vec<String> = deepest
         .map(|it| format!("{:?}", it.prompt.turns.last().unwrap().body()))
-        .filter(|it| it.contains("sub-agents are 2 deep and may be 2 deep"))
+        .filter(|it| it.contains("sub-agents are nested 2 deep, and the limit is 2"))
         .collect();
     assert_eq!(told.len(), 1);
 }

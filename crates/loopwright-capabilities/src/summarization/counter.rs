@@ -7,7 +7,7 @@ use loopwright_core::messages::{Content, Media, MediaSource, Message, Part, Turn
 
 /// Counts tokens.
 ///
-/// Each turn of a conversation is counted once. Whoever counts need not know how a provider does it
+/// Each turn of a conversation is counted once. A caller that counts need not know how a provider does it
 /// exactly; limits mean what the counter says.
 pub trait TokenCounter: Send + Sync {
     /// Returns how many tokens a text is.

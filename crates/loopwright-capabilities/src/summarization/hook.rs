@@ -26,10 +26,10 @@ pub(super) struct Work {
     pub(super) books: Books,
 }
 
-/// Moves what is over the conversation's limit to the buffer.
+/// Moves what exceeds the conversation's limit to the buffer.
 pub(super) struct MoveMessagesToBuffer(pub(super) Arc<Work>);
 
-/// Summarises the buffer when it is over its own limit.
+/// Summarises the buffer when it exceeds its own limit.
 pub(super) struct SummarizeBuffer(pub(super) Arc<Work>);
 
 /// What is summed up of a buffer, and what is left of it.

@@ -19,7 +19,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts what came since, and tells whether the section goes on. One that is another one than before
+    /// Counts what came since, and tells whether the section continues. One that is another one than before
     /// is counted from its beginning.
     pub(crate) fn follow(&mut self, section: &Transcript, counter: &dyn TokenCounter) -> bool {
         let goes_on = section.extends(self.mark);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummarizationPolicy {
-    /// The most tokens of the conversation; 4,096 by default. What is over goes to the buffer, oldest
+    /// The most tokens of the conversation; 4,096 by default. The excess goes to the buffer, oldest
     /// first, but for what came since the model spoke last, and what it spoke then.
     pub max_message_tokens: u64,
     /// The most tokens of the buffer; 8,192 by default. If there are more, it is summarised.

@@ -39,7 +39,7 @@ pub(crate) fn summary_turn(text: &str) -> Option<Turn> {
     Turn::from_message(Message::user(format!("{BEFORE}{text}{AFTER}"))).ok()
 }
 
-/// Reads a summary out of its section. What somebody else put there counts as it stands.
+/// Reads a summary out of its section. What another process put there counts as it stands.
 pub(crate) fn summary_of(section: Option<&Transcript>) -> Option<String> {
     let texts = section?.iter().map(|turn| turn.message().text());
     let plain = |text: String| match text.strip_prefix(BEFORE).and_then(|it| it.strip_suffix(AFTER))

@@ -43,7 +43,7 @@ pub trait Summarizer: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If there is none. The run goes on, and asks again some steps later.
+    /// If there is none. The run continues, and asks again some steps later.
     async fn summarize(
         &self,
         material: SummaryInput<'_>,
@@ -89,7 +89,7 @@ impl Summarizer for ModelSummarizer {
         let system = Some(prompt::SUMMARIZER.into());
         let (model, mut request) = asked.request(state, cx.agent(), system, material.to_text())?;
         request.options.max_output_tokens = Some(material.max_tokens);
-        // Nobody is waiting for its first words.
+        // No process is waiting for its first words.
         request.options.stream = Some(false);
         let response = cx.infer(state, &*model, request).await?;
         match response.finish_reason {

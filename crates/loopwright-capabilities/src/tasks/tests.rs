@@ -132,7 +132,7 @@ fn lists_that_are_wrong_are_refused_with_their_position() {
         json!([item("A", "later")]),
         "task 1 has the unknown status `later`; use pending, in_progress or completed",
     );
-    check(json!(vec![item("A", "pending"); 21]), "21 tasks are too many; at most 20 are allowed");
+    check(json!(vec![item("A", "pending"); 21]), "too many tasks: 21; pass at most 20");
     check(
         json!([item("A", "in_progress"), item("B", "in_progress")]),
         "2 tasks are in progress; at most 1 may be",

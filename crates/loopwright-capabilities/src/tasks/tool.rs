@@ -49,7 +49,7 @@ pub enum TodoError {
         /// The field.
         field: &'static str,
     },
-    /// A task has a status that there is not.
+    /// A task has a status that does not exist.
     #[error(
         "task {position} has the unknown status `{status}`; use pending, in_progress or completed"
     )]
@@ -60,7 +60,7 @@ pub enum TodoError {
         status: String,
     },
     /// The list is too long.
-    #[error("{count} tasks are too many; at most {max} are allowed")]
+    #[error("too many tasks: {count}; pass at most {max}")]
     TooMany {
         /// How many there are.
         count: usize,

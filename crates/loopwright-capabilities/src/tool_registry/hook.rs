@@ -15,7 +15,7 @@ use loopwright_core::{
 /// sub-agents, each with its own.
 const KEPT: usize = 64;
 
-/// Leaves tools out of requests that nobody has asked for.
+/// Leaves tools out of requests that no one has asked for.
 #[derive(Debug, Default)]
 pub(super) struct Offering(Mutex<VecDeque<Offered>>);
 

@@ -105,10 +105,10 @@ fn questions_that_make_no_sense_are_errors() {
     ]);
     let state = block_on(agent(&model, ToolExposure::Callable).execute(asked()));
     let expect = [
-        "Error: name the tool in `tool`",
-        "Error: unknown tool `scripted`; search for it with action search",
-        "Error: say what to search for in `query`",
-        "Error: unknown tool `nothing`; search for it with action search",
+        "Error: no tool named; pass its name as `tool`",
+        "Error: unknown tool `scripted`; find tools with action `search`",
+        "Error: no search text; pass it as `query`",
+        "Error: unknown tool `nothing`; find tools with action `search`",
     ];
     assert_eq!(told(&state), expect);
 }
@@ -183,7 +183,7 @@ fn a_tool_that_was_taken_from_the_agent_is_neither_listed_nor_given() {
     let state = block_on(agent.with_tools(fewer).execute(asked()));
     let list: Value = serde_json::from_str(&told(&state)[0]).unwrap();
     assert_eq!(list["count"], 2);
-    assert_eq!(told(&state)[1], "Error: unknown tool `mail`; search for it with action search");
+    assert_eq!(told(&state)[1], "Error: unknown tool `mail`; find tools with action `search`");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
         .unwrap();
     assert_eq!(made.load(SeqCst), 0);
     let state = block_on(agent.execute(asked()));
-    assert_eq!(told(&state)[1], "Error: the tools cannot be activated here");
+    assert_eq!(told(&state)[1], "Error: tools cannot be activated here");
     assert_eq!(made.load(SeqCst), 1);
     assert_eq!(offered(&model), vec![vec!["tools".to_owned()]; 3]);
 }

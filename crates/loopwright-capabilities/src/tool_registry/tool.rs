@@ -59,16 +59,16 @@ pub enum ToolsAction {
 #[non_exhaustive]
 pub enum ToolsError {
     /// No tool is named.
-    #[error("name the tool in `tool`")]
+    #[error("no tool named; pass its name as `tool`")]
     NoTool,
     /// There is no such tool.
-    #[error("unknown tool `{0}`; search for it with action search")]
+    #[error("unknown tool `{0}`; find tools with action `search`")]
     Unknown(String),
     /// There is nothing to search for.
-    #[error("say what to search for in `query`")]
+    #[error("no search text; pass it as `query`")]
     NoQuery,
     /// The tools are only described.
-    #[error("the tools cannot be activated here")]
+    #[error("tools cannot be activated here")]
     OnlyDescribed,
 }
 

@@ -1,4 +1,4 @@
-//! Everybody asks eight others: what all of them use up is one account.
+//! Every agent calls eight others: what all of them use up is one account.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use loopwright_testing::{EventRecorder, ScenarioStep, block_on, test_env, yield_
 
 use super::{agents, ask, first_said, go, helper, options};
 
-/// A model at which everybody asks eight others, and which counts what is under way.
+/// A model with which every agent calls eight others, and which counts what is under way.
 #[derive(Clone)]
 struct Spreading(Arc<Spread>);
 

@@ -4,31 +4,31 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-/// Something to do with the agents that are defined.
+/// Arguments of `agents`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentsArgs {
-    /// Look from this directory, in the project that it is in
+    /// Search the project of this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: AgentsCommand,
 }
 
-/// What can be done with the agents that are defined.
+/// The commands of `agents`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum AgentsCommand {
-    /// List the agents of the project and of the user
+    /// List the agents of the project and the user
     List(ListArgs),
-    /// Show how an agent is defined, without what may be a secret
+    /// Show the definition of an agent, without secrets
     Show(ShowArgs),
-    /// Check files that define agents: all that are found, or these
+    /// Check agent definition files
     Validate(ValidateArgs),
-    /// Begin the file of a new agent, and print its path
+    /// Create an agent definition file and print its path
     New(NewArgs),
 }
 
-/// How agents or skills are listed.
+/// Arguments of `agents list` and `skills list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ListArgs {
     /// Print one JSON object
@@ -36,10 +36,10 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// Which agent or skill is shown.
+/// Arguments of `agents show` and `skills show`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ShowArgs {
-    /// Its name
+    /// The name of the agent or skill
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Print one JSON object
@@ -47,10 +47,10 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// Which files are checked.
+/// Arguments of `agents validate` and `skills validate`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ValidateArgs {
-    /// The files; without any, all that are found
+    /// The paths to check [default: all that the project and the user define]
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Print one JSON object
@@ -58,22 +58,22 @@ pub struct ValidateArgs {
     pub json: bool,
 }
 
-/// What a new agent is.
+/// Arguments of `agents new`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct NewArgs {
-    /// The agent's name: small letters, digits, `-` and `_`
+    /// The agent's name: lowercase letters, digits, `-` and `_`
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// When to use the agent
+    /// Describe when to use the agent
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// What the agent is told
+    /// Set the instructions of the agent
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
-    /// Keep it for all projects of this user
+    /// Define the agent for all projects of this user
     #[arg(long)]
     pub user: bool,
-    /// Replace a definition that is there
+    /// Replace an existing definition
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-/// A file tool, and what a model would pass to it.
+/// A file tool and its arguments.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum FilesCommand {
-    /// Show a file with line numbers, or a part of it
+    /// Show a file, or part of a file, with line numbers
     Read(ReadArgs),
     /// Write a new file
     Write(WriteArgs),
@@ -17,65 +17,65 @@ pub enum FilesCommand {
     List(ListArgs),
     /// Find files by name
     Search(SearchArgs),
-    /// Find lines of files by a regular expression
+    /// Find lines in files by regular expression
     Grep(GrepArgs),
 }
 
-/// Where the tool works.
+/// The working directory of the tool.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct Place {
-    /// Work in this directory and touch nothing outside it
+    /// Work in this directory and access nothing outside it
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
 }
 
-/// What `files read` reads.
+/// Arguments of `files read`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ReadArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
     /// The file
     #[arg(value_name = "PATH")]
     pub path: String,
-    /// Skip this many lines
+    /// Skip N lines
     #[arg(long, value_name = "N")]
     pub offset: Option<i64>,
-    /// Show this many lines [default: 200]
+    /// Show N lines [default: 200]
     #[arg(long, value_name = "N")]
     pub limit: Option<i64>,
-    /// Show this many bytes [default: 32768]
+    /// Show N bytes [default: 32768]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<i64>,
-    /// Go on where an earlier page ended
+    /// Continue after an earlier page
     #[arg(long, value_name = "TOKEN")]
     pub continue_from: Option<String>,
 }
 
-/// What `files write` writes.
+/// Arguments of `files write`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct WriteArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
     /// The file
     #[arg(value_name = "PATH")]
     pub path: String,
-    /// All that it is to hold
+    /// The whole content of the file
     #[arg(value_name = "CONTENT", allow_hyphen_values = true)]
     pub content: String,
     /// Replace a file that exists
     #[arg(long)]
     pub overwrite: bool,
-    /// Make the directories that it is in
+    /// Create missing parent directories
     #[arg(long)]
     pub create_dirs: bool,
 }
 
-/// What `files edit` replaces.
+/// Arguments of `files edit`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct EditArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
     /// The file
@@ -84,7 +84,7 @@ pub struct EditArgs {
     /// The text to replace
     #[arg(value_name = "OLD", allow_hyphen_values = true)]
     pub old: String,
-    /// What takes its place
+    /// The replacement text
     #[arg(value_name = "NEW", allow_hyphen_values = true)]
     pub new: String,
     /// Replace every occurrence
@@ -92,53 +92,53 @@ pub struct EditArgs {
     pub replace_all: bool,
 }
 
-/// What `files list` lists.
+/// Arguments of `files list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ListArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
     /// The directory
     #[arg(value_name = "PATH", default_value = ".")]
     pub path: String,
-    /// Skip this many entries
+    /// Skip N entries
     #[arg(long, value_name = "N")]
     pub offset: Option<i64>,
 }
 
-/// What `files search` looks for.
+/// Arguments of `files search`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SearchArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
-    /// Globs, paths, names or parts of names
+    /// Globs, paths, names or parts of names to find
     #[arg(value_name = "PATTERN", required = true)]
     pub patterns: Vec<String>,
-    /// Find files too that .gitignore leaves out
+    /// Also find files that .gitignore excludes
     #[arg(long)]
     pub include_ignored: bool,
 }
 
-/// What `files grep` looks for.
+/// Arguments of `files grep`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct GrepArgs {
-    /// Where the tool works.
+    /// The working directory of the tool.
     #[command(flatten)]
     pub place: Place,
     /// The regular expression
     #[arg(value_name = "PATTERN", allow_hyphen_values = true)]
     pub pattern: String,
-    /// The directory or file to look in
+    /// The directory or file to search
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
-    /// Look only in files whose names fit
+    /// Search only files whose names match
     #[arg(long, value_name = "GLOB")]
     pub glob: Option<String>,
-    /// Show lines before and after
+    /// Show N lines before and after each match
     #[arg(long, value_name = "N")]
     pub context: Option<i64>,
-    /// Look into files too that .gitignore leaves out
+    /// Also search files that .gitignore excludes
     #[arg(long)]
     pub include_ignored: bool,
 }

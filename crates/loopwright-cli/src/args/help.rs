@@ -1,24 +1,24 @@
-//! The worked examples under the help texts.
+//! The examples below the help texts.
 
 /// Ends `loopwright --help`.
 pub(super) const PROGRAM: &str = "\
 Examples:
-  See an agent work, without a key and without a network
+  Watch an agent work, without a key or a network
     loopwright demo
 
-  See what works on this machine, and what is configured
+  Check this machine and show the configuration
     loopwright doctor
     loopwright config show
 
-  Ask a model about this directory; its tools change nothing outside it
+  Ask a model about this directory; tools change nothing outside it
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
 
-  Talk to it turn by turn, and go on with what was said last
+  Chat turn by turn, or resume the latest session
     loopwright chat
     loopwright chat --continue
 
-  Complete commands and options in bash, here and now
+  Enable completion in this bash shell
     source <(loopwright completions bash)
 
 Configuration, strongest first:
@@ -33,27 +33,27 @@ Exit status:
 /// Ends `loopwright run --help`.
 pub(super) const RUN: &str = "\
 Examples:
-  Ask about this directory; the tools change nothing outside it
+  Ask about this directory; tools change nothing outside it
     loopwright run \"Where is the parser tested?\"
 
   Pipe the prompt in
     git diff | loopwright run -m openai/gpt-5-mini
     loopwright run - < task.md
 
-  Work in another directory, but not for long
+  Work in another directory, with tight limits
     loopwright run -C ../web --max-steps 10 --max-seconds 60 \"Which tests are slow?\"
 
-  Use a model on this machine
+  Use a local model
     loopwright run -m ollama/qwen3 \"Explain main.rs\"
 
-  Ask another model when the first cannot answer
+  Fall back to another model
     loopwright run -m openai/gpt-5-mini --fallback anthropic/claude-haiku-5-5 \"Review a.rs\"
 
-  Go on with the latest conversation of this directory, or with what was interrupted
+  Resume the latest session of this directory, or a particular session
     loopwright run --continue \"And which of them is the slowest?\"
     loopwright run --resume 7f3a
 
-  Let a script read the answer, or watch every event
+  Print only the answer for a script, or print every event
     loopwright run -q \"Name the largest module\" > answer.txt
     loopwright run --json \"Which files are tests?\" | jq .type
 
@@ -65,16 +65,16 @@ Variables:
 /// Ends `loopwright chat --help`.
 pub(super) const CHAT: &str = "\
 Examples:
-  Talk about this directory, and go on later
+  Chat about this directory and resume later
     loopwright chat -m openai/gpt-5-mini
     loopwright chat --continue
 
-  Try another way from the third step on
+  Try an alternative from the third step on
     loopwright chat --fork 7f3a@3
 
 Keys:
-  Enter says it; Alt-Enter or a backslash before Enter begins another line.
-  Ctrl-C stops the agent; without one at work, twice leaves. Ctrl-D leaves.
+  Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
+  Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
 
 Commands:
   /help /model [NAME] /continue /compact /fork /rewind [STEP] /quit
@@ -84,30 +84,30 @@ Without a terminal, each line of standard input is a turn.";
 /// Ends `loopwright sessions --help`.
 pub(super) const SESSIONS: &str = "\
 Examples:
-  See what was talked about here, and what was said
+  List the sessions of this directory and show one
     loopwright sessions list
     loopwright sessions show 7f3a
 
-  Go back two steps, or try another way without giving this one up
+  Rewind to step 3, or try an alternative in a copy
     loopwright sessions rewind 7f3a 3
     loopwright run --fork 7f3a@3 \"Try it without recursion\"
 
-  Take a session to another machine
+  Move a session to another machine
     loopwright sessions export 7f3a talk.jsonl
     loopwright sessions import talk.jsonl
 
-  Delete what was not used for a month
+  Delete sessions unused for 30 days
     loopwright sessions prune --older-than 30d";
 
 /// Ends `loopwright agents --help`.
 pub(super) const AGENTS: &str = "\
 Examples:
-  Begin an agent, give it work, and see that its file is right
+  Create an agent, check its file and run it
     loopwright agents new reviewer --description \"Reviews changes\"
     loopwright agents validate
     loopwright run --agent reviewer \"Look at the last commit\"
 
-  See what there is, and how one is defined
+  List the agents and show one
     loopwright agents list
     loopwright agents show reviewer
 
@@ -117,44 +117,44 @@ Files, strongest first:
 /// Ends `loopwright submit --help`.
 pub(super) const SUBMIT: &str = "\
 Examples:
-  Leave a task for a worker, or wait for its answer
+  Submit a task, or submit it and wait for the answer
     loopwright submit \"Which of these files are tests?\"
     loopwright submit --follow \"Which of these files are tests?\"
 
-  Say more in a session, or let it go on after a decision
+  Send a message to a session, or resume it after a decision
     loopwright submit --session 7f3a \"And which is the slowest?\"
     loopwright sessions decide 7f3a deny && loopwright submit --session 7f3a
 
-  Submit it again without doing it twice
+  Submit a job that runs once even if submitted again
     loopwright submit --id nightly-2026-11-22 \"Summarise the log\"";
 
 /// Ends `loopwright worker --help`.
 pub(super) const WORKER: &str = "\
 Examples:
-  Do what is submitted on this machine, two at a time
+  Process the jobs of this machine, two at a time
     loopwright worker --concurrency 2
 
-  Work with others on a queue that many machines share
+  Process a queue shared by several machines
     loopwright worker --store env:DATABASE_URL
 
-  Do what there is and end
+  Process the queued jobs and exit
     loopwright worker --exit-when-idle
 
-Ctrl-C or SIGTERM lets it take no more jobs and end the steps under way; what is
-left is for other workers. A second signal ends it at once.";
+After Ctrl-C or SIGTERM, the worker finishes its running steps and exits; other
+workers take over the rest. A second signal exits immediately.";
 
 /// Ends `loopwright doctor --help`.
 pub(super) const DOCTOR: &str = "\
-Ends with 0 if everything that is needed works, and with 1 if there is a problem. Keys are
-looked for and never shown.";
+Exits with 0 if everything required works and with 1 if there is a problem. The command
+checks whether keys are set but never shows them.";
 
 /// Ends `loopwright config show --help`.
 pub(super) const CONFIG: &str = "\
 Examples:
-  See the settings in effect here, and their sources
+  Show the settings in effect and their sources
     loopwright config show
 
-  See what an option or another directory would change
+  Show the effect of an option or another directory
     loopwright config show -C ../web --max-steps 10
 
-Secrets are references, such as env:MY_KEY, and stay so.";
+Secrets appear as references, such as env:MY_KEY, never as values.";

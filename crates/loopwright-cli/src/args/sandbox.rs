@@ -7,81 +7,81 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_sandbox::{Backend, BackendChoice, Network};
 
-/// What can be done with the sandbox itself.
+/// The commands of `sandbox`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum SandboxCommand {
-    /// Run a command as an agent's would be run
+    /// Run a command as an agent would run it
     Exec(Box<ExecArgs>),
-    /// Show what commands of agents see here, and what they may use
+    /// Show what sandboxed commands can see and use
     Explain(ExplainArgs),
 }
 
-/// A folder that commands would work in.
+/// Arguments of `sandbox explain`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExplainArgs {
-    /// The folder where commands work
+    /// The directory in which commands run
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
-    /// A command: show which program it would be
+    /// Show which program this command would run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// A command and what it may do.
+/// Arguments of `sandbox run`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExecArgs {
-    /// The folder where the command works; it may write there
+    /// Run in this directory and allow writes to it [default: the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: PathBuf,
-    /// Whom the command may talk to
-    #[arg(long, value_name = "WHOM", value_enum, default_value = "loopback")]
+    /// Set network access
+    #[arg(long, value_name = "ACCESS", value_enum, default_value = "loopback")]
     pub network: NetworkArg,
-    /// Let it read this path as well
+    /// Allow reads of this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub read: Vec<PathBuf>,
-    /// Let it write to this path as well
+    /// Allow writes to this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub write: Vec<PathBuf>,
-    /// Do not let it read this path below the folder
+    /// Deny reads of this path inside the directory
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
-    /// Set a variable of its environment
+    /// Set an environment variable
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
-    /// End it after this many seconds
+    /// Stop the command after S seconds
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "120")]
     pub timeout: Duration,
-    /// End the command after this many seconds without output
+    /// Stop the command after S seconds without output
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub idle_timeout: Option<Duration>,
-    /// End it when all its processes use more memory; half of the machine's by default
+    /// Stop the command when its processes use more memory [default: half of the machine's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// Maximum number of processes; 512 by default
+    /// Allow at most N processes [default: 512]
     #[arg(long, value_name = "N")]
     pub max_processes: Option<u64>,
-    /// Maximum size of each written file; 1G by default
+    /// Limit the size of each written file [default: 1G]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub max_file_size: Option<u64>,
-    /// Size of the private /tmp; a sixteenth of the machine's memory by default
+    /// Limit the size of the private /tmp [default: a sixteenth of the machine's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub tmp_size: Option<u64>,
-    /// How much is printed of each stream, half of its beginning and half of its end
+    /// Limit the output kept of each stream: half from its start, half from its end
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256K")]
     pub max_output: u64,
-    /// What confines it
+    /// Choose the sandbox backend
     #[arg(long, value_name = "BACKEND", value_enum, default_value = "auto")]
     pub backend: BackendArg,
-    /// What becomes of its changes to the folder
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "apply")]
+    /// Choose how changes to the directory are applied
+    #[arg(long, value_name = "MODE", value_enum, default_value = "apply")]
     pub changes: ChangesArg,
-    /// Let it leave behind what is refused otherwise: a name, at any depth
+    /// Allow changes to a protected name, at any depth
     #[arg(long, value_name = "NAME")]
     pub allow: Vec<PathBuf>,
-    /// The image of a container
+    /// Use this container image
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Write what happened to this file, as JSON
+    /// Write a JSON report to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
     /// The command and its arguments
@@ -89,23 +89,23 @@ pub struct ExecArgs {
     pub command: Vec<OsString>,
 }
 
-/// What becomes of changes to the folder.
+/// How changes to the directory are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ChangesArg {
-    /// They are made real when the command has ended
+    /// Apply changes when the command exits
     #[default]
     Apply,
-    /// They are shown, and forgotten
+    /// Show changes, then discard them
     Show,
-    /// They are made at once, while it runs
+    /// Apply changes immediately
     Direct,
 }
 
-/// What to look at on this machine.
+/// Arguments of `doctor`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct DoctorArgs {
-    /// One part; without it everything is looked at.
+    /// The part to check; `None` checks everything.
     #[command(subcommand)]
     pub command: Option<DoctorCommand>,
     /// Print one JSON object
@@ -113,40 +113,40 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// What can be examined.
+/// The parts that `doctor` can check.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum DoctorCommand {
-    /// Show what each backend of the sandbox enforces on this machine
+    /// Show what each sandbox backend enforces on this machine
     Sandbox,
 }
 
-/// Whom a command may talk to, as it is typed.
+/// The values of `--network`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NetworkArg {
-    /// Nobody
+    /// No network
     Off,
-    /// Its own processes
+    /// Only the command's own processes
     Loopback,
-    /// Everybody whom this machine can reach
+    /// Every host that this machine can reach
     Host,
 }
 
-/// What confines a command, as it is typed.
+/// The values of `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendArg {
-    /// The strongest that works, or nothing
+    /// The strongest backend that works, or no isolation
     Auto,
-    /// Namespaces, Landlock and a system call filter
+    /// Linux namespaces, Landlock and a system call filter
     Namespaces,
     /// Landlock and a system call filter
     Landlock,
-    /// The program bwrap
+    /// Bubblewrap
     Bubblewrap,
-    /// A container of Docker
+    /// A Docker container
     Docker,
-    /// A container of Podman
+    /// A Podman container
     Podman,
-    /// Nothing: no isolation
+    /// No isolation
     Host,
 }
 

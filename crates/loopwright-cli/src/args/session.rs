@@ -12,41 +12,41 @@ use super::values::StoreParser;
 use crate::completions;
 use crate::config::Text;
 
-/// The session that something belongs to.
+/// The session of a run.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Session")]
 pub struct SessionArgs {
-    /// Where it begins.
+    /// The starting point.
     #[command(flatten)]
     pub origin: ResumeArgs,
-    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
-    /// How to handle an interrupted call that may have taken effect
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "report-unknown")]
+    /// Choose how to handle an interrupted call that may have taken effect
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "report-unknown")]
     pub on_interrupted: OnInterruptedArg,
 }
 
-/// Where a run begins: with nothing, unless one of these is said.
+/// The starting point of a run; without these options, a new session.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[group(multiple = false)]
 pub struct ResumeArgs {
-    /// Go on with the latest session of this directory
+    /// Resume the latest session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "definition")]
     pub latest: bool,
-    /// Go on with this session; the beginning of its name is enough
+    /// Resume this session; a unique prefix of the ID is enough
     #[arg(short, long, value_name = "ID", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub resume: Option<SessionId>,
-    /// Go on with a copy of this session, or of it as it was after some step
+    /// Resume a copy of this session, optionally as of a step
     #[arg(long, value_name = "ID[@STEP]", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub fork: Option<ForkRef>,
-    /// Keep nothing
+    /// Save no session
     #[arg(long)]
     pub no_session: bool,
 }
 
 impl ResumeArgs {
-    /// Returns `true` if something is gone on with that was said before.
+    /// Returns `true` if the run resumes or forks a session.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.latest || self.resume.is_some() || self.fork.is_some()
@@ -62,28 +62,28 @@ pub enum OnInterruptedArg {
     RequireDecision,
 }
 
-/// A session, and a step of it.
+/// A session and one of its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForkRef {
-    /// The session's name, or its beginning.
+    /// The session ID, or a prefix of it.
     pub id: SessionId,
-    /// The step, counted from one over all runs; without one, the end.
+    /// The step, counted from one over all runs; `None` is the end.
     pub step: Option<u64>,
 }
 
-/// A text that names no session and step.
+/// An invalid session reference.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidForkRef {
-    /// What stands before the `@` is no name.
+    /// The text before the `@` is not a session ID.
     #[error(transparent)]
     Id(#[from] InvalidSessionId),
-    /// What stands behind it is no number.
+    /// The text after the `@` is not a number.
     #[error("the step must be a whole number, as in `7f3a@12`")]
     Step,
 }
 
 impl SessionArgs {
-    /// Returns what the loop should do about interrupted calls.
+    /// Returns the policy for interrupted calls.
     pub fn interrupted(&self) -> OnInterrupted {
         match self.on_interrupted {
             OnInterruptedArg::ReportUnknown => OnInterrupted::ReportUnknown,

@@ -12,33 +12,33 @@ use super::values::StoreParser;
 use crate::completions;
 use crate::config::Text;
 
-/// Something to do with sessions.
+/// Arguments of `sessions`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SessionsArgs {
-    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, global = true, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: SessionsCommand,
 }
 
-/// What can be done with sessions.
+/// The commands of `sessions`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum SessionsCommand {
     /// List the sessions of this directory, latest first
     List(ListArgs),
     /// Show the messages and tool calls of a session
     Show(ShowArgs),
-    /// Watch what the agent of a session does, from another terminal; Ctrl-C only ends the watching
+    /// Follow a running session from another terminal; Ctrl-C stops only the output
     Follow(FollowArgs),
     /// Write a session to a file that another machine can import
     Export(ExportArgs),
-    /// Take in a session that was exported; it works in this directory then
+    /// Import an exported session into this directory
     Import(ImportArgs),
-    /// Make another session that begins like this one, and print its name
+    /// Copy a session up to a step and print the ID of the copy
     Fork(ForkArgs),
-    /// Go back to the end of a step; 0 is the beginning
+    /// Rewind a session to the end of a step; 0 is the start
     Rewind(RewindArgs),
     /// Decide a tool call that needs approval
     Decide(DecideArgs),
@@ -46,7 +46,7 @@ pub enum SessionsCommand {
     Stop(SessionIdsArgs),
     /// Ask a running session to stop now
     Cancel(SessionIdsArgs),
-    /// Suspend a session: it accepts no messages
+    /// Suspend a session, so that it accepts no messages
     Suspend(SessionIdsArgs),
     /// Resume a suspended session
     Resume(SessionIdsArgs),
@@ -54,31 +54,31 @@ pub enum SessionsCommand {
     Delete(DeleteArgs),
     /// Check that every session can be read
     Check(CheckArgs),
-    /// Copy all sessions to a new file, also while they are in use
+    /// Copy all sessions to a new file, even while in use
     Backup(BackupArgs),
-    /// Delete sessions and finished jobs that were not used for a long time, and free their space
+    /// Delete old sessions and finished jobs and free their space
     Prune(PruneArgs),
 }
 
-/// How many sessions are listed if nobody says.
+/// The default number of listed sessions.
 pub const LIMIT: u32 = 20;
 
-/// Which sessions are listed.
+/// Arguments of `sessions list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ListArgs {
-    /// Those of all directories
+    /// List the sessions of all directories
     #[arg(short, long)]
     pub all: bool,
-    /// At most so many
+    /// List at most N sessions
     #[arg(short = 'n', long, value_name = "N", default_value_t = LIMIT, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
-    /// Those with this status only
+    /// List only sessions with this status
     #[arg(long, value_name = "STATUS", value_enum)]
     pub status: Option<StatusArg>,
-    /// Those of this agent only
+    /// List only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Go on where an earlier page ended
+    /// Continue after an earlier page
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     /// Print one JSON object
@@ -86,38 +86,38 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// A status, as it is typed.
+/// The values of `--status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusArg {
-    /// It takes messages
+    /// Accepts messages
     Active,
-    /// It takes none until it is resumed
+    /// Accepts no messages until resumed
     Suspended,
-    /// It is done
+    /// Completed
     Completed,
-    /// It was given up
+    /// Abandoned
     Failed,
-    /// It is gone; its name is left
+    /// Deleted; the ID stays taken
     Deleted,
 }
 
-/// One session.
+/// A session argument.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct IdArg {
-    /// The session; the beginning of its name is enough
+    /// The session ID, or a unique prefix
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completions::sessions))]
     pub id: SessionId,
 }
 
-/// One or more sessions.
+/// One or more session arguments.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SessionIdsArgs {
-    /// The sessions; the beginnings of their names are enough
+    /// The session IDs, or unique prefixes
     #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completions::sessions))]
     pub ids: Vec<SessionId>,
 }
 
-/// Which session is shown.
+/// Arguments of `sessions show`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ShowArgs {
     /// The session.
@@ -128,14 +128,14 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// Which session is followed, and from where.
+/// Arguments of `sessions follow`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct FollowArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// Go on after this event, by the number that `--json` shows as `seq`; 0 is the beginning
-    /// [default: the beginning of the latest run]
+    /// Start after this event, numbered as `seq` in `--json` output; 0 is the start of the session
+    /// [default: the start of the latest run]
     #[arg(long, value_name = "SEQ")]
     pub after: Option<u64>,
     /// Print one JSON object per line for every event
@@ -143,77 +143,77 @@ pub struct FollowArgs {
     pub json: bool,
 }
 
-/// Which session is exported.
+/// Arguments of `sessions export`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExportArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The file to write, which must not exist; `-` or nothing writes to standard output
+    /// The file to write, which must not exist; `-` writes to standard output [default: -]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 }
 
-/// Which session is taken in.
+/// Arguments of `sessions import`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ImportArgs {
-    /// The file that was exported; `-` reads standard input
+    /// The exported file; `-` reads standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Give it this name
+    /// Import the session under this ID
     #[arg(long, value_name = "ID")]
     pub id: Option<SessionId>,
 }
 
-/// Which session is forked, and where.
+/// Arguments of `sessions fork`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ForkArgs {
-    /// The session, and the step after which the copy goes its own way
+    /// The session, and the step after which the copy branches off
     #[arg(value_name = "ID[@STEP]", add = ArgValueCompleter::new(completions::sessions))]
     pub from: ForkRef,
 }
 
-/// Which session goes back, and where to.
+/// Arguments of `sessions rewind`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct RewindArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The step, as `sessions show` counts them
+    /// The step, as numbered by `sessions show`
     #[arg(value_name = "STEP")]
     pub step: u64,
-    /// Undo too what file tools did since then; a file that has changed otherwise is left as it is
+    /// Also undo file changes made by tools after that step; files changed since then are kept
     #[arg(long)]
     pub files: bool,
 }
 
-/// What is decided about a call.
+/// Arguments of `sessions decide`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct DecideArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The call, as `sessions show` counts them, and what to do about it; the call may be left out
-    /// if only one waits
+    /// The call, as numbered by `sessions show`, and the decision; omit the call if only one needs
+    /// approval
     #[arg(value_name = "[CALL] approve|deny|mark-done", num_args = 1..=2, required = true)]
     pub what: Vec<String>,
 }
 
-/// Which sessions are deleted.
+/// Arguments of `sessions delete`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct DeleteArgs {
     /// The sessions.
     #[command(flatten)]
     pub ids: SessionIdsArgs,
-    /// Do not ask
+    /// Delete without confirmation
     #[arg(short, long)]
     pub yes: bool,
 }
 
-/// How sessions are checked.
+/// Arguments of `sessions check`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CheckArgs {
-    /// Repair the damage that can be repaired without data loss
+    /// Repair damage where no data is lost
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object
@@ -221,21 +221,21 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Where sessions are copied to.
+/// Arguments of `sessions backup`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct BackupArgs {
-    /// The file to write, or the directory for a store in files; it must not exist
+    /// The file to write, or the directory for a file store; must not exist
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub to: PathBuf,
 }
 
-/// Which sessions are deleted for their age.
+/// Arguments of `sessions prune`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PruneArgs {
-    /// Those that were written last so long ago, such as `30d` or `12h`
+    /// Delete sessions unused for longer than this, such as `30d` or `12h`
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
     pub older_than: Duration,
-    /// Only say which
+    /// List the sessions without deleting them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Also free changes that a rewind removed and no fork uses

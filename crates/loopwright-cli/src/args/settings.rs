@@ -8,42 +8,42 @@ use super::values::{BaseUrlParser, StoreParser, parsed};
 use super::{LimitArgs, help};
 use crate::config::{BaseUrl, Flags, ModelRef, ModelRefs, Text};
 
-/// What can be done with the configuration.
+/// The commands of `config`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum ConfigCommand {
-    /// Show each setting with its value and its source
+    /// Show each setting with its value and source
     #[command(after_help = help::CONFIG)]
     Show(Box<ShowArgs>),
 }
 
-/// For which command line the configuration is shown.
+/// Arguments of `config show`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ShowArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// As in this directory
+    /// Show the settings that apply in this directory
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workdir: Option<PathBuf>,
-    /// As with this model
+    /// Show the settings with this model
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
     model: Option<ModelRef>,
-    /// As with these models where that one cannot answer
+    /// Show the settings with these fallback models
     #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
     fallback: Option<ModelRefs>,
-    /// As with this address
+    /// Show the settings with this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     base_url: Option<BaseUrl>,
-    /// As with this place for sessions
+    /// Show the settings with this session store
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     store: Option<Text>,
-    /// As with these limits.
+    /// The limits.
     #[command(flatten)]
     limits: LimitArgs,
 }
 
 impl ShowArgs {
-    /// What the configuration should know of the command line.
+    /// Returns the command-line layer of the configuration.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
         let limits = &self.limits;
         Flags {

@@ -25,7 +25,7 @@ fn nothing_typed() -> Flags {
     Flags { workdir: ".".into(), ..Flags::default() }
 }
 
-/// The first line of the message, which is the one that says what is wrong.
+/// The first line of the message, which states the error.
 fn error(line: &[&str]) -> String {
     let message = parse(line).unwrap_err().to_string();
     message.lines().next().unwrap_or_default().to_owned()
@@ -323,7 +323,7 @@ fn a_run_begins_with_nothing_or_goes_on() {
         run_error(&["--fork", "7f3a@x"]),
         "error: invalid value '7f3a@x' for '--fork <ID[@STEP]>': the step must be a whole number, as in `7f3a@12`"
     );
-    assert!(run_error(&["-r", "../x"]).contains("`../x` cannot name a session"));
+    assert!(run_error(&["-r", "../x"]).contains("invalid session ID `../x`"));
     assert!(run_error(&["--steer", "x"]).starts_with("error: the following required arguments"));
     assert!(run(&["-c", "--steer", "x"]).steer);
 }

@@ -8,16 +8,16 @@ use clap::{Arg, Command};
 
 use crate::config::{BaseUrl, SettingValue, Text};
 
-/// Reads a value, or says what was expected; clap adds the option and what was typed.
+/// Parses a value or reports what was expected; clap adds the option and the input.
 pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
     T::from_text(text).ok_or_else(|| format!("must be {}, such as `{}`", T::EXPECTED, T::example()))
 }
 
-/// Reads an address and does not repeat a wrong one, because there may be a password in it.
+/// Parses a base URL without echoing an invalid one, which may contain a password.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BaseUrlParser;
 
-/// Reads where sessions are kept, and does not repeat it either.
+/// Parses a session store URL without echoing an invalid one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreParser;
 

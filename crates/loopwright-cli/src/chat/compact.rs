@@ -125,12 +125,12 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
     let (before, after) = (told.before, told.after);
     let mut text = if before == after {
         let is_done = told.problems.is_empty();
-        let nothing = if is_done { "there is nothing to compact" } else { NOT_COMPACTED };
+        let nothing = if is_done { "nothing to compact" } else { NOT_COMPACTED };
         nothing.to_owned()
     } else {
         let (turns, left) = (count(before.turns as u64, "message"), number(after.turns as u64));
         let (tokens, saved) = (number(before.tokens), number(after.tokens));
-        format!("compacted: {turns} are {left} now, about {tokens} tokens are {saved}")
+        format!("compacted: {turns} to {left}, about {tokens} tokens to {saved}")
     };
     if !told.files.is_empty() {
         let outputs = count(told.files.len() as u64, "output");
@@ -154,10 +154,10 @@ mod tests {
         let volume = |turns, tokens| TranscriptSize { turns, tokens };
         let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
         told.files.push("a".to_owned());
-        let saved = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830";
+        let saved = "compacted: 34 messages to 5, about 12,400 tokens to 1,830";
         assert_eq!(compacted(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
         let mut told = ConversationCompacted::new(volume(4, 10), volume(4, 10));
-        assert_eq!(compacted(&told), "there is nothing to compact");
+        assert_eq!(compacted(&told), "nothing to compact");
         told.problems.push("the model is\x1b[31m down".to_owned());
         assert_eq!(
             compacted(&told),

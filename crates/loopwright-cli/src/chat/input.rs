@@ -32,7 +32,7 @@ pub(super) enum InputEvent {
     Nothing,
     /// There is no more.
     End,
-    /// Somebody wants the process to end.
+    /// A user wants the process to end.
     Signal(Interruption),
     /// It cannot be read.
     Broken(io::Error),
@@ -52,7 +52,7 @@ impl Input {
         if let Some(directory) = directory {
             match history(directory) {
                 Ok(history) => editor = editor.with_history(Box::new(history)),
-                Err(error) => console::warn(&format!("what you type is not remembered: {error}")),
+                Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
         }
         Self::Terminal(Box::new(editor), Ahead::default())
@@ -162,7 +162,7 @@ fn restore() {
     writeln!(io::stderr()).ok();
 }
 
-/// A line that ends with a backslash goes on.
+/// A line that ends with a backslash continues.
 struct Backslash;
 
 impl Validator for Backslash {

@@ -18,7 +18,7 @@ pub(super) enum ChatCommand {
     Model(Option<String>),
     /// Go back to the end of a step, or to before what was said last.
     Rewind(Rewind),
-    /// A command that there is not, or not like this.
+    /// A command that does not exist, or not like this.
     Unknown(String),
 }
 

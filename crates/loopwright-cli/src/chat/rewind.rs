@@ -29,7 +29,7 @@ pub(super) enum Rewound {
     To(u64),
     /// The question about files was not answered.
     Not(&'static str),
-    /// The user, or somebody else, wants to leave.
+    /// The user, or a signal, ends the program.
     Left(InputEvent),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Rewound {
 pub(super) struct Asked<'i> {
     pub(super) input: &'i mut Input,
     pub(super) signals: Option<&'i mut Signals>,
-    /// Whether somebody is at a terminal to answer.
+    /// Whether a user is at a terminal to answer.
     pub(super) is_watched: bool,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn rewind(
         let session = runtime.rewind(id, step).await?;
         if !changed.is_empty() {
             let hint = if is_watched { "" } else { "; `/rewind STEP files` undoes them" };
-            console::tell(&format!("files stay as they are: {}{hint}", names(&changed)));
+            console::tell(&format!("files not changed: {}{hint}", names(&changed)));
         }
         session
     };
@@ -97,7 +97,7 @@ impl Asked<'_> {
             return InputEvent::TextOrSecret(String::new());
         }
         console::tell(&format!("files changed since: {}", names(changed)));
-        console::tell("undo these changes, too? [y/N]");
+        console::tell("also undo these changes? [y/N]");
         self.input.next(self.signals).await
     }
 }

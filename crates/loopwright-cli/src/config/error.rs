@@ -10,7 +10,9 @@ use super::refusal::Reason;
 #[non_exhaustive]
 pub enum ConfigError {
     /// The directory of the run is not one: a mistake of the command line.
-    #[error("cannot work in {path}: name a directory that exists with `--workdir`")]
+    #[error(
+        "cannot use {path} as the working directory; name an existing directory with `--workdir`"
+    )]
     Workdir {
         /// The directory as it was understood.
         path: PathBuf,
@@ -18,13 +20,13 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// A file was named on the command line, but there is none.
-    #[error("{path} does not exist: correct the path after `--config`, or leave it out")]
+    #[error("{path} does not exist; correct or omit `--config`")]
     Missing {
         /// The file as it was understood.
         path: PathBuf,
     },
     /// A file is there, but cannot be read.
-    #[error("cannot read {path}: make it a text file that you may read, or remove it")]
+    #[error("cannot read {path}; make it a readable text file, or remove it")]
     Read {
         /// The file.
         path: PathBuf,
@@ -32,7 +34,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// A file is not TOML.
-    #[error("{path}, line {line}, column {column}: {problem}: correct this line")]
+    #[error("{path}, line {line}, column {column}: {problem}; correct this line")]
     Syntax {
         /// The file.
         path: PathBuf,
@@ -44,7 +46,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// A key has a value of another type.
-    #[error("`{key}` in {path} must be {expected}, not {found}: write `{example}`, for example")]
+    #[error("`{key}` in {path} must be {expected}, not {found}; write, for example, `{example}`")]
     WrongType {
         /// The key with the tables that it is in.
         key: String,
@@ -58,7 +60,7 @@ pub enum ConfigError {
         example: String,
     },
     /// A key has a value of the right type, but one that is not allowed.
-    #[error("`{key}` in {path} must be {expected}: write `{example}`, for example")]
+    #[error("`{key}` in {path} must be {expected}; write, for example, `{example}`")]
     WrongValue {
         /// The key with the tables that it is in.
         key: String,
@@ -71,7 +73,7 @@ pub enum ConfigError {
     },
     /// An environment variable has a value that is not allowed.
     #[error(
-        "the environment variable `{name}` must be {expected}: set it to `{example}`, for example, or unset it"
+        "environment variable `{name}` must be {expected}; set it to, for example, `{example}`, or unset it"
     )]
     Variable {
         /// The variable.
@@ -83,7 +85,7 @@ pub enum ConfigError {
     },
     /// A secret stands in a file.
     #[error(
-        "`{key}` in {path} must not hold a secret: put the secret into an environment variable and write a reference to it, such as `{example}`"
+        "`{key}` in {path} must not contain a secret; put the secret into an environment variable and write a reference, such as `{example}`"
     )]
     LiteralSecret {
         /// The key with the tables that it is in.
@@ -94,7 +96,7 @@ pub enum ConfigError {
         example: String,
     },
     /// A project file sets what only the user may decide.
-    #[error("`{key}` is not allowed in the project file {path}, because {reason}: {remedy}", remedy = destination(user_file.as_deref()))]
+    #[error("`{key}` is not allowed in the project file {path}, because {reason}; {remedy}", remedy = destination(user_file.as_deref()))]
     Refused {
         /// The key with the tables that it is in.
         key: String,
@@ -107,7 +109,7 @@ pub enum ConfigError {
     },
     /// What is said of a model does not say of which.
     #[error(
-        "`{key}` in {path} names no model: write its provider and its name joined by `/`, such as `[models.\"openai/gpt-5-mini\"]`"
+        "`{key}` in {path} is not a model name; write `PROVIDER/NAME`, such as `[models.\"openai/gpt-5-mini\"]`"
     )]
     ModelName {
         /// The key of the table.
@@ -117,7 +119,7 @@ pub enum ConfigError {
     },
     /// A provider has a name that no model can refer to.
     #[error(
-        "`{key}` in {path} can never be chosen, because the provider of a model is what stands before its first `/`: rename it without slashes and spaces"
+        "`{key}` in {path} is not a valid provider name: a provider name ends at the first `/` of a model name; rename it without slashes and spaces"
     )]
     ProviderName {
         /// The key of the table.
@@ -129,7 +131,7 @@ pub enum ConfigError {
 
 fn destination(user_file: Option<&Path>) -> String {
     match user_file {
-        Some(path) => format!("move it to your own file {}", path.display()),
-        None => "move it to a file of your own and name that with `--config`".to_owned(),
+        Some(path) => format!("move it to your user file {}", path.display()),
+        None => "move it to a user file and name that file with `--config`".to_owned(),
     }
 }

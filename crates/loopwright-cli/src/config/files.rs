@@ -73,8 +73,8 @@ pub(super) fn workdir(typed: &Path, sources: &ConfigSources) -> Result<PathBuf, 
 
 /// Looks for the project file from the directory of the run upwards, and not beyond a repository.
 ///
-/// A file that belongs to another user is not one: where everybody may write, such as in `/tmp`, anybody could
-/// decide for everybody.
+/// A file that belongs to another user is not one: where every user may write, such as in `/tmp`, any user could
+/// decide for all users.
 pub(super) fn project(
     workdir: &Path,
     warnings: &mut Vec<Warning>,
@@ -84,7 +84,7 @@ pub(super) fn project(
         if is_foreign(&path).unwrap_or(false) {
             warnings.push(Warning::Foreign { path });
         } else if path.exists() && !path.is_file() {
-            let source = io::Error::other("it is not a regular file");
+            let source = io::Error::other("not a regular file");
             return Err(ConfigError::Read { path, source });
         } else if let Some(found) = read(&path)? {
             return Ok(Some(found));
@@ -108,7 +108,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("it is longer than {MAX_BYTES} bytes")));
+        return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
     }
     Ok(text)
 }

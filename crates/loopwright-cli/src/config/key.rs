@@ -177,7 +177,7 @@ mod tests {
         name.replace("PROVIDER/", "a/").replace("NAME", "b").replace("HEADER", "x-c")
     }
 
-    /// Loads a user's file and variables, and returns the rows that somebody decided.
+    /// Loads a user's file and variables, and returns the rows that are set.
     fn decided(file: &str, variables: &[(&str, &str)]) -> Vec<Row> {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("config.toml");

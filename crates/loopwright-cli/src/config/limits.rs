@@ -12,7 +12,7 @@ pub const TOKENS: NonZeroU64 = NonZeroU64::new(1_000_000).unwrap();
 /// The same for time.
 pub const TIME: Duration = Duration::from_mins(15);
 
-/// The limits that somebody set; where nobody did, the agent's own apply.
+/// The limits that are set; otherwise, the agent's own apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// `limits.steps`

@@ -15,14 +15,14 @@ pub enum Origin {
     Project(Arc<Path>),
     /// Read from this file of the user.
     User(Arc<Path>),
-    /// Kept with the session that goes on.
+    /// Kept with the session that continues.
     Session,
     /// Decided by nobody.
     Default,
 }
 
 impl Origin {
-    /// Returns `true` if the user decided it for this one command, by an option or a variable.
+    /// Returns `true` if an option or an environment variable set the value.
     pub fn is_typed(&self) -> bool {
         matches!(self, Self::Flag | Self::Env(_))
     }
@@ -41,12 +41,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value together with the layer that decided it.
+/// A value and the layer that set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T> {
     /// The value in effect.
     pub value: T,
-    /// Who decided it.
+    /// The layer that set the value.
     pub origin: Origin,
 }
 

@@ -1,6 +1,6 @@
 //! What a project file may not decide.
 //!
-//! A project file comes with the repository, so whoever wrote the repository speaks through it. It may say how
+//! A project file comes with the repository, so its author speaks through it. It may say how
 //! the work is done, never where prompts and keys go or what confines the commands that are run.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Reason {
     Store,
     /// More would be spent than is shown.
     Prices,
-    /// More would be asked than the user's account allows.
+    /// More would be used than the user's account allows.
     Rate,
     /// Workers would work in more folders.
     Worker,

@@ -10,7 +10,7 @@ use super::limits::{stricter, within};
 use super::value::{Mismatch, SettingValue};
 use super::{Origin, Setting};
 
-/// How long a command may take where nobody says more or less.
+/// How long a command may take by default.
 pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The keys of the table `sandbox`. A project may hide more and lower limits, and nothing else.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Setting;
 
-/// The waits that somebody set, in seconds; where nobody did, the program's own apply.
+/// The waits that are set, in seconds; otherwise, the program's own apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeouts {
     /// `timeouts.connect`, for a connection

@@ -8,7 +8,7 @@ use toml::Value;
 
 /// A type that a key of the configuration can have.
 ///
-/// Whoever fails to read one says which of the two constants was expected and never repeats what was
+/// A caller that fails to read one says which of the two constants was expected and never repeats what was
 /// found, because it may be a secret in the wrong place.
 pub trait SettingValue: Sized {
     /// Completes the sentence "this must be …".

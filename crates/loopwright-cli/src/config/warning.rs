@@ -15,7 +15,7 @@ pub enum Warning {
         /// The key that was probably meant.
         suggestion: Option<String>,
     },
-    /// A file that was found, because it is somebody else's.
+    /// A file that was found, because it is another owner's.
     Foreign {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ impl fmt::Display for Warning {
             Self::Foreign { path } => {
                 return write!(
                     f,
-                    "{} is ignored, because it belongs to another user: make it your own, or name it with `--config`",
+                    "{} is ignored: it belongs to another user; change its owner, or name it with `--config`",
                     path.display()
                 );
             }
@@ -37,7 +37,7 @@ impl fmt::Display for Warning {
         write!(f, "unknown key `{key}` in {}: ", path.display())?;
         match suggestion {
             Some(suggestion) => write!(f, "did you mean `{suggestion}`?"),
-            None => f.write_str("it is ignored; remove it"),
+            None => f.write_str("ignored; remove it"),
         }
     }
 }

@@ -143,7 +143,7 @@ fn configuration(loaded: &Loaded) -> Vec<Check> {
     let odd = warnings.map(|it| Check::problem("config", "", it.to_string(), "correct the file"));
     let checks: Vec<Check> = odd.collect();
     if checks.is_empty() {
-        let told = "it can be read; `loopwright config show` tells what is set where";
+        let told = "readable; `loopwright config show` shows each setting and its source";
         return vec![Check::good("config", "", told)];
     }
     checks
@@ -176,9 +176,7 @@ fn not_set(missing: &[&str]) -> Option<String> {
     match others.len() {
         0 if named.is_empty() => None,
         0 => Some(format!("not set: {named}")),
-        others => {
-            Some(format!("not set: {named} and {others} more that `loopwright models` lists"))
-        }
+        others => Some(format!("not set: {named} and {others} more (see `loopwright models`)")),
     }
 }
 
@@ -189,25 +187,25 @@ async fn servers(providers: &Providers) -> Vec<Check> {
         let answer = tokio::time::timeout(PATIENCE, providers.models(name)).await;
         if let Ok(Ok(models)) = answer {
             let models = count(models.len() as u64, "model");
-            return Check::good("servers", name, format!("{name} answers with {models}"));
+            return Check::good("servers", name, format!("{name} serves {models}"));
         }
         let place = providers.base_url(name).map(|url| format!(" at {url}"));
-        let told = format!("{name} does not answer{}", place.unwrap_or_default());
+        let told = format!("{name} does not respond{}", place.unwrap_or_default());
         Check::absent("servers", name, told)
     });
     join_all(asked).await
 }
 
-/// Finds the model that would be asked.
+/// Finds the model that would be used.
 async fn chosen(config: &Config, sources: &ConfigSources) -> Check {
     match model::choose(config, sources, &Transport::Live).await {
         Ok(chosen) => {
             let parts = [&chosen.llm.provider, &chosen.llm.model].into_iter().flatten();
             let name = parts.map(|it| &**it).collect::<Vec<_>>().join("/");
-            Check::good("model", "", format!("{name} would be asked"))
+            Check::good("model", "", format!("{name} would be used"))
         }
         Err(error) => {
-            let remedy = "`loopwright demo` shows an agent at work without one";
+            let remedy = "run `loopwright demo` to see an agent without a model";
             Check::problem("model", "", error.summary(), remedy)
         }
     }
@@ -226,11 +224,9 @@ async fn sandbox(driver: BackendChoice) -> Check {
                 let missing = guarantees.missing();
                 let missing = missing.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
                 let told = match missing.as_str() {
-                    "" => format!("commands are run with {backend}"),
+                    "" => format!("commands run in {backend}"),
                     missing => {
-                        format!(
-                            "commands are run with {backend}, which does not enforce: {missing}"
-                        )
+                        format!("commands run in {backend}, which does not enforce: {missing}")
                     }
                 };
                 return Check::good("sandbox", "", told);
@@ -240,10 +236,10 @@ async fn sandbox(driver: BackendChoice) -> Check {
     }
     match why {
         Some(why) => {
-            let told = format!("commands are refused: {}", why.reason);
+            let told = format!("commands are disabled: {}", why.reason);
             Check::problem("sandbox", "", told, why.remedy)
         }
-        None => Check::problem("sandbox", "", "commands are refused", "configure another backend"),
+        None => Check::problem("sandbox", "", "commands are disabled", "configure another backend"),
     }
 }
 
@@ -257,12 +253,14 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         }
     };
     if !place.is_there() && !matches!(place, StoreLocation::Postgres(_)) {
-        return Check::absent("sessions", "", format!("none yet; they will be kept in {place}"));
+        return Check::absent(
+            "sessions",
+            "",
+            format!("none yet; sessions will be stored in {place}"),
+        );
     }
     match place.open().await {
-        Ok(_) => {
-            Check::good("sessions", "", format!("{place} can be opened; format {FORMAT_VERSION}"))
-        }
+        Ok(_) => Check::good("sessions", "", format!("{place} opens; format {FORMAT_VERSION}")),
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
             Check::problem("sessions", "", told, "`loopwright sessions check` looks into it")

@@ -49,11 +49,8 @@ fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
         .iter()
         .find(|(backend, _)| matches!(backend, Backend::Namespaces | Backend::Bubblewrap));
     match default {
-        Some((backend, _)) => write!(text, "\nCommands are run with {backend}.\n").ok(),
-        None => {
-            write!(text, "\nCommands are refused, unless a weaker backend is accepted by name.\n")
-                .ok()
-        }
+        Some((backend, _)) => write!(text, "\nCommands run in {backend}.\n").ok(),
+        None => write!(text, "\nCommands are disabled; to use a weaker backend, name it.\n").ok(),
     };
     text
 }
@@ -89,7 +86,7 @@ mod tests {
         );
         assert!(
             text.ends_with(
-                "\nbubblewrap does not work here: there is no program\n  install it\n\nCommands are run with namespaces.\n"
+                "\nbubblewrap does not work here: there is no program\n  install it\n\nCommands run in namespaces.\n"
             ),
             "{text}"
         );
@@ -99,7 +96,7 @@ mod tests {
     fn without_a_strong_tier_commands_are_refused() {
         let text = table(&[(Backend::Landlock, Ok(Guarantees::default()))]);
         assert!(
-            text.ends_with("Commands are refused, unless a weaker backend is accepted by name.\n"),
+            text.ends_with("Commands are disabled; to use a weaker backend, name it.\n"),
             "{text}"
         );
     }

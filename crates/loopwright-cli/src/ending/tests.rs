@@ -161,7 +161,7 @@ fn stopped(seen: &Seen) {
     seen.check_interrupted(&user, Some(Interruption::HangUp), RunEnding::OutputClosed, 0);
     let interrupted = Some(Interruption::Interrupt);
     seen.check_interrupted(&user, interrupted, RunEnding::Stopped(StopReason::UserRequested), 130);
-    // Whoever stops in vain changes nothing.
+    // A caller that stops in vain changes nothing.
     seen.check_interrupted(&script([answer("done")]), interrupted, RunEnding::Answered, 0);
     limits(seen);
     let forbid =

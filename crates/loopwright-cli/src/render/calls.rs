@@ -18,7 +18,7 @@ pub(super) struct Calls {
     changes: Vec<Change>,
 }
 
-/// A call that is over, with what is shown of it.
+/// A call that has ended, with what is shown of it.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) name: Option<Arc<str>>,
@@ -40,7 +40,7 @@ impl Calls {
         self.changes.push(change);
     }
 
-    /// Takes a call that is over. Returns the calls that can be shown now.
+    /// Takes a call that has ended. Returns the calls that can be shown now.
     pub(super) fn settle(&mut self, completed: ToolCallCompleted) -> Vec<Shown> {
         self.settled.insert(completed.call, completed);
         let mut shown = Vec::new();

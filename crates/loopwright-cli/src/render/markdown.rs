@@ -101,7 +101,7 @@ impl Markdown {
         }
     }
 
-    /// Has what begins from now on set in this room. The open block goes on as it began, but no line under way is
+    /// Has what begins from now on set in this room. The open block continues as it started, but no line under way is
     /// shown that is too wide: it could not be taken away.
     pub(super) fn resize(&mut self, room: Width) {
         self.now = room;
@@ -182,7 +182,7 @@ impl Markdown {
         if is_previewed { ERASE.to_owned() } else { String::new() }
     }
 
-    /// Prints what is left of a block that is over.
+    /// Prints what is left of a block that has ended.
     fn close(&mut self, lines: &[Line], printed: &mut String) {
         self.print(lines, printed);
         self.printed = 0;

@@ -43,7 +43,7 @@ pub enum Verbosity {
     Results,
 }
 
-/// Shows on standard error how a run goes on. What cannot be written there is let go.
+/// Shows on standard error how a run continues. What cannot be written there is let go.
 pub struct Progress {
     output: Output,
     details: Verbosity,
@@ -135,7 +135,7 @@ impl Progress {
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
             UiEvent::Interrupted => {
                 self.say(&format!(
-                    "{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"
+                    "{FAINT}interrupted; press Ctrl-C again to exit immediately{FAINT:#}"
                 ));
             }
             UiEvent::Over(report) => {
@@ -189,7 +189,7 @@ impl Progress {
         }
     }
 
-    /// Goes on turning while an answer comes of which nothing is shown.
+    /// Continues turning while an answer comes of which nothing is shown.
     fn streams(&mut self, source: &Source, delta: &StreamFragment) {
         let label = match delta {
             StreamFragment::Text(_) if self.shows_words && !source.is_subagent() => {

@@ -247,7 +247,7 @@ fn event(of: &str, event: Value) -> UiEvent {
     UiEvent::Event(subagent(of), serde_json::from_value(event).unwrap())
 }
 
-/// An agent begins, or goes on in another process.
+/// An agent begins, or continues in another process.
 fn began(of: &str) -> UiEvent {
     let begun = json!({
         "type": "execution_started", "name": of, "messages": 1, "tools": 1, "resumed": false,
@@ -428,6 +428,6 @@ fn a_compaction_on_the_way_is_told_in_a_line() {
             "files": [], "problems": [],
         }),
     ));
-    let expect = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830\n";
+    let expect = "compacted: 34 messages to 5, about 12,400 tokens to 1,830\n";
     assert_eq!(plain(&stderr.text()), expect);
 }

@@ -131,7 +131,7 @@ impl Renderer for Text {
     fn take(&mut self, note: &UiEvent) -> io::Result<()> {
         let is_wordy = self.scope == Scope::All;
         match note {
-            // Sub-agents answer to the agent, and not to whoever reads the answer.
+            // Sub-agents answer to the agent, and not to the process that reads the answer.
             UiEvent::Event(source, _) | UiEvent::Answered(Answer { source, .. })
                 if source.is_subagent() =>
             {

@@ -20,7 +20,7 @@ use crate::exit::ExitCode;
 use crate::render::{sanitize_terminal, single_line};
 use crate::tools;
 
-/// How long a session is held for what is over at once.
+/// How long a session is held for what has ended at once.
 const MOMENT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What is done with each of several sessions.
@@ -69,7 +69,7 @@ pub(super) async fn rewind(
     let steps = session.state().total_steps();
     let id = short(&header.id);
     console::tell(&format!(
-        "session {id} is at the end of step {steps}; what followed is still kept"
+        "session {id} rewound to the end of step {steps}; later steps are retained"
     ));
     tell_unrecorded(&header, &unrecorded);
     Ok(ExitCode::Done)
@@ -81,16 +81,16 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
         return;
     }
     for call in unrecorded {
-        console::warn(&format!("{} is left as it is", single_line(&call.path, 200)));
+        console::warn(&format!("{} was not changed", single_line(&call.path, 200)));
     }
     let why = match header.parent.as_ref().filter(|_| header.call.is_none()) {
         Some(parent) => format!(
-            "what they held before is kept with session {}, of which this one is a fork: a rewind of \
-             that session undoes it",
+            "this session is a fork; their earlier content belongs to session {}: rewind \
+             that session to undo the changes",
             short(parent)
         ),
-        None => "what they held before is not kept with this session: it was imported, or worked \
-                 without keeping that"
+        None => "this session has no earlier content of these files: it was imported, or ran \
+                 without recording it"
             .to_owned(),
     };
     console::tell(&why);
@@ -100,10 +100,10 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
 pub(crate) fn tell_undone(path: &str, came: &UndoOutcome) {
     let path = sanitize_terminal(path);
     match came {
-        UndoOutcome::Restored => console::tell(&format!("{path} is what it was")),
+        UndoOutcome::Restored => console::tell(&format!("{path} restored")),
         UndoOutcome::Unchanged => {}
         UndoOutcome::Conflict => {
-            console::warn(&format!("{path} has changed since and is left as it is"));
+            console::warn(&format!("{path} was not restored: it has changed since"));
         }
     }
 }
@@ -128,15 +128,15 @@ pub(super) async fn decide(
     let id = short(&header.id);
     let rest = session.state().pending().iter().map(|it| it.index.to_string()).collect::<Vec<_>>();
     console::tell(&if rest.is_empty() {
-        format!("decided; go on with: loopwright run --resume {id}")
+        format!("decided; resume with: loopwright run --resume {id}")
     } else {
-        format!("decided; these calls still wait: {}", rest.join(", "))
+        format!("decided; calls still waiting: {}", rest.join(", "))
     });
     Ok(ExitCode::Done)
 }
 
 /// What a model is told of a call that was interrupted and is not made again.
-const INTERRUPTED: &str = "the call had begun and was interrupted, so nobody knows whether it took effect. The \
+const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
     user decided to skip it: it is not made again. Find out what became of it if that matters";
 
 fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), SessionsError> {
@@ -145,7 +145,7 @@ fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), Sessions
         [call, word] => {
             let number = call.parse().map_err(|_| {
                 SessionsError::Usage(format!(
-                    "`{call}` is no call: write the number that `sessions show` gives it"
+                    "invalid call `{call}`; write its number from `sessions show`"
                 ))
             })?;
             (Some(number), word)
@@ -160,7 +160,7 @@ fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), Sessions
         )),
         other => {
             let text =
-                format!("`{other}` is not a decision; write `approve`, `deny` or `mark-done`");
+                format!("unknown decision `{other}`; available: `approve`, `deny`, `mark-done`");
             return Err(SessionsError::Usage(text));
         }
     };
@@ -196,19 +196,19 @@ async fn one(
         }
         Task::Resume => {
             runtime.execute(id, &ResumeSession).await?;
-            "takes messages".to_owned()
+            "accepts messages".to_owned()
         }
         Task::Stop | Task::Cancel => match holder(&**store, &header).await? {
             None => "is not running".to_owned(),
             Some(holder) => {
                 let when = if task == Task::Stop {
                     runtime.stop(id).await?;
-                    "after the step"
+                    "after the current step"
                 } else {
                     runtime.cancel(id).await?;
                     "now"
                 };
-                format!("was asked to stop {when}; {holder} runs it")
+                format!("will stop {when}; run by {holder}")
             }
         },
     };
@@ -231,7 +231,7 @@ pub(super) async fn holder(
     }
 }
 
-/// Takes a session that nobody runs, or whose runner is gone, for a moment.
+/// Takes a session that no process runs, or whose runner is gone, for a moment.
 pub(super) async fn hold(
     store: &dyn SessionStore,
     header: &SessionHeader,
@@ -248,7 +248,7 @@ pub(super) async fn hold(
     }
 }
 
-/// Deletes sessions for good, and asks before if somebody is there to answer.
+/// Deletes sessions for good, and asks before if a user is there to answer.
 pub(super) async fn delete(
     store: &Arc<dyn SessionStore>,
     args: &DeleteArgs,
@@ -258,12 +258,12 @@ pub(super) async fn delete(
         headers.push(find(&**store, id).await?);
     }
     if !args.yes && io::stdin().is_terminal() && !is_agreed(&headers) {
-        console::tell("nothing was deleted");
+        console::tell("no session deleted");
         return Ok(ExitCode::Done);
     }
     for header in &headers {
         maintenance_runtime(store).delete(&header.id).await?;
-        console::tell(&format!("session {} is deleted", short(&header.id)));
+        console::tell(&format!("session {} deleted", short(&header.id)));
     }
     Ok(ExitCode::Done)
 }
@@ -273,7 +273,7 @@ fn is_agreed(headers: &[SessionHeader]) -> bool {
         let title = single_line(header.title.as_deref().unwrap_or_default(), 60);
         console::tell(&format!("  {}  {title}", short(&header.id)));
     }
-    console::tell("delete for good? [y/N]");
+    console::tell("delete permanently? [y/N]");
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).is_ok()
         && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")

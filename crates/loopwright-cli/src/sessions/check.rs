@@ -80,11 +80,11 @@ pub(super) async fn check(
     match (left, args.repair) {
         (0, _) => {}
         (left, false) => console::tell(&format!(
-            "{} left; `{doctor} --repair` puts right what can be put right",
+            "{} found; run `{doctor} --repair` to repair them",
             count(left as u64, "problem")
         )),
         (left, true) => console::tell(&format!(
-            "{} that cannot be repaired; `loopwright sessions delete` removes a session that is of no use",
+            "{} not repairable; delete a lost session with `loopwright sessions delete`",
             count(left as u64, "problem")
         )),
     }

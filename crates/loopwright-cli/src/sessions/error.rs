@@ -21,28 +21,28 @@ pub enum SessionsError {
     #[error("no session matches `{0}`; list sessions with `loopwright sessions list --all`")]
     Unknown(SessionId),
     /// It was deleted.
-    #[error("session `{0}` was deleted: nothing of it is left but its name")]
+    #[error("session `{0}` was deleted; its ID cannot be reused")]
     Deleted(SessionId),
     /// More than one name begins so.
-    #[error("more than one session has a name that begins with `{beginning}`: write more of it\n  {}", found.join("\n  "))]
+    #[error("session ID `{beginning}` is ambiguous; write more characters of it\n  {}", found.join("\n  "))]
     Ambiguous {
         /// What was typed.
         beginning: SessionId,
         /// Names that begin so, with titles.
         found: Vec<String>,
     },
-    /// There is none to go on with.
+    /// There is none to resume.
     #[error(
-        "there is no session of {} to go on with: begin one without `--continue`, or name one with `--resume`; `loopwright sessions list --all` shows those that there are",
+        "no session to resume in {}; run without `--continue` to start one, or pass `--resume ID` (`loopwright sessions list --all` shows all sessions)",
         workdir.display()
     )]
     NoLatest {
         /// The directory.
         workdir: PathBuf,
     },
-    /// Somebody else works with it.
+    /// Another process uses it.
     #[error(
-        "session {} is in use by {owner} until {until} at least: wait for it, say something to whoever runs it with `--steer`, or end the run with `loopwright sessions stop {}`",
+        "session {} is in use by {owner} until {until} at least; wait, send it a message with `--steer`, or stop the run with `loopwright sessions stop {}`",
         short(id),
         short(id)
     )]
@@ -56,7 +56,7 @@ pub enum SessionsError {
     },
     /// It takes no messages.
     #[error(
-        "session {} is {status} and takes no message: `loopwright sessions resume {}` changes that",
+        "session {} is {status} and accepts no messages; resume it with `loopwright sessions resume {}`",
         short(id),
         short(id)
     )]
@@ -68,17 +68,17 @@ pub enum SessionsError {
     },
     /// Nothing was interrupted and nothing was said.
     #[error(
-        "session {} has nothing left to do: say something, as in `loopwright run --resume {} \"…\"`",
+        "session {} has no unfinished work; send it a message with `loopwright run --resume {} \"…\"`",
         short(.0), short(.0)
     )]
     NothingLeft(SessionId),
     /// It was deleted while its agent worked.
     #[error(
-        "session {} was deleted while it ran: the run is over, and what it did to files stays",
+        "session {} was deleted during its run; the run has stopped, and its file changes remain",
         short(.0)
     )]
     DeletedMeanwhile(SessionId),
-    /// Whoever ran it ended in the middle.
+    /// The process that ran it ended in the middle.
     #[error(
         "the process running session {} exited before the run finished; resume it with `loopwright run --resume {}`",
         short(.0), short(.0)
@@ -86,7 +86,7 @@ pub enum SessionsError {
     Left(SessionId),
     /// Its directory is a link by now.
     #[error(
-        "the directory of session {}, {}, leads elsewhere by now, to {}: a worker does not follow it",
+        "directory {1} of session {0} now leads to {2}; workers do not follow moved directories",
         short(id), path.display(), real.display()
     )]
     Moved {
@@ -99,7 +99,7 @@ pub enum SessionsError {
     },
     /// A worker may not work in its directory.
     #[error(
-        "the folder of session {}, {}, is in none of the folders that this worker works in ({roots}): name another one with `--root`, or under `worker.roots` of your configuration",
+        "directory {1} of session {0} is outside the roots of this worker ({roots}); add a root with `--root`, or in `worker.roots` of your configuration",
         short(id), path.display()
     )]
     OutsideRoots {
@@ -112,7 +112,7 @@ pub enum SessionsError {
     },
     /// Its directory holds more than a project.
     #[error(
-        "the folder of session {}, {}, holds more than a project, or what programs keep for you: no worker works there",
+        "directory {1} of session {0} is too broad for a worker: it contains more than a project, or private files of other programs",
         short(id), path.display()
     )]
     Broad {
@@ -122,7 +122,7 @@ pub enum SessionsError {
         path: PathBuf,
     },
     /// A worker cannot work below a folder.
-    #[error("{} cannot be a root of a worker: name a folder that exists", path.display())]
+    #[error("{} cannot be a root of a worker; name an existing directory", path.display())]
     WorkerRoot {
         /// The folder.
         path: PathBuf,
@@ -131,7 +131,7 @@ pub enum SessionsError {
     },
     /// Its directory is gone.
     #[error(
-        "the directory of session {}, {}, cannot be worked in: name another one with `-C`",
+        "directory {1} of session {0} cannot be used; name another one with `-C`",
         short(id), path.display()
     )]
     Workdir {
@@ -143,12 +143,12 @@ pub enum SessionsError {
         source: io::Error,
     },
     /// The name is taken.
-    #[error("there is a session `{0}` already, or was one: give this one another name with `--id`")]
+    #[error("session ID `{0}` is already taken; choose another one with `--id`")]
     Taken(SessionId),
     /// A file sets what only the user's own agents may set.
     #[error(
-        "line {line} of {} sets `{key}`, which is not taken in: it decides what is sent with your key; remove \
-         it from the file, and set it in an agent of your own if you want it",
+        "line {line} of {} sets `{key}`, which cannot be imported: it controls what is sent with your key; remove \
+         it from the file, or set it in an agent of your own",
         path.display()
     )]
     Privileged {
@@ -174,7 +174,7 @@ pub enum SessionsError {
     },
     /// What is stored of it is damaged.
     #[error(
-        "session {} cannot be read: {reason}; `loopwright sessions check --repair` saves what can be saved, and says what it did",
+        "session {} cannot be read: {reason}; repair it with `loopwright sessions check --repair`",
         short(id)
     )]
     Damaged {
@@ -185,7 +185,7 @@ pub enum SessionsError {
     },
     /// Writes that were acknowledged are lost.
     #[error(
-        "session {} is incomplete: {problem}; calls of the lost steps may have taken effect. Look at what is left with `loopwright sessions show {}`, then accept the loss with `loopwright sessions resume {}`",
+        "session {} is incomplete: {problem}; tool calls of the lost steps may have taken effect; inspect the session with `loopwright sessions show {}`, then accept the loss with `loopwright sessions resume {}`",
         short(id),
         short(id),
         short(id)

@@ -84,7 +84,7 @@ pub async fn latest(
     for id in &list.unreadable {
         let id = short(id);
         console::warn(&format!(
-            "session {id} cannot be read and may be the latest; see `loopwright sessions check`"
+            "session {id} cannot be read and may be the latest; run `loopwright sessions check`"
         ));
     }
     let none = || SessionsError::NoLatest { workdir: workdir.to_path_buf() };

@@ -32,7 +32,7 @@ const OPEN: usize = 20;
 /// How much of a line is shown of what a tool was asked.
 const WIDTH: usize = 60;
 
-/// Shows what is told of a session until the run is over. A signal ends the watching and not the run.
+/// Shows what is told of a session until the run has ended. A signal ends the watching and not the run.
 pub(super) async fn follow(
     store: &Arc<dyn SessionStore>,
     args: &FollowArgs,
@@ -66,7 +66,7 @@ pub(super) async fn follow(
                 check_goes_on(store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
-                    console::tell(&format!("session {id} is quiet; Ctrl-C ends the watching only"));
+                    console::tell(&format!("session {id} is idle; Ctrl-C stops only the output"));
                 }
                 Ok(())
             }
@@ -84,7 +84,7 @@ pub(super) async fn follow(
     Ok(ExitCode::Done)
 }
 
-/// Checks that there is an event to go on after.
+/// Checks that there is an event to continue after.
 async fn check_told(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -93,8 +93,8 @@ async fn check_told(
     let Some(before) = after.checked_sub(1) else { return Ok(()) };
     if store.read_log(id, SessionLog::Events, before, 1).await?.is_empty() {
         let text = format!(
-            "there is no event {after} of session {} to go on after: `--after 0` is the beginning, and \
-             nothing at all the latest run",
+            "unknown event {after} of session {}; pass `--after 0` to start at the beginning, or omit \
+             `--after` to start at the latest run",
             short(id)
         );
         return Err(SessionsError::Usage(text));
@@ -102,8 +102,8 @@ async fn check_told(
     Ok(())
 }
 
-/// Checks that more may be told of a session: that it was not deleted, and that whoever runs it is there or
-/// that a worker is to go on with it.
+/// Checks that more may be told of a session: that it was not deleted, and that the process that runs it is there or
+/// that a worker is to resume it.
 async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<(), SessionsError> {
     let header = find(&**store, id).await?;
     if holder(&**store, &header).await?.is_some() {
@@ -116,7 +116,7 @@ async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<
         }
     }
     let session = maintenance_runtime(store).session(id).await?;
-    // Whoever takes it up at this moment tells of that.
+    // A caller that takes it up at this moment tells of that.
     let is_left = session.state().is_interrupted() && holder(&**store, &header).await?.is_none();
     if is_left { Err(SessionsError::Left(id.clone())) } else { Ok(()) }
 }
@@ -209,7 +209,7 @@ impl Screen {
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
             }
             envelope_types::DROPPED => {
-                console::tell("  (some events are missing: too many came at once)");
+                console::tell("  (some events were dropped: too many at once)");
             }
             envelope_types::STATUS => {
                 self.end_line(output)?;
@@ -217,7 +217,7 @@ impl Screen {
                 let why = text("error_message");
                 match self.status {
                     BroadcastStatus::Processing | BroadcastStatus::Completed => (),
-                    BroadcastStatus::Idle => console::tell("it waits for a decision"),
+                    BroadcastStatus::Idle => console::tell("waiting for a decision"),
                     status if why.is_empty() => console::tell(status.as_str()),
                     status => console::tell(&format!("{status}: {}", single_line(why, WIDTH * 2))),
                 }

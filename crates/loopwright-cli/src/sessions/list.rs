@@ -59,7 +59,7 @@ pub(super) async fn list(
         console::warn(&format!("session {} is damaged and cannot be read", short(id)));
     }
     if !page.unreadable.is_empty() {
-        console::tell(&format!("`{}` says why, and what can be done", of_store("check")));
+        console::tell(&format!("run `{}` for the cause and the remedy", of_store("check")));
     }
     if page.is_empty() {
         let where_else = if args.all { "" } else { " of this directory; --all shows all" };
@@ -147,7 +147,7 @@ fn cursor(text: &str) -> Result<SessionCursor, SessionsError> {
     });
     parsed.ok_or_else(|| {
         SessionsError::Usage(format!(
-            "`{text}` is no cursor: take the one that the page before ended with"
+            "invalid cursor `{text}`; use the one at the end of the previous page"
         ))
     })
 }

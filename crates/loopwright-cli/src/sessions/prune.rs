@@ -15,7 +15,7 @@ use crate::exit::ExitCode;
 use crate::render::{count, single_line};
 use crate::report::SCHEMA_VERSION;
 
-/// Deletes sessions that nobody used for long, and frees what nobody can reach any more.
+/// Deletes sessions that no one used for long, and frees what is unreachable.
 pub(super) async fn prune(
     store: &dyn SessionStore,
     args: &PruneArgs,
@@ -48,7 +48,7 @@ pub(super) async fn prune(
     }
     console::tell(&format!("{} {done}", count(pruned.len() as u64, "session")));
     if jobs > 0 {
-        console::tell(&format!("{} that were over are forgotten", count(jobs, "job")));
+        console::tell(&format!("{} deleted", count(jobs, "job")));
     }
     if let Some(reclaimed) = reclaimed {
         console::tell(&format!("{} freed", count(reclaimed.batches, "piece")));
@@ -69,7 +69,7 @@ async fn deleted(
         let deleted: BTreeSet<_> =
             store.delete_unused(&ids, limit, now()).await?.into_iter().collect();
         for header in headers {
-            // Whoever has the right to write it may be gone.
+            // A caller that has the right to write it may be gone.
             if deleted.contains(&header.id) || is_deleted(store, header, limit).await? {
                 pruned.push(header.clone());
             }

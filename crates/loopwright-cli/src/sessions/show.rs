@@ -81,13 +81,13 @@ fn tell_missing(salvaged: &Salvaged, missing: &str) {
     let lost: u64 = salvaged.gaps.iter().map(|it| it.end - it.start).sum();
     if lost > 0 {
         console::tell(&format!(
-            "{} of {} cannot be read; `loopwright sessions check --repair` continues before the first of them",
+            "{} of {} cannot be read; `loopwright sessions check --repair` keeps the records before the first one",
             count(lost, "change"),
             salvaged.header.length
         ));
     } else {
         console::tell(&format!(
-            "what it did after that may have taken effect; to continue from here: loopwright sessions resume {id}"
+            "later tool calls may have taken effect; to continue from here: loopwright sessions resume {id}"
         ));
     }
 }
@@ -152,7 +152,7 @@ fn head(loaded: &Salvaged, state: &AgentState) -> String {
     let written = Some(format!("written {}", header.updated_at));
     writeln!(text, "{}", join([Some(steps), tokens, cost, created, written])).ok();
     if let Some(parent) = &header.parent {
-        writeln!(text, "comes from {parent}").ok();
+        writeln!(text, "fork of {parent}").ok();
     }
     text
 }
@@ -226,7 +226,7 @@ fn returned(text: &mut String, output: &str) {
     }
 }
 
-/// What waits, and the commands that go on.
+/// What waits, and the commands that continue.
 fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let id = short(&loaded.header.id);
     let pending = state.pending();
@@ -245,12 +245,12 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
         let begun = |it: &&CallState| matches!(it, CallState::Started { .. });
         let begun = open.calls().iter().filter(begun).count() as u64;
         let calls = if begun > 0 {
-            format!(" with {} whose outcome is not known", count(begun, "call"))
+            format!(" with {} whose outcome is unknown", count(begun, "call"))
         } else {
             String::new()
         };
         let step = state.total_steps() + 1;
         writeln!(text, "\ninterrupted in step {step}{calls}").ok();
-        writeln!(text, "  go on with: loopwright run --resume {id}").ok();
+        writeln!(text, "  resume with: loopwright run --resume {id}").ok();
     }
 }

@@ -56,7 +56,7 @@ pub enum HistoryEntry {
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
-    /// A call is over.
+    /// A call has ended.
     Called {
         /// The step.
         step: u64,
@@ -85,14 +85,14 @@ pub enum HistoryEntry {
         /// What has to be decided.
         question: String,
     },
-    /// Somebody decided about a call.
+    /// A user decided about a call.
     Decided {
         /// The call's position.
         call: u16,
         /// What.
         decision: &'static str,
     },
-    /// A step is over.
+    /// A step has ended.
     Step {
         /// Its number.
         step: u64,
@@ -114,7 +114,7 @@ pub enum HistoryEntry {
     },
     /// A run waits for decisions.
     Paused,
-    /// A run is over.
+    /// A run has ended.
     Ended {
         /// `completed`, `stopped` or `failed`.
         status: &'static str,
@@ -256,7 +256,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
             "the conversation was cleared".to_owned()
         }
         Edit::Replace { turns, .. } => {
-            format!("the conversation was replaced by {} turns", turns.len())
+            format!("conversation replaced by {} turns", turns.len())
         }
         Edit::Resolve { call, resolution } => {
             let decision = match resolution {

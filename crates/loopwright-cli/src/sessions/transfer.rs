@@ -108,7 +108,7 @@ fn write(to: &mut impl Write, loaded: LoadedSession) -> io::Result<()> {
 }
 
 /// Takes in a session that was exported, and prints its name. It works in this directory from now on:
-/// where it worked elsewhere is for whoever takes it in to say.
+/// where it worked elsewhere is for the caller that takes it in to say.
 pub(super) async fn import(
     store: &dyn SessionStore,
     args: &ImportArgs,
@@ -145,7 +145,7 @@ pub(super) async fn import(
     if created.status == SessionStatus::Suspended {
         let id = short(&created.id);
         console::tell(&format!(
-            "its run was interrupted, and going on with it makes the calls that the file asks for: look \
+            "its run was interrupted, and resuming it makes the calls that the file requests; look \
              at them with `loopwright sessions show {id}`, then allow it with `loopwright sessions \
              resume {id}`"
         ));
@@ -174,14 +174,14 @@ fn read(
     let wrong = |number: u64, error: &dyn std::fmt::Display| {
         let path = path.display();
         SessionsError::Usage(format!(
-            "line {number} of {path} is not of an exported session: {error}"
+            "line {number} of {path} is not part of an exported session: {error}"
         ))
     };
     next(&mut line)?;
     let Format { format } = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
     if format == 0 || format > FORMAT_VERSION {
         let text = format!(
-            "{} is of format {format}, and this program knows formats up to {FORMAT_VERSION}: update it",
+            "{} has format {format}, but this program supports formats up to {FORMAT_VERSION}; update the program",
             path.display()
         );
         return Err(SessionsError::Usage(text));
@@ -204,19 +204,19 @@ fn read(
     if changes.len() as u64 != head.header.length {
         let (has, path) = (changes.len(), path.display());
         let text = format!(
-            "{path} is not whole: it has {has} changes of {}; export the session again",
+            "{path} is incomplete: it has {has} of {} changes; export the session again",
             head.header.length
         );
         return Err(SessionsError::Usage(text));
     }
     let state = AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
-        SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
+        SessionsError::Usage(format!("the changes in {} are inconsistent: {error}", path.display()))
     })?;
     Ok((head, changes, state))
 }
 
 /// Returns the changes that take from a session the limits that its author typed where they are wider than
-/// those of a run without any: they are not the word of whoever takes it in.
+/// those of a run without any: they are not set by the user who imports it.
 fn limited(state: &AgentState) -> Vec<ChangeRecord> {
     let own = *state.budget();
     let budget = Budget {

@@ -105,7 +105,7 @@ fn is_over(process: u32) -> bool {
     status.map_or(true, |status| status.contains("State:\tZ"))
 }
 
-/// A run that is killed when the changes of its command are real and nobody has heard what came of it.
+/// A run that is killed when the changes of its command are real and no process has heard what came of it.
 #[test]
 fn a_command_that_was_applied_and_not_recorded_is_not_run_again_and_its_result_is_kept() {
     if !can_kill() {
@@ -122,7 +122,7 @@ fn a_command_that_was_applied_and_not_recorded_is_not_run_again_and_its_result_i
     until(|| made.exists());
     let process = traced_process(&strace);
     kill(process);
-    // It would hold on to what is killed until the time is over.
+    // It would hold on to what is killed until the time has ended.
     strace.kill().unwrap();
     strace.wait().unwrap();
     until(|| is_over(process));

@@ -107,7 +107,7 @@ fn a_run_whose_store_is_deleted_fails_and_says_so() {
     fs::write(place.world.path("project/go"), "").unwrap();
     let done = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(done.status, 1, "{}", done.stderr);
-    assert!(done.stderr.contains("was deleted or replaced while it was in use"), "{}", done.stderr);
+    assert!(done.stderr.contains("was deleted or replaced while in use"), "{}", done.stderr);
 }
 
 #[test]
@@ -122,7 +122,11 @@ fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
     assert_eq!(place.sessions(&["show", &id[..8]]).status, 0);
     let done = place.sessions(&["show", "xy"]);
     assert_eq!(done.status, 2, "{}", done.stderr);
-    assert!(done.stderr.contains("write more of it\n  xyz-1 1?\n  xyz-2 1?\n"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("write more characters of it\n  xyz-1 1?\n  xyz-2 1?\n"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(place.sessions(&["show", "xyx"]).status, 2);
 }
 

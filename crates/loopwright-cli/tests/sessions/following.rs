@@ -112,7 +112,7 @@ fn there_is_nothing_after_an_event_that_never_was() {
     let id = place.ran(&["1?"]);
     let done = place.sessions(&["follow", &id, "--after", "999"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("there is no event 999 of session "), "{}", done.stderr);
+    assert!(done.stderr.contains("unknown event 999 of session "), "{}", done.stderr);
 }
 
 #[test]

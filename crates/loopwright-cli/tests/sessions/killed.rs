@@ -20,7 +20,7 @@ fn is_whole(place: &Place, store: &str, told: &str) {
     if found.status != 0 {
         let left = |line: &&str| line.ends_with("is a session that was never there as a whole");
         assert_eq!(found.stderr.lines().filter(left).count(), 1, "{told}: {found:?}");
-        assert!(found.stderr.contains("\n1 problem left;"), "{told}: {found:?}");
+        assert!(found.stderr.contains("\n1 problem found;"), "{told}: {found:?}");
         let repaired = place.sessions(&["check", "--store", store, "--repair"]);
         assert_eq!(repaired.status, 0, "{told}: {repaired:?}");
         assert_eq!(doctor().status, 0, "{told}");
@@ -213,7 +213,7 @@ fn command_killed(command: &[&str], outcome: Outcome, makes: Option<&str>) {
             // It was done, and only its end is missing.
             let was_done = match outcome {
                 Outcome::Fewer => again.status == 2,
-                Outcome::Named => again.stderr.contains("already, or was one"),
+                Outcome::Named => again.stderr.contains("is already taken"),
                 _ => was_made && again.stderr.contains("already exists"),
             };
             assert!(again.status == 0 || was_done, "{told}: {again:?}");

@@ -30,7 +30,7 @@ fn a_fork_is_exported_whole_and_is_the_same_elsewhere() {
 
     let taken = other.sessions(&["import", "../talk.jsonl"]);
     assert_eq!(taken.status, 2);
-    assert!(taken.stderr.contains("another name with `--id`"), "{}", taken.stderr);
+    assert!(taken.stderr.contains("choose another one with `--id`"), "{}", taken.stderr);
     let overwritten = place.sessions(&["export", &fork, "../talk.jsonl"]);
     assert_eq!(overwritten.status, 2, "{}", overwritten.stderr);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
@@ -49,12 +49,15 @@ fn a_file_that_is_no_session_is_refused_and_nothing_is_kept() {
     shuffled.swap(1, lines.len() - 1);
     let shuffled = shuffled.join("\n");
     let wrong = [
-        ("", "line 1 of - is not of an exported session"),
-        ("hello\n", "line 1 of - is not of an exported session"),
-        (cut.as_str(), "- is not whole"),
-        (newer.as_str(), "- is of format 99, and this program knows formats up to 1: update it"),
-        (broken.as_str(), "line 2 of - is not of an exported session"),
-        (shuffled.as_str(), "make no session"),
+        ("", "line 1 of - is not part of an exported session"),
+        ("hello\n", "line 1 of - is not part of an exported session"),
+        (cut.as_str(), "- is incomplete"),
+        (
+            newer.as_str(),
+            "- has format 99, but this program supports formats up to 1; update the program",
+        ),
+        (broken.as_str(), "line 2 of - is not part of an exported session"),
+        (shuffled.as_str(), "are inconsistent"),
     ];
     for (text, expect) in wrong {
         let done = place.world.run_with(&["sessions", "import", "-", "--id", "new"], text);

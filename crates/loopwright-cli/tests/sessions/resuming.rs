@@ -23,7 +23,7 @@ enum Ending {
     InterruptInAnswer,
     Steps,
     Cancelled,
-    /// Nobody reads the answer any more.
+    /// No process reads the answer any more.
     ClosedOutput,
     /// Killed, and killed again while it was resumed.
     KillInResume,

@@ -41,9 +41,9 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     }
     let done = place.run(&["-r", &id, "--steer", "3?"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("whoever runs the session was told"), "{}", done.stderr);
+    assert!(done.stderr.contains("message sent to the running session"), "{}", done.stderr);
     let done = place.sessions(&["cancel", &id]);
-    assert!(done.stderr.contains("was asked to stop now; process "), "{}", done.stderr);
+    assert!(done.stderr.contains("will stop now; run by process "), "{}", done.stderr);
     let ended = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(ended.status, 130, "{}", ended.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "3?"]);
@@ -86,7 +86,7 @@ fn what_was_killed_goes_on_without_words() {
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "two"]);
     let done = place.run(&["--continue"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("has nothing left to do"), "{}", done.stderr);
+    assert!(done.stderr.contains("has no unfinished work"), "{}", done.stderr);
 }
 
 #[test]
@@ -121,9 +121,7 @@ fn a_call_that_was_interrupted_is_decided_about() {
     assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
     assert!(
-        told.as_str()
-            .unwrap()
-            .contains("nobody knows whether it took effect. The user decided to skip it"),
+        told.as_str().unwrap().contains("its effect is unknown. The user decided to skip it"),
         "{told}"
     );
 }
@@ -179,10 +177,10 @@ fn a_session_that_is_deleted_while_it_runs_is_told_so() {
     until_asleep(&mark);
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.sessions(&["delete", &id, "--yes"]).status, 0);
-    // The command would go on for ever.
+    // The command would continue for ever.
     let done = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(done.status, 1, "{}", done.stderr);
-    assert!(done.stderr.contains("was deleted while it ran"), "{}", done.stderr);
+    assert!(done.stderr.contains("was deleted during its run"), "{}", done.stderr);
 }
 
 #[test]

@@ -225,7 +225,7 @@ impl HookCx<'_> {
     ///
     /// # Errors
     ///
-    /// If the model does not answer, or the budget does not allow it.
+    /// If the model does not respond, or the budget does not allow it.
     pub async fn infer(
         &self,
         state: &AgentState,

@@ -96,13 +96,13 @@ pub enum EffectRecord {
 #[non_exhaustive]
 pub enum JournalError {
     /// Somebody else appended to this session.
-    #[error("another writer changed the session: load it again and repeat what is missing")]
+    #[error("another writer changed the session; load it again and repeat the missing changes")]
     Conflict,
     /// The right to write was lost.
-    #[error("the lease on the session was lost: load it again before going on")]
+    #[error("the session lease was lost; load the session again before you continue")]
     LeaseLost,
     /// The store cannot be reached or is full. Nothing that was kept is lost.
-    #[error("the session store is not available: the run stopped before its next effect")]
+    #[error("the session store is unavailable: the run stopped before its next effect")]
     Unavailable(#[source] BoxError),
 }
 

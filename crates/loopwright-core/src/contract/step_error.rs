@@ -29,7 +29,7 @@ pub enum StepError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The model's answer does not have the form it must have.
-    #[error("the model's answer is not valid: {0}")]
+    #[error("the model response is invalid: {0}")]
     Invalid(String),
     /// The driver failed for its own reasons.
     #[error("the driver failed")]

@@ -256,7 +256,7 @@ impl ToolCx<'_> {
     ///
     /// # Errors
     ///
-    /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
+    /// If the model does not respond, a hook fails or stops the run, or the budget does not allow it.
     pub async fn infer(
         &self,
         model: &dyn ChatModel,

@@ -147,7 +147,7 @@ impl ThinkCx<'_> {
     ///
     /// # Errors
     ///
-    /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
+    /// If the model does not respond, a hook fails or stops the run, or the budget does not allow it.
     pub fn infer<'b>(
         &'b self,
         model: &'b dyn ChatModel,

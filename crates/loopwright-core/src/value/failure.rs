@@ -116,7 +116,7 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
 
 /// Something panicked, and was contained.
 #[derive(Debug, thiserror::Error)]
-#[error("it panicked: {0}")]
+#[error("panicked: {0}")]
 pub(crate) struct Panicked(pub(crate) String);
 
 #[cfg(test)]

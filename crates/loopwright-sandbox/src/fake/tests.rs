@@ -33,7 +33,7 @@ async fn outputs_come_in_the_order_in_which_they_were_enqueued() {
 async fn what_is_not_enqueued_is_refused_and_recorded() {
     let sandbox = FakeSandbox::new().enqueue("a", Output::exited(0, "", ""));
     let error = run(&sandbox, "b").await.unwrap_err();
-    assert_eq!(error.to_string(), "no output is enqueued for `b`");
+    assert_eq!(error.to_string(), "no output is queued for `b`");
     assert_eq!(sandbox.commands(), [Command::new("b")]);
     assert_eq!(sandbox.policies(), [SandboxPolicy::in_dir(".")]);
 }

@@ -36,7 +36,7 @@ impl Account {
             return false;
         }
         let Some(mapped) = tree::shares(root) else { return usage.memory > limit };
-        // Part of what is mapped may be part of what is known; the growth tells, if nobody else has a part in it.
+        // Part of what is mapped may be part of what is known; the growth tells, if no other process has a part in it.
         let shared = grown.clamp(known.max(mapped.shared), known + mapped.shared);
         mapped.own + shared + usage.kernel + self.held.kernel > limit
             || grown - shared.min(grown) > limit

@@ -19,7 +19,7 @@ pub(crate) struct Held {
     pub(crate) kernel: u64,
 }
 
-/// What is held at this moment. The buffers of a network that is the host's are not counted: they are everybody's.
+/// What is held at this moment. The buffers of a network that is the host's are not counted: they are every caller's.
 pub(crate) fn now(network: Network) -> Held {
     let files = [root::SCRATCH, root::SHARED_MEMORY].map(|path| {
         rustix::fs::statvfs(path).map_or(0, |status| {

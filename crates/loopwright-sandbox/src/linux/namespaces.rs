@@ -18,7 +18,7 @@ use super::view::{Entry, Seen, View};
 use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::policy::Network;
 
-/// Where the users of a sandbox of the administrator begin on the host; nobody else uses these.
+/// Where the users of a sandbox of the administrator begin on the host; no other process uses these.
 const FIRST_USER: u32 = 100_000;
 /// Who the administrator's command is inside of its sandbox.
 const AGENT: u32 = 1000;
@@ -60,7 +60,7 @@ impl Users {
         fs::write(path("gid_map"), &map)
     }
 
-    /// Maps the one user of a sandbox from inside, as everybody can. The files to write belong to the process only
+    /// Maps the one user of a sandbox from inside, as every caller can. The files to write belong to the process only
     /// while others of its user may look into it, and there is nothing to see yet.
     fn map_from_inside(self) -> io::Result<()> {
         let Self::Same { user, group } = self else { return Ok(()) };

@@ -243,7 +243,7 @@ fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {
     let place = inside(&entry.at);
     if let Some(parent) = place.parent() {
         // What stands below another mount exists there; the mount below says if it does not. What is made here is
-        // not kept, so nobody is to write to it.
+        // not kept, so no process is to write to it.
         DirBuilder::new().recursive(true).mode(0o555).create(parent).ok();
     }
     match (&entry.seen, tree) {
@@ -268,7 +268,7 @@ fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {
     }
 }
 
-/// Covers a path with something that nobody can open.
+/// Covers a path with something that no process can open.
 fn hide(place: &Path, shape: Shape) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let cover = match shape {

@@ -48,7 +48,7 @@ pub(crate) enum Inner {
 
 /// Starts what the job asks for.
 pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Refusal> {
-    // Whoever loses its parent becomes a child of this process, and cannot get away from it.
+    // A caller that loses its parent becomes a child of this process, and cannot get away from it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;

@@ -302,7 +302,7 @@ impl Watch<'_> {
         self.take_reports();
     }
 
-    /// Reads what was reported between the last look and the end; nobody is left who could keep this waiting.
+    /// Reads what was reported between the last look and the end; no process is left who could keep this waiting.
     fn read_last_reports(&mut self) {
         while self.reports.is_some() {
             self.read_reports();

@@ -129,7 +129,7 @@ fn setting(line: &str) -> Option<(String, &str)> {
     let (key, value) = line.split_once('=').unwrap_or((line, ""));
     let key = key.trim();
     let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // A line that goes on in the next one is not read, and quotes could hide what is in a value.
+    // A line that continues in the next one is not read, and quotes could hide what is in a value.
     (is_word && !line.contains(['\\', '"'])).then(|| (key.to_ascii_lowercase(), value.trim()))
 }
 

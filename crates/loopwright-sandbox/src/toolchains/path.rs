@@ -24,14 +24,14 @@ pub(super) fn of_user(path: &OsStr, workdir: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns `true` if not everybody may change what is in a folder, or put another one in its place.
+/// Returns `true` if not every caller may change what is in a folder, or put another one in its place.
 fn is_closed(folder: &Path) -> bool {
     folder.ancestors().enumerate().all(|(index, it)| {
         fs::metadata(it).is_ok_and(|status| is_closed_mode(mode(&status), index > 0))
     })
 }
 
-/// In a folder around it, nobody may rename what belongs to others if its sticky bit is set.
+/// In a folder around it, no process may rename what belongs to others if its sticky bit is set.
 fn is_closed_mode(mode: u32, is_around: bool) -> bool {
     mode & 0o002 == 0 || (is_around && mode & 0o1000 != 0)
 }

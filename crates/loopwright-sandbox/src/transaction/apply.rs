@@ -120,7 +120,7 @@ impl Applying<'_> {
         let there = place.status()?;
         if there.as_ref().is_none_or(|status| status.st_ino != is.inode) {
             let Some(there) = there else {
-                // Somebody has removed it since; what takes its place is not lost for that.
+                // A user has removed it since; what takes its place is not lost for that.
                 return self.add(path, is);
             };
             // It was changed since the plan was made.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum TransactionError {
     /// Changes can be collected only on the file system of the folder, outside of it.
     #[error(
-        "changes to {root} cannot be collected in {staging}: choose a folder outside of it on the same file system"
+        "changes to {root} cannot be staged in {staging}; choose a directory outside it on the same file system"
     )]
     Elsewhere {
         /// Where they were to be collected.
@@ -18,7 +18,7 @@ pub enum TransactionError {
         root: PathBuf,
     },
     /// Another process is at work on this transaction.
-    #[error("another process is using transaction {0}; try again when it has finished")]
+    #[error("transaction {0} is in use by another process; try again later")]
     Busy(PathBuf),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
@@ -29,9 +29,7 @@ pub enum TransactionError {
         source: io::Error,
     },
     /// A record of a transaction is damaged.
-    #[error(
-        "the record {path} cannot be read ({reason}): remove its folder to give up its changes"
-    )]
+    #[error("record {path} cannot be read: {reason}; remove its directory to discard its changes")]
     Record {
         /// The record.
         path: PathBuf,

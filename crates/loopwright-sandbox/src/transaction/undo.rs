@@ -17,9 +17,9 @@ use super::{apply, forget};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The path is what it was before.
+    /// The path restored before.
     Restored(PathBuf),
-    /// The path has been changed since, and is left as it is.
+    /// The path has been changed since, and was not changed.
     Conflict(PathBuf),
 }
 

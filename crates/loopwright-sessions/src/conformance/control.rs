@@ -1,4 +1,4 @@
-//! Control messages for whoever runs a session.
+//! Control messages for the process that runs a session.
 
 use super::{
     AppendRequest, ChangeBatch, ControlMessage, Lease, Message, SessionStore, StoreError,

@@ -134,7 +134,7 @@ async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lo
     let job = push(queue, "a", "job").await;
     let first = claim(queue, "me", 1).await.unwrap();
     assert_eq!(claim(queue, "you", 5).await, None);
-    // Its time is over.
+    // Its time has ended.
     assert_eq!(queue.renew("me", moment(5), Duration::ZERO).await.unwrap(), 1);
     let second = claim(queue, "you", 6).await.unwrap();
     assert_eq!((second.claim, second.attempts, second.crashes), (2, 0, 1));

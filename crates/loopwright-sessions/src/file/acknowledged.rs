@@ -42,7 +42,7 @@ impl Acknowledged {
 
 /// Returns the last acknowledged version of the session in a directory. Returns `None` if it is unknown.
 ///
-/// Read it before the log: whoever writes appends first, so the log is never behind it then.
+/// Read it before the log: a caller that writes appends first, so the log is never behind it then.
 pub(super) fn read(dir: &Path) -> io::Result<Option<u64>> {
     let Some(mut file) = disk::open(&dir.join(ACKNOWLEDGED))? else { return Ok(None) };
     let mut found = [0; LENGTH];

@@ -114,7 +114,7 @@ impl Root {
         care: RepairMode,
         findings: &mut Vec<Finding>,
     ) -> Result<(), StoreError> {
-        // Whoever writes is waited for, so that what is half written is not taken for torn.
+        // A caller that writes is waited for, so that what is half written is not taken for torn.
         let locked = match self.lock_session(id, LockMode::Exclusive) {
             Ok(Some(locked)) => locked,
             Ok(None) => return Ok(()),
@@ -137,7 +137,7 @@ impl Root {
                 None => None,
                 Some(None) => Some(self.move_to_quarantine(id, &dir)?),
                 Some(Some(aside)) => {
-                    // Whoever writes a log locks it.
+                    // A caller that writes a log locks it.
                     drop(lock.take());
                     Some(self.continue_from(id, &aside)?)
                 }
@@ -194,7 +194,7 @@ impl Root {
         Ok(())
     }
 
-    /// Writes down that a log goes on without what is missing at its end.
+    /// Writes down that a log continues without what is missing at its end.
     fn drop_last_record(&self, id: &SessionId, log: &Path) -> Result<String, StoreError> {
         let aside = disk::backup_path(log, "torn");
         let mut session = Session::open(self, id)?;

@@ -29,7 +29,7 @@ pub(super) enum WaitPolicy {
     None,
 }
 
-/// Opens files that nobody else may read; one that is a link is not followed.
+/// Opens files that no other process may read; one that is a link is not followed.
 pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -54,7 +54,7 @@ pub(super) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Creates a directory that nobody else may read, and those above it; one that is there stays.
+/// Creates a directory that no other process may read, and those above it; one that is there stays.
 pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

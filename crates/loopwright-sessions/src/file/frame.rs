@@ -70,7 +70,7 @@ pub(super) enum LogTail {
     Clean,
     /// A piece of a frame whose writing was cut short.
     Torn,
-    /// A frame that was written whole and is not intact. Whoever wrote it may rely on it.
+    /// A frame that was written whole and is not intact. A caller that wrote it may rely on it.
     CorruptTail,
     /// Something wrong, and then intact frames from this place in the file on.
     CorruptMiddle { again: u64 },

@@ -30,8 +30,8 @@ const MARK: &[u8] = b"loopwright index 1 ";
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where the index is, and what guards it: it is shared by whoever changes an entry, and held alone by
-/// whoever makes the index anew.
+/// Where the index is, and what guards it: it is shared by the process that changes an entry, and held alone by
+/// a caller that makes the index anew.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) path: PathBuf,
@@ -118,12 +118,12 @@ impl Index {
         file.read_exact(&mut head).is_ok() && head == self.head()
     }
 
-    /// Keeps everybody from changing entries, until what is returned is dropped.
+    /// Keeps every caller from changing entries, until what is returned is dropped.
     pub(super) fn alone(&self) -> io::Result<Lock> {
         disk::lock(&self.lock, LockMode::Exclusive)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Makes the index anew. Whoever does it holds the index alone.
+    /// Makes the index anew. A caller that does it holds the index alone.
     pub(super) fn remake(&self, slots: &[IndexEntry]) -> io::Result<()> {
         let mut bytes = self.head().to_vec();
         bytes.extend(slots.iter().flat_map(IndexEntry::to_bytes));

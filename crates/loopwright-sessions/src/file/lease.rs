@@ -41,7 +41,7 @@ pub(super) struct LeaseFile {
     path: PathBuf,
     _file: File,
     identity: Identity,
-    /// When it was written last: somebody may have copied another one over it.
+    /// When it was written last: a caller may have copied another one over it.
     written: Option<SystemTime>,
     leases: Leases,
 }

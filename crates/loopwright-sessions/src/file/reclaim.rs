@@ -1,4 +1,4 @@
-//! Freeing the space of what nobody can reach any more.
+//! Freeing the space of what is unreachable.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

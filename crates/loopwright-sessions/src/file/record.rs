@@ -197,7 +197,7 @@ impl Record {
         Self { from, line: self.line + 1, length: at, ..next }
     }
 
-    /// Makes the session wait for somebody who decides that it goes on, because what was written after this
+    /// Makes the session wait for somebody who decides that it continues, because what was written after this
     /// is not known: calls that are not on record any more may have taken effect.
     pub(super) fn suspend_unverified(&mut self) {
         if self.status == SessionStatus::Active {

@@ -36,9 +36,9 @@ pub(super) struct Root {
 /// What a reader may do who finds a log in disorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadMode {
-    /// Wait for whoever writes, and look again.
+    /// Wait for the caller that writes, and look again.
     WaitForWriter,
-    /// Take it as it is. Whoever holds the index alone must not wait for those who write.
+    /// Take it as it is. A caller that holds the index alone must not wait for those who write.
     BestEffort,
 }
 
@@ -81,7 +81,7 @@ impl Root {
         self.path.join("quarantine")
     }
 
-    /// Locks the store: shared by whoever creates, held alone by whoever tidies up.
+    /// Locks the store: shared by the process that creates, held alone by the process that tidies up.
     pub(super) fn lock(&self, hold: LockMode) -> Result<Lock, StoreError> {
         let path = self.path.join(LOCK);
         let lock = disk::lock(&path, hold);
@@ -177,7 +177,7 @@ impl Root {
                 Ok(Some(ledger))
             }
             found if reading == ReadMode::BestEffort => found.map(Some),
-            // Somebody may be writing it, or may have moved it away.
+            // A user may be writing it, or may have moved it away.
             _ => {
                 let Some((_, _lock)) = self.lock_session(id, LockMode::Shared)? else {
                     return Ok(None);
@@ -204,7 +204,7 @@ impl Root {
         }
         let slots = self.slots()?;
         let entries = slots.iter().flat_map(IndexEntry::to_bytes).collect();
-        // Of whoever holds it now, what is about to be written would be missing in the file.
+        // Of a caller that holds it now, what is about to be written would be missing in the file.
         let written = lock.and_then(|_lock| self.index.remake(&slots));
         Ok((entries, written))
     }

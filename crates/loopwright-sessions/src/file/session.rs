@@ -30,13 +30,13 @@ use crate::{
     stored::written_at,
 };
 
-/// For how long the index covers what is written of a session that runs. Whoever lists sessions looks at such
+/// For how long the index covers what is written of a session that runs. A caller that lists sessions looks at such
 /// a one itself.
 const AHEAD: Duration = Duration::from_mins(1);
 /// How many sessions a store keeps open, each with five files.
 const KNOWN: usize = 32;
 
-/// A session that nobody else writes at the same time, and that is not deleted.
+/// A session that no other process writes at the same time, and that is not deleted.
 #[derive(Debug)]
 pub(super) struct Session<'a> {
     root: &'a Root,
@@ -120,14 +120,14 @@ impl<'a> Session<'a> {
         Ok(Self { root, id, files, announced: None })
     }
 
-    /// Opens a session to append to it, if this store wrote it last and nobody has to be waited for.
+    /// Opens a session to append to it, if this store wrote it last and no process has to be waited for.
     pub(super) fn at_once(
         root: &'a Root,
         id: &'a SessionId,
         addition: &Addition,
         lease: Option<&Lease>,
     ) -> Option<Self> {
-        // Whatever is in the way is found again by whoever opens it and waits, and told by them.
+        // Whatever is in the way is found again by the process that opens it and waits, and told by them.
         lease?;
         if addition.moves() {
             return None;
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
         self.check_lease(lease, now)?;
         let Files { trail, last, .. } = &self.files;
         if last.print.as_ref() == Some(&print) && last.version == expected + 1 {
-            // Whoever wrote it may have ended before it was on the disk.
+            // A caller that wrote it may have ended before it was on the disk.
             disk::sync_data(&trail.file, &trail.path).at(&trail.path)?;
             return Ok(last.version);
         }
@@ -237,12 +237,12 @@ impl<'a> Session<'a> {
         let mut record = last.next(Kind::Delete, written_at(last.updated_at, now));
         record.status = SessionStatus::Deleted;
         self.write(record, b"", None)?;
-        // Nobody looks at what is beside the log of a deleted session.
+        // No process looks at what is beside the log of a deleted session.
         let _forgotten = (self.forget_wishes(), fs::remove_file(self.files.dir.join(LEASE)));
         Ok(())
     }
 
-    /// Says in the index what the session is now that nobody has the right to write it.
+    /// Says in the index what the session is now that no one has the right to write it.
     pub(super) fn rest(&mut self) {
         self.files.covered = None;
         let Record { slot: hint, updated_at, status, .. } = self.files.last;
@@ -304,7 +304,7 @@ impl<'a> Session<'a> {
     ) -> Result<PendingEntry, StoreError> {
         let (root, id) = (self.root, self.id);
         let Files { trail, last, covered, .. } = &mut self.files;
-        // Whoever has the lease writes again soon, and says when it does no more.
+        // A caller that has the lease writes again soon, and says when it does no more.
         let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
         let statuses = bit(last.status) | bit(record.status);
         let about = Write { updated_at: record.updated_at, statuses, ahead };

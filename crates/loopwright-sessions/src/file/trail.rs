@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{id::SessionId, store::StoreError};
 
-/// A file of frames that is open for appending. Whoever has it holds the lock that guards it.
+/// A file of frames that is open for appending. A caller that has it holds the lock that guards it.
 #[derive(Debug)]
 pub(super) struct FrameFile {
     pub(super) path: PathBuf,

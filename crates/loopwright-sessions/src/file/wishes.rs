@@ -1,4 +1,4 @@
-//! Control messages for whoever runs a session, in a file beside its log.
+//! Control messages for the process that runs a session, in a file beside its log.
 //!
 //! Each frame holds a message in its head and the message's number in its body. The last record of the log says
 //! up to which number they are handled, so a message leaves the queue in the very write that puts what it says

@@ -20,7 +20,7 @@ use crate::{
 impl SessionRuntime {
     /// Makes another session that begins with what this one has, up to the end or to the end of a step
     /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
-    /// use. Without a name, it gets one that nobody has.
+    /// use. Without a name, it gets one that no one has.
     ///
     /// # Errors
     ///
@@ -63,11 +63,11 @@ impl SessionRuntime {
 
     /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
     /// below a root, and commands wherever they ran, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
-    /// since is left as it is, and told as [`UndoOutcome::Conflict`].
+    /// since was not changed, and told as [`UndoOutcome::Conflict`].
     ///
     /// # Errors
     ///
-    /// As of `rewind`. A file that cannot be read or written is left as it is, like one that changed.
+    /// As of `rewind`. A file that cannot be read or written was not changed, like one that changed.
     #[cfg(feature = "files")]
     pub async fn rewind_files(
         &self,

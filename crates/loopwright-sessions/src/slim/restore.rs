@@ -16,8 +16,8 @@ use super::{SlimMessage, SlimState};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlimError {
-    /// A speaker that there is not.
-    #[error("message {number} is of `{role}`, which is no role")]
+    /// A speaker that does not exist.
+    #[error("message {number} has unknown role `{role}`")]
     Role {
         /// The message, counted from one.
         number: usize,
@@ -25,7 +25,7 @@ pub enum SlimError {
         role: String,
     },
     /// A call without its results, or a result without its call.
-    #[error("the calls and results at message {number} do not belong together")]
+    #[error("tool calls and results at message {number} do not match")]
     Pair {
         /// The message, counted from one.
         number: usize,

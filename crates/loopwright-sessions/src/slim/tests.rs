@@ -215,11 +215,11 @@ fn what_is_no_conversation_is_not_restored() {
     };
     let call = json!({ "tool_calls": [{ "id": "1", "name": "look" }] });
     let alone = json!([{ "role": "assistant", "content": "", "_metadata": call }]);
-    assert_eq!(slim(alone), "the calls and results at message 1 do not belong together");
+    assert_eq!(slim(alone), "tool calls and results at message 1 do not match");
     let result = json!([{ "role": "tool", "content": "", "_metadata": {} }]);
-    assert_eq!(slim(result), "the calls and results at message 1 do not belong together");
+    assert_eq!(slim(result), "tool calls and results at message 1 do not match");
     let nobody = json!([{ "role": "nobody", "content": "", "_metadata": {} }]);
-    assert_eq!(slim(nobody), "message 1 is of `nobody`, which is no role");
+    assert_eq!(slim(nobody), "message 1 has unknown role `nobody`");
 }
 
 proptest! {

@@ -120,7 +120,7 @@ fn a_directory_that_may_not_be_written_can_be_read() {
     let mut command = Command::new(&program);
     command.args(["--exact", "file::faults::writer_without_permission", "--ignored"]);
     command.arg("--nocapture").env(STORE, world.path()).current_dir("/").stdout(Stdio::piped());
-    // Nobody keeps the superuser from writing, so it is done as somebody else then.
+    // Nobody keeps the superuser from writing, so it is done as another user then.
     if fs::metadata(&program).unwrap().uid() == 0 {
         let nobody = 65_534;
         let mut places = vec![above];

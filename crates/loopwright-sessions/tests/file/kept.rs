@@ -52,7 +52,7 @@ fn a_lease_that_another_process_took_over_is_lost_at_the_next_write() {
 fn a_lease_that_another_process_renewed_keeps_others_off() {
     for (world, other, lease) in both() {
         block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
-        // By what was known before, the lease is over.
+        // By what was known before, the lease has ended.
         let busy = append_at(&world.store, "a", 2, 2, 1, later(45)).unwrap_err();
         assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
         append_under(&world.store, &lease, 2, later(45)).unwrap();
@@ -190,7 +190,7 @@ fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
     let (world, _other, lease) = two(AppendMode::Inline);
     let lease = block_on(world.store.renew(&lease, later(1), Duration::from_mins(5))).unwrap();
     append_under(&world.store, &lease, 2, later(2)).unwrap();
-    // Whoever reads the whole log finds its first record damaged.
+    // A caller that reads the whole log finds its first record damaged.
     let log = world.session("a").join("log");
     let mut bytes = fs::read(&log).unwrap();
     bytes[40] ^= 1;
@@ -200,7 +200,7 @@ fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
     assert!(world.load("a").is_err());
 }
 
-/// Appends while a lock is held by somebody else, who lets go of it later.
+/// Appends while a lock is held by another process, who lets go of it later.
 fn is_not_blocked_by(lock: impl Fn(&World) -> File) {
     let (world, _other, lease) = two(AppendMode::Inline);
     let held = lock(&world);

@@ -25,7 +25,7 @@ fn child(test: &str, store: &Path) -> Child {
         .unwrap()
 }
 
-/// The store that a child is to use; `None` if somebody else runs its test.
+/// The store that a child is to use; `None` if another process runs its test.
 fn store() -> Option<FileStore> {
     env::var_os(STORE).map(|it| FileStore::open(it).unwrap())
 }

@@ -85,7 +85,7 @@ fn a_log_that_lost_an_acknowledged_record_is_suspended_and_the_loss_is_named() {
         assert_eq!(found[0].problem, problem, "byte {end}: {found:?}");
         let (same, status) = prefix_survives(world, &bytes[..end], begin);
         assert_eq!(status, SessionStatus::Suspended, "byte {end}");
-        // Whoever wrote it again knows.
+        // A caller that wrote it again knows.
         assert_eq!(missing(&same), None);
         world = same;
     }
@@ -121,7 +121,7 @@ fn a_repair_of_a_log_that_lost_a_whole_record_leaves_the_session_waiting() {
 
 #[test]
 fn a_log_with_any_byte_of_its_last_record_changed_loads_what_came_before_and_waits() {
-    // Whoever wrote it was told that it is kept: a call may be on its way that nothing tells of now.
+    // A caller that wrote it was told that it is kept: a call may be on its way that nothing tells of now.
     let (mut world, bytes, begin) = three();
     for place in begin..bytes.len() {
         let mut changed = bytes.clone();

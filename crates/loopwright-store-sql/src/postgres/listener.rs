@@ -72,7 +72,7 @@ async fn hear(
     // Something may have been told before this began.
     let mut news: Arc<str> = "".into();
     loop {
-        // Nobody may be waiting at present.
+        // No process may be waiting at present.
         let _heard_by = told.send(news);
         match listener.try_recv().await? {
             Some(notification) => news = notification.payload().into(),

@@ -32,7 +32,7 @@ impl SqliteStore {
     /// done and what is lost. The damaged file is kept under another name in the same directory.
     /// Nothing is done with a file that is in order, or that only needs its indexes made anew.
     ///
-    /// Nobody may have the file open.
+    /// No process may have the file open.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
     let id = SessionId::new("a").unwrap();
     let full = store.append_log(&id, SessionLog::Files, &[large], None).await.unwrap_err();
     assert!(matches!(full, StoreError::Unavailable(_)), "{full:?}");
-    assert!(full.to_string().contains("there is no space left for"), "{full}");
+    assert!(full.to_string().contains("no disk space left for"), "{full}");
     assert_eq!(names(&store).await, ["a"]);
     // There is space again.
     create(&store, "b").await.unwrap();
@@ -71,9 +71,9 @@ async fn a_file_that_somebody_keeps_locked_is_told() {
     assert!(names(&store).await.is_empty());
     let lock = other.database.begin(Access::Write).await.unwrap();
     // In this test the process that holds the lock is this one.
-    let holder = format!("is in use by process {}: end that first", std::process::id());
+    let holder = format!("is in use by process {}; stop that process first", std::process::id());
     is_unavailable(create(&store, "a").await, &holder);
-    // Whoever reads waits for nobody.
+    // A caller that reads waits for no writer.
     assert!(names(&store).await.is_empty());
     drop(lock);
     // Whoever locked it is gone, as soon as its connection is.
@@ -112,7 +112,7 @@ async fn a_writer_does_not_wait_to_the_end_for_a_process_that_is_stopped() {
     }
     let id = holder.id();
     let told = format!(
-        "is in use by process {id}, which is stopped (`kill -CONT {id}` continues it): end that first"
+        "is in use by process {id}, which is stopped (`kill -CONT {id}` continues it); stop that process first"
     );
     is_unavailable(create(&store, "a").await, &told);
     assert!(names(&store).await.is_empty());

@@ -21,7 +21,7 @@ pub enum DefinitionToolError {
     #[error(transparent)]
     Unknown(#[from] DefinitionError),
     /// The arguments are not JSON any more.
-    #[error("the arguments cannot be read")]
+    #[error("the arguments are invalid")]
     Arguments(#[from] serde_json::Error),
     /// What writes the file ended before it was done.
     #[error("the file was not written")]
@@ -65,7 +65,7 @@ pub struct WriteAgentArgs {
     /// How it is called where people look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `provider/model`; left out for the model of whoever runs it.
+    /// `provider/model`; left out for the model of the running program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The capabilities it is composed of.

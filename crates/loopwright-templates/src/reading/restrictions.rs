@@ -1,6 +1,6 @@
 //! Keys of other programs that restrict an agent in ways that are not supported yet.
 //!
-//! Whoever writes such a key relies on it, so it is an error and not a warning.
+//! A caller that writes such a key relies on it, so it is an error and not a warning.
 
 use serde_json::Value;
 

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 const USAGE: &str = "usage: scripted SCRIPT COMMAND [ARGUMENT …]";
 
-/// How often it is looked whether the command is over.
+/// How often it is looked whether the command has ended.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The command is to be killed.
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn refuse(problem: &str) -> ExitCode {
-    // Whoever does not listen needs no explanation.
+    // A caller that does not listen needs no explanation.
     writeln!(io::stderr(), "scripted: {problem}").ok();
     ExitCode::from(2)
 }

@@ -26,7 +26,7 @@ pub struct ExpectedAnswer {
     pub signatures: Vec<String>,
     /// The calls of the client's tools.
     pub tool_calls: Vec<ExpectedCall>,
-    /// Why the model does not answer, in its words.
+    /// Why the model does not respond, in its words.
     pub refusal: Option<String>,
     /// Why the model stopped, in common words; `None` if that is not known.
     pub finish_reason: Option<String>,

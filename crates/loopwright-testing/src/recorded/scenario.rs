@@ -168,7 +168,7 @@ pub enum FolderError {
         source: std::io::Error,
     },
     /// A file is not what it should be.
-    #[error("{} is not in the format of recordings", path.display())]
+    #[error("{} is not a recording", path.display())]
     Format {
         /// Which.
         path: PathBuf,
@@ -176,13 +176,13 @@ pub enum FolderError {
         source: serde_json::Error,
     },
     /// A recording and its expectation do not count the same exchanges.
-    #[error("{} does not expect as many answers as there are", path.display())]
+    #[error("{} declares a different number of answers than it contains", path.display())]
     Count {
         /// Which.
         path: PathBuf,
     },
     /// There is no recording in it.
-    #[error("{} holds no recordings", path.display())]
+    #[error("{} contains no recordings", path.display())]
     Empty {
         /// Where.
         path: PathBuf,

@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The commands in the background. Clones are the same ones.
 ///
 /// Each command is watched by a task of its own, and ends when it is stopped, when the token of the
-/// call that started it fires, which it does when the run is over or dropped, or with the runtime.
+/// call that started it fires, which it does when the run has ended or dropped, or with the runtime.
 #[derive(Clone, Default)]
 pub(in crate::bash) struct Shells(Arc<Mutex<Table>>);
 
@@ -41,7 +41,7 @@ struct Shell {
     said: watch::Sender<Said>,
 }
 
-/// What a command has said and nobody has read yet.
+/// What a command has said and no process has read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) bytes: Vec<u8>,

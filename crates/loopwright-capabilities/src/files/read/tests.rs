@@ -88,7 +88,7 @@ fn a_line_of_forty_kilobytes_is_shown_in_part() {
 #[test]
 fn a_place_after_the_end_is_an_error() {
     let (_home, tool) = world("a\nb\n");
-    let error = "error: `f` has 2 lines, so nothing follows after offset 2";
+    let error = "error: `f` has 2 lines, none after offset 2; pass a smaller `offset`";
     assert_eq!(said(&tool, json!({ "path": "f", "offset": 2 })), error);
     assert_eq!(
         said(&tool, json!({ "path": "f", "offset": 7 })),
@@ -108,11 +108,14 @@ fn a_file_that_changed_keeps_its_line_numbers() {
     let note = "\n[The file has changed since the page before.]";
     assert_eq!(said(&tool, args.clone()), format!("     3\tC\n{note}"));
     fs::write(home.path().join("f"), "short\n").unwrap();
-    assert_eq!(said(&tool, args), "error: `f` has 1 lines, so nothing follows after offset 2");
+    assert_eq!(
+        said(&tool, args),
+        "error: `f` has 1 lines, none after offset 2; pass a smaller `offset`"
+    );
     let error = said(&tool, json!({ "path": "f", "continue_from": "page 2" }));
     assert_eq!(
         error,
-        "error: `page 2` is not a continuation; copy it as it was given, or use `offset`"
+        "error: `page 2` is not a continuation token; copy the token exactly, or use `offset`"
     );
 }
 
@@ -158,7 +161,7 @@ fn what_is_no_text_is_refused_by_its_name() {
     let (_home, tool) = world(b"\x7fELF\x02\0\0\0");
     assert_eq!(
         said(&tool, json!({ "path": "f" })),
-        "error: `f` is not text but a program; look at it with a command that understands it"
+        "error: `f` is a program, not text; look at it with a command that understands it"
     );
 }
 

@@ -99,7 +99,7 @@ fn a_full_disk_changes_nothing() {
     let error = FileError::of("a", io::Error::from(Errno::NOSPC));
     assert_eq!(
         error.to_string(),
-        "the disk is full: `a` was not changed; free space, or write less"
+        "`a` was not changed: the disk is full; free space, or write less"
     );
     let (home, root) = world();
     fs::write(home.path().join("a"), "old").unwrap();

@@ -109,7 +109,7 @@ fn other_names_of_a_replaced_file_are_told() {
     fs::write(home.path().join("a"), "old").unwrap();
     fs::hard_link(home.path().join("a"), home.path().join("b")).unwrap();
     let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "new") };
-    assert!(said(&tool, &replace).ends_with("under those it is what it was."));
+    assert!(said(&tool, &replace).ends_with("under those it restored."));
     assert_eq!(fs::read_to_string(home.path().join("b")).unwrap(), "old");
 }
 
@@ -119,7 +119,7 @@ fn too_much_is_not_written() {
     let tool = tool.max_bytes(3);
     assert_eq!(
         said(&tool, &args("a", "four")),
-        "error: `a` has 4 bytes, more than the 3 bytes that are allowed; write less, or in several files"
+        "error: `a` has 4 bytes, more than the limit of 3 bytes; write less, or in several files"
     );
     assert!(!home.path().join("a").exists());
 }

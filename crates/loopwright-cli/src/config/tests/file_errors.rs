@@ -12,51 +12,51 @@ fn wrong_type(project: &str, expect: &str) {
 fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
     wrong_type(
         "model = 5",
-        "`model` in FILE must be a provider and the name of a model, joined by `/`, not an integer: write `model = \"openai/gpt-5-mini\"`, for example",
+        "`model` in FILE must be a provider and the name of a model, joined by `/`, not an integer; write, for example, `model = \"openai/gpt-5-mini\"`",
     );
     wrong_type(
         "system_prompt = ['be', 'brief']",
-        "`system_prompt` in FILE must be a string, not an array: write `system_prompt = \"…\"`, for example",
+        "`system_prompt` in FILE must be a string, not an array; write, for example, `system_prompt = \"…\"`",
     );
     wrong_type(
         "output_format = true",
-        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`, not a boolean: write `output_format = \"json\"`, for example",
+        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`, not a boolean; write, for example, `output_format = \"json\"`",
     );
     wrong_type(
         "stream = 'yes'",
-        "`stream` in FILE must be `true` or `false`, not a string: write `stream = false`, for example",
+        "`stream` in FILE must be `true` or `false`, not a string; write, for example, `stream = false`",
     );
     wrong_type(
         "limits = 5",
-        "`limits` in FILE must be a table, not an integer: write `[limits]`, for example",
+        "`limits` in FILE must be a table, not an integer; write, for example, `[limits]`",
     );
     wrong_type(
         "limits.steps = 1.5",
-        "`limits.steps` in FILE must be a whole number from 1 to 4294967295, not a float: write `steps = 20`, for example",
+        "`limits.steps` in FILE must be a whole number from 1 to 4294967295, not a float; write, for example, `steps = 20`",
     );
     wrong_type(
         "limits.tokens = '9'",
-        "`limits.tokens` in FILE must be a whole number of at least 1, not a string: write `tokens = 100000`, for example",
+        "`limits.tokens` in FILE must be a whole number of at least 1, not a string; write, for example, `tokens = 100000`",
     );
     wrong_type(
         "limits.seconds = 10:00:00",
-        "`limits.seconds` in FILE must be a number of seconds above 0, not a date or time: write `seconds = 300`, for example",
+        "`limits.seconds` in FILE must be a number of seconds above 0, not a date or time; write, for example, `seconds = 300`",
     );
     wrong_type(
         "limits.cost = '$1'",
-        "`limits.cost` in FILE must be an amount of US dollars above 0, not a string: write `cost = 0.50`, for example",
+        "`limits.cost` in FILE must be an amount of US dollars above 0, not a string; write, for example, `cost = 0.50`",
     );
     wrong_type(
         "providers.local = 'x'",
-        "`providers.local` in FILE must be a table, not a string: write `[providers.local]`, for example",
+        "`providers.local` in FILE must be a table, not a string; write, for example, `[providers.local]`",
     );
     wrong_type(
         "providers.local.wire_api = {}",
-        "`providers.local.wire_api` in FILE must be a string, not a table: write `wire_api = \"…\"`, for example",
+        "`providers.local.wire_api` in FILE must be a string, not a table; write, for example, `wire_api = \"…\"`",
     );
     wrong_type(
         "[[providers.local.model]]",
-        "`providers.local.model` in FILE must be a string, not an array: write `model = \"…\"`, for example",
+        "`providers.local.model` in FILE must be a string, not an array; write, for example, `model = \"…\"`",
     );
 }
 
@@ -64,19 +64,19 @@ fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
 fn a_wrong_value_is_named_without_being_repeated() {
     wrong_type(
         "model = 'gpt-5'",
-        "`model` in FILE must be a provider and the name of a model, joined by `/`: write `model = \"openai/gpt-5-mini\"`, for example",
+        "`model` in FILE must be a provider and the name of a model, joined by `/`; write, for example, `model = \"openai/gpt-5-mini\"`",
     );
     wrong_type(
         "output_format = 'yaml'",
-        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`: write `output_format = \"json\"`, for example",
+        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`; write, for example, `output_format = \"json\"`",
     );
     wrong_type(
         "limits.steps = 0",
-        "`limits.steps` in FILE must be a whole number from 1 to 4294967295: write `steps = 20`, for example",
+        "`limits.steps` in FILE must be a whole number from 1 to 4294967295; write, for example, `steps = 20`",
     );
     wrong_type(
         "limits.cost = -1",
-        "`limits.cost` in FILE must be an amount of US dollars above 0: write `cost = 0.50`, for example",
+        "`limits.cost` in FILE must be an amount of US dollars above 0; write, for example, `cost = 0.50`",
     );
 }
 
@@ -88,27 +88,27 @@ fn the_keys_of_the_user_are_checked_too() {
     };
     check(
         "base_url = 'localhost:8080'",
-        "`base_url` in FILE must be an `http://` or `https://` address without user name, password, query or fragment: write `base_url = \"http://localhost:11434/v1\"`, for example",
+        "`base_url` in FILE must be an `http://` or `https://` address without user name, password, query or fragment; write, for example, `base_url = \"http://localhost:11434/v1\"`",
     );
     check(
         "providers.local.key = 1",
-        "`providers.local.key` in FILE must be a reference to an environment variable, not an integer: write `key = \"env:MY_KEY\"`, for example",
+        "`providers.local.key` in FILE must be a reference to an environment variable, not an integer; write, for example, `key = \"env:MY_KEY\"`",
     );
     check(
         "providers.local.headers = 'x: y'",
-        "`providers.local.headers` in FILE must be a table, not a string: write `[providers.local.headers]`, for example",
+        "`providers.local.headers` in FILE must be a table, not a string; write, for example, `[providers.local.headers]`",
     );
     check(
         "providers.local.headers.x = 1",
-        "`providers.local.headers.x` in FILE must be a line of text, or a reference to an environment variable such as `env:NAME`, not an integer: write `x = \"env:NAME\"`, for example",
+        "`providers.local.headers.x` in FILE must be a line of text, or a reference to an environment variable such as `env:NAME`, not an integer; write, for example, `x = \"env:NAME\"`",
     );
     check(
         "sandbox.backend = 1",
-        "`sandbox.backend` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `backend = \"auto\"`, for example",
+        "`sandbox.backend` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer; write, for example, `backend = \"auto\"`",
     );
     check(
         "store = 1",
-        "`store` in FILE must be a table, not an integer: write `[store]`, for example",
+        "`store` in FILE must be a table, not an integer; write, for example, `[store]`",
     );
 }
 
@@ -117,7 +117,7 @@ fn a_syntax_error_names_line_and_column() {
     let check = |project: &str, expect: &str| {
         assert_eq!(
             World::new().project(project).error(),
-            format!("{FILE}, {expect}: correct this line")
+            format!("{FILE}, {expect}; correct this line")
         );
     };
     check("model = ", "line 1, column 9: string values must be quoted, expected literal string");
@@ -135,7 +135,7 @@ fn a_file_that_is_not_text_cannot_be_read() {
     let world = World::new().file("repo/loopwright.toml", b"model = '\xff'");
     assert_eq!(
         world.error(),
-        "cannot read /repo/loopwright.toml: make it a text file that you may read, or remove it"
+        "cannot read /repo/loopwright.toml; make it a readable text file, or remove it"
     );
 }
 
@@ -145,10 +145,10 @@ fn a_project_file_that_would_block_or_is_a_directory_is_not_opened() {
     let error = world.load().unwrap_err();
     assert_eq!(
         world.shown(&error),
-        "cannot read /repo/loopwright.toml: make it a text file that you may read, or remove it"
+        "cannot read /repo/loopwright.toml; make it a readable text file, or remove it"
     );
     let source = std::error::Error::source(&error).unwrap();
-    assert_eq!(source.to_string(), "it is not a regular file");
+    assert_eq!(source.to_string(), "not a regular file");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn the_directory_of_the_run_must_be_a_directory() {
     let world = World::new().flags(|flags| flags.workdir = "missing".into());
     assert_eq!(
         world.error(),
-        "cannot work in /repo/sub/missing: name a directory that exists with `--workdir`"
+        "cannot use /repo/sub/missing as the working directory; name an existing directory with `--workdir`"
     );
     let world = world.file("repo/sub/missing", "a file");
     let error = world.load().unwrap_err();
@@ -102,10 +102,7 @@ fn a_named_file_replaces_the_user_file() {
 #[test]
 fn a_named_file_must_be_there() {
     let world = World::new().flags(|flags| flags.config = Some("mine.toml".into()));
-    assert_eq!(
-        world.error(),
-        "/repo/sub/mine.toml does not exist: correct the path after `--config`, or leave it out"
-    );
+    assert_eq!(world.error(), "/repo/sub/mine.toml does not exist; correct or omit `--config`");
 }
 
 #[test]

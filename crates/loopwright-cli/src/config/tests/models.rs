@@ -19,7 +19,7 @@ fn fallback_models_are_an_array() {
     assert_eq!(fallback(&world), ("f/g".to_owned(), Origin::Flag));
     assert_eq!(
         World::new().user("fallback = 'a/b'").error(),
-        "`fallback` in /home/.config/loopwright/config.toml must be an array of models, each a provider and a name joined by `/`, not a string: write `fallback = [\"anthropic/claude-haiku-5-5\"]`, for example"
+        "`fallback` in /home/.config/loopwright/config.toml must be an array of models, each a provider and a name joined by `/`, not a string; write, for example, `fallback = [\"anthropic/claude-haiku-5-5\"]`"
     );
 }
 
@@ -49,7 +49,7 @@ fn a_model_has_facts() {
 fn half_a_price_is_refused() {
     assert_eq!(
         World::new().user("[models.'mine/m']\nprices = { input = 1 }").error(),
-        "`models.\"mine/m\".prices` in /home/.config/loopwright/config.toml must be a table with `input` and `output`, in US dollars per million tokens: write `prices = { input = 0.50, output = 1.50 }`, for example"
+        "`models.\"mine/m\".prices` in /home/.config/loopwright/config.toml must be a table with `input` and `output`, in US dollars per million tokens; write, for example, `prices = { input = 0.50, output = 1.50 }`"
     );
 }
 
@@ -57,7 +57,7 @@ fn half_a_price_is_refused() {
 fn a_model_is_named_with_its_provider() {
     assert_eq!(
         World::new().user("[models.m]").error(),
-        "`models.m` in /home/.config/loopwright/config.toml names no model: write its provider and its name joined by `/`, such as `[models.\"openai/gpt-5-mini\"]`"
+        "`models.m` in /home/.config/loopwright/config.toml is not a model name; write `PROVIDER/NAME`, such as `[models.\"openai/gpt-5-mini\"]`"
     );
 }
 

@@ -15,7 +15,7 @@ fn check(project: &str, key: &str, reason: &str) {
     assert_eq!(
         World::new().project(project).error(),
         format!(
-            "`{key}` is not allowed in the project file /repo/loopwright.toml, because {reason}: move it to your own file /home/.config/loopwright/config.toml"
+            "`{key}` is not allowed in the project file /repo/loopwright.toml, because {reason}; move it to your user file /home/.config/loopwright/config.toml"
         ),
     );
 }
@@ -40,7 +40,7 @@ fn a_file_of_another_user_is_ignored_and_named() {
     let path = world.path("repo/loopwright.toml");
     // Only the administrator can give files away.
     if std::os::unix::fs::chown(&path, Some(4711), None).is_ok() {
-        let expect = "/repo/loopwright.toml is ignored, because it belongs to another user: make it your own, or name it with `--config`";
+        let expect = "/repo/loopwright.toml is ignored: it belongs to another user; change its owner, or name it with `--config`";
         assert_eq!(world.warnings(), [expect]);
         assert_eq!(world.config().base_url, None);
         let named = world.flags(|it| it.config = Some(path));
@@ -55,12 +55,12 @@ fn a_file_without_an_end_is_refused() {
     let world = World::new().project(&"#".repeat((1 << 20) + 1));
     let error = world.load().unwrap_err();
     let told = crate::console::with_causes(&error).join(": ");
-    assert!(told.ends_with("it is longer than 1048576 bytes"), "{told}");
+    assert!(told.ends_with("longer than 1048576 bytes"), "{told}");
     std::fs::remove_file(world.path("repo/loopwright.toml")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", world.path("home/.config/loopwright/config.toml"))
         .unwrap();
     let told = crate::console::with_causes(&world.load().unwrap_err()).join(": ");
-    assert!(told.ends_with("it is longer than 1048576 bytes"), "{told}");
+    assert!(told.ends_with("longer than 1048576 bytes"), "{told}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_refusal_comes_before_every_other_complaint() {
 fn what_is_not_a_table_is_a_wrong_type_and_not_a_way_around_the_rule() {
     assert_eq!(
         World::new().project("providers = 'http://evil'").error(),
-        "`providers` in /repo/loopwright.toml must be a table, not a string: write `[providers]`, for example"
+        "`providers` in /repo/loopwright.toml must be a table, not a string; write, for example, `[providers]`"
     );
 }
 
@@ -130,7 +130,7 @@ fn the_remedy_names_the_file_that_replaces_the_users() {
     assert_eq!(
         world.error(),
         format!(
-            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}: move it to your own file /repo/sub/mine.toml"
+            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}; move it to your user file /repo/sub/mine.toml"
         )
     );
 }
@@ -142,7 +142,7 @@ fn without_a_home_the_remedy_is_to_name_a_file() {
     assert_eq!(
         world.error(),
         format!(
-            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}: move it to a file of your own and name that with `--config`"
+            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}; move it to a user file and name that file with `--config`"
         )
     );
 }

@@ -8,7 +8,7 @@ fn check(user: &str, key: &str, example: &str) {
     assert_eq!(
         World::new().user(user).error(),
         format!(
-            "`{key}` in {FILE} must not hold a secret: put the secret into an environment variable and write a reference to it, such as `{example}`"
+            "`{key}` in {FILE} must not contain a secret; put the secret into an environment variable and write a reference, such as `{example}`"
         )
     );
 }
@@ -65,7 +65,7 @@ fn a_reference_that_names_no_variable_is_not_repeated() {
     assert_eq!(
         World::new().user("providers.openai.key = 'env:sk-hidden'").error(),
         format!(
-            "`providers.openai.key` in {FILE} must be a reference to an environment variable: write `key = \"env:MY_KEY\"`, for example"
+            "`providers.openai.key` in {FILE} must be a reference to an environment variable; write, for example, `key = \"env:MY_KEY\"`"
         )
     );
 }

@@ -24,7 +24,7 @@ fn every_table_is_looked_through() {
             "unknown key `limits.step` in FILE: did you mean `limits.steps`?",
             "unknown key `providers.local.url` in FILE: did you mean `providers.local.base_url`?",
             "unknown key `sandbox.bakcend` in FILE: did you mean `sandbox.backend`?",
-            "unknown key `store.place` in FILE: it is ignored; remove it",
+            "unknown key `store.place` in FILE: ignored; remove it",
         ]
         .map(|line| line.replace("FILE", "/home/.config/loopwright/config.toml"))
     );
@@ -36,8 +36,8 @@ fn both_files_are_warned_about_and_the_project_comes_first() {
     assert_eq!(
         world.warnings(),
         [
-            "unknown key `tools` in /repo/loopwright.toml: it is ignored; remove it",
-            "unknown key `colour` in /home/.config/loopwright/config.toml: it is ignored; remove it",
+            "unknown key `tools` in /repo/loopwright.toml: ignored; remove it",
+            "unknown key `colour` in /home/.config/loopwright/config.toml: ignored; remove it",
         ]
     );
 }
@@ -53,6 +53,6 @@ fn a_key_cannot_write_to_the_terminal() {
     let world = World::new().project("\"\\u001b[31m\\n\" = 1");
     assert_eq!(
         world.warnings(),
-        ["unknown key `\"\\u{1b}[31m\\n\"` in /repo/loopwright.toml: it is ignored; remove it"]
+        ["unknown key `\"\\u{1b}[31m\\n\"` in /repo/loopwright.toml: ignored; remove it"]
     );
 }

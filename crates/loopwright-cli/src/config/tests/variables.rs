@@ -11,32 +11,32 @@ fn the_error_names_the_variable_and_a_value_that_is_right() {
     check(
         "LOOPWRIGHT_MODEL",
         "gpt-5",
-        "the environment variable `LOOPWRIGHT_MODEL` must be a provider and the name of a model, joined by `/`: set it to `openai/gpt-5-mini`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_MODEL` must be a provider and the name of a model, joined by `/`; set it to, for example, `openai/gpt-5-mini`, or unset it",
     );
     check(
         "LOOPWRIGHT_OUTPUT_FORMAT",
         "yaml",
-        "the environment variable `LOOPWRIGHT_OUTPUT_FORMAT` must be `text`, `json`, `stream-json` or `events`: set it to `json`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_OUTPUT_FORMAT` must be `text`, `json`, `stream-json` or `events`; set it to, for example, `json`, or unset it",
     );
     check(
         "LOOPWRIGHT_MAX_STEPS",
         "0",
-        "the environment variable `LOOPWRIGHT_MAX_STEPS` must be a whole number from 1 to 4294967295: set it to `20`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_MAX_STEPS` must be a whole number from 1 to 4294967295; set it to, for example, `20`, or unset it",
     );
     check(
         "LOOPWRIGHT_MAX_TOKENS",
         "-1",
-        "the environment variable `LOOPWRIGHT_MAX_TOKENS` must be a whole number of at least 1: set it to `100000`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_MAX_TOKENS` must be a whole number of at least 1; set it to, for example, `100000`, or unset it",
     );
     check(
         "LOOPWRIGHT_MAX_SECONDS",
         "soon",
-        "the environment variable `LOOPWRIGHT_MAX_SECONDS` must be a number of seconds above 0: set it to `300`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_MAX_SECONDS` must be a number of seconds above 0; set it to, for example, `300`, or unset it",
     );
     check(
         "LOOPWRIGHT_MAX_COST",
         "inf",
-        "the environment variable `LOOPWRIGHT_MAX_COST` must be an amount of US dollars above 0: set it to `0.50`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_MAX_COST` must be an amount of US dollars above 0; set it to, for example, `0.50`, or unset it",
     );
 }
 
@@ -45,7 +45,7 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
     check(
         "LOOPWRIGHT_BASE_URL",
         "https://me:hidden@example.com",
-        "the environment variable `LOOPWRIGHT_BASE_URL` must be an `http://` or `https://` address without user name, password, query or fragment: set it to `http://localhost:11434/v1`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_BASE_URL` must be an `http://` or `https://` address without user name, password, query or fragment; set it to, for example, `http://localhost:11434/v1`, or unset it",
     );
 }
 
@@ -56,7 +56,7 @@ fn a_variable_that_is_not_text_is_refused() {
     check(
         "LOOPWRIGHT_SYSTEM_PROMPT",
         OsString::from_vec(vec![0xff]),
-        "the environment variable `LOOPWRIGHT_SYSTEM_PROMPT` must be a string: set it to `…`, for example, or unset it",
+        "environment variable `LOOPWRIGHT_SYSTEM_PROMPT` must be a string; set it to, for example, `…`, or unset it",
     );
 }
 

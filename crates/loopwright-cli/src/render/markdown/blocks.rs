@@ -33,7 +33,7 @@ struct BlockBuilder<'a> {
     source: &'a str,
     room: Width,
     blocks: Vec<Block>,
-    /// How many tags are open; a block is over when there is none.
+    /// How many tags are open; a block has ended when there is none.
     depth: usize,
     lines: Vec<Line>,
     firm: usize,
@@ -252,7 +252,7 @@ impl<'a> BlockBuilder<'a> {
         }
         let flow = std::mem::take(&mut self.flow);
         let Broken { lines, loose } = flow.broken(self.space(self.room.prose));
-        // What follows may go on with the last line; and a word that gets shorter joins the line before.
+        // What follows may continue with the last line; and a word that gets shorter joins the line before.
         let last = lines.len().saturating_sub(1);
         let firm = loose.map_or(last, |loose| loose.saturating_sub(1).min(last));
         self.set(lines, firm);

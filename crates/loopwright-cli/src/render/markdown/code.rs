@@ -21,7 +21,7 @@ enum Kind {
     Known(&'static Language),
 }
 
-/// What goes on until a mark ends it.
+/// What continues until a mark ends it.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     end: &'static str,
@@ -72,7 +72,7 @@ impl Highlighter {
         line
     }
 
-    /// Goes on with what is open, to its end or that of the line.
+    /// Continues with what is open, to its end or that of the line.
     fn within(&mut self, rest: &str, open: Open) -> (usize, Style) {
         let mut at = 0;
         while at < rest.len() {

@@ -170,7 +170,7 @@ fn a_terminal_that_gets_narrower_is_shown_no_line_that_it_would_break() {
         "one two three four five six\nseven"
     );
     markdown.resize(Width::of(21));
-    // The paragraph goes on as it began.
+    // The paragraph continues as it started.
     assert_eq!(markdown.push(" eight nine ten"), "\r\u{1b}[Kseven eight nine ten");
     assert_eq!(markdown.push(" eleven"), "\r\u{1b}[K");
     assert_eq!(markdown.push(" twelve"), "seven eight nine ten eleven\ntwelve");

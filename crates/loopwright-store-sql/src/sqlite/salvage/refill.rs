@@ -58,7 +58,7 @@ const JOB: &str = "
     WHERE excluded.updated_at > jobs.updated_at";
 
 impl<'a> Rebuild<'a> {
-    /// Fills the tables that a transaction writes. Until it is over, rows may point to what is not there.
+    /// Fills the tables that a transaction writes. Until it has ended, rows may point to what is not there.
     pub(super) async fn new(transaction: &'a mut dyn Transaction) -> Result<Self, Failure> {
         transaction.script("PRAGMA defer_foreign_keys = ON").await?;
         Ok(Self { transaction, names: BTreeMap::new(), unnamed: SessionId::generate() })
