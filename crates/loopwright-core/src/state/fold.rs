@@ -442,7 +442,7 @@ impl Execution {
                 }
             }
             Change::JournalFailed(failure) => {
-                self.status = ExecutionStatus::Failed(failure.clone())
+                self.status = ExecutionStatus::Failed(failure.clone());
             }
             Change::ExecutionPaused => self.status = ExecutionStatus::Paused,
             Change::ExecutionEnded(status) => {
