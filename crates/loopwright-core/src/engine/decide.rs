@@ -113,12 +113,11 @@ impl AgentLoop {
         let invalid = |reason| DecisionError::InvalidArguments { tool: tool(), reason };
         let call = ToolCall { arguments: Arc::clone(arguments.shared()), ..asked.call.clone() };
         let value = call.parse_arguments().map_err(|error| invalid(error.to_string()))?;
-        let violation = match told {
-            Some(schema) => violation_of(schema, &value),
-            None => {
-                let known = self.tools().get(&call.name);
-                known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?.violation(&value)
-            }
+        let violation = if let Some(schema) = told {
+            violation_of(schema, &value)
+        } else {
+            let known = self.tools().get(&call.name);
+            known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?.violation(&value)
         };
         violation.map_or(Ok(()), |reason| Err(invalid(reason)))
     }

@@ -76,13 +76,11 @@ impl RequestKind {
 
     /// Returns `true` if a decision fits.
     pub(crate) fn accepts(&self, decision: &ApprovalDecision) -> bool {
-        use ApprovalDecision::{Answer, Approve, ApproveWith, Deny, Reply};
-        match (self, decision) {
-            (_, Deny { .. } | Answer(_)) => true,
-            (Self::Approval { .. }, Approve | ApproveWith { .. }) => true,
-            (Self::Question { .. }, Reply(_)) => true,
-            (Self::Approval { .. }, Reply(_)) => false,
-            (Self::Question { .. }, Approve | ApproveWith { .. }) => false,
+        let is_question = matches!(self, Self::Question { .. });
+        match decision {
+            ApprovalDecision::Deny { .. } | ApprovalDecision::Answer(_) => true,
+            ApprovalDecision::Approve | ApprovalDecision::ApproveWith { .. } => !is_question,
+            ApprovalDecision::Reply(_) => is_question,
         }
     }
 }
