@@ -95,7 +95,11 @@ async fn what_is_protected_from_file_tools_is_protected_from_commands() {
     let write = json!({ "path": "Cargo.lock", "content": "" });
     let calls = [("bash", json!({ "command": "make" })), ("write_file", write)];
     let told = answers(tools, &calls).await;
-    assert!(told[1].starts_with("Error: `Cargo.lock` is protected"), "{}", told[1]);
+    assert!(
+        told[1].starts_with("Error: `Cargo.lock` was not changed: it is protected"),
+        "{}",
+        told[1]
+    );
     let expect = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock").protected;
     assert_eq!(sandbox.policies()[0].protected, expect);
 }
@@ -196,7 +200,7 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
 async fn what_the_sandbox_refuses_is_an_error() {
     let bash = UseBash::in_dir("/srv").sandbox(Arc::new(FakeSandbox::new()));
     let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
-    assert!(told[0].starts_with("Error: no output is enqueued for"), "{}", told[0]);
+    assert!(told[0].starts_with("Error: no output is queued for"), "{}", told[0]);
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ fn two_handles_see_what_the_other_wrote() {
     }
     assert_eq!(world.load("a").unwrap().unwrap().changes.len(), 8);
     let stale = append(&world.store, "a", 8, 7, 2).unwrap_err();
-    assert!(stale.to_string().contains("somebody else wrote it"), "{stale}");
+    assert!(stale.to_string().contains("another writer changed it"), "{stale}");
 }
 
 #[cfg(unix)]

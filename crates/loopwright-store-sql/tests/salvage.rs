@@ -257,7 +257,7 @@ async fn what_never_was_a_store_is_left_alone() {
     fs::write(&path, &bytes).unwrap();
     let refused = SqliteStore::salvage(&path).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
-    assert!(refused.to_string().contains("holds no sessions"), "{refused}");
+    assert!(refused.to_string().contains("is not a session store"), "{refused}");
     assert!(fs::read(&path).unwrap() == bytes, "it was changed");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

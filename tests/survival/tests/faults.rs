@@ -126,7 +126,7 @@ fn a_run_whose_files_may_only_be_read_does_not_go_on() {
 
 #[test]
 fn a_run_whose_sqlite_file_may_only_be_read_does_not_go_on() {
-    let remedy = "see that it, its directory and its disk may be written to";
+    let remedy = "make the file, its directory and its disk writable";
     read_only(&Place::sqlite(), remedy);
 }
 
@@ -143,7 +143,7 @@ fn a_run_whose_database_is_gone_stops_before_its_next_effect_and_goes_on_when_it
     worker.go();
     assert_eq!(worker.end().code(), Some(1), "{:?}", notes.entries().last());
     let entries = notes.entries();
-    let remedy = "see that its server runs";
+    let remedy = "check that the server runs";
     check_stopped(&entries, position_of_wait(&entries), &[UNAVAILABLE, remedy]);
     // As long as it is gone, nobody begins.
     let fault = entries.len();

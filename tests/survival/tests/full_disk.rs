@@ -81,7 +81,9 @@ fn read(place: &Place) {
     runtime.block_on(async {
         let store = match open(place.url()).await {
             Ok(store) => store,
-            Err(error) => return assert!(error.to_string().contains("no space left"), "{error}"),
+            Err(error) => {
+                return assert!(error.to_string().contains("no disk space left"), "{error}");
+            }
         };
         let page = store.list(&SessionQuery::first(9)).await.unwrap();
         assert_eq!((page.sessions.len(), page.unreadable), (1, Vec::new()));

@@ -146,7 +146,10 @@ fn session(place: &Place) -> String {
 /// Runs until the ending, takes it up again and returns what is wrong.
 fn problems(ending: Ending, way: Way) -> Vec<String> {
     let again = matches!(ending, Ending::KillInResume).then_some(Reply::Nothing);
-    let replies = [Some(ending.call()), ending.reply(), again, Some(streamed("done", "stop"))];
+    // A message to a step that was interrupted follows it, and is answered by another one.
+    let is_message = matches!(way, Way::Message | Way::Job);
+    let (done, answer) = (streamed("done", "stop"), is_message.then(|| streamed("yes", "stop")));
+    let replies = [Some(ending.call()), ending.reply(), again, Some(done), answer];
     let place = Place::new(replies.into_iter().flatten());
     let mut child = ending.start(&place);
     let mut last = place.server.request();
@@ -187,6 +190,11 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
         problems.push(format!("the model was not called again: {ended} {done:?}"));
         return problems;
     };
+    let final_request = std::iter::from_fn(|| place.server.taken()).last();
+    let heard = messages(final_request.as_ref().unwrap_or(&next));
+    if is_message && !Value::from(heard).to_string().contains("and now?") {
+        problems.push(format!("the message is not answered: {ended}"));
+    }
     let (before, after) = (messages(&last), messages(&next));
     if !after.starts_with(&before) || (ending.reply().is_none() && after.len() < 4) {
         problems.push(format!("the next request is {after:?} after {before:?}"));

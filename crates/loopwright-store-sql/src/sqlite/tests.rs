@@ -60,7 +60,7 @@ async fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
     let (_folder, store) = opened(PATIENCE).await;
     create(&store, "a").await.unwrap();
     set(&store, "PRAGMA query_only = ON").await;
-    is_unavailable(create(&store, "b").await, "cannot be written; see that it");
+    is_unavailable(create(&store, "b").await, "cannot be written; make the file");
     assert_eq!(names(&store).await, ["a"]);
 }
 

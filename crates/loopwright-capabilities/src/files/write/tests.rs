@@ -33,7 +33,10 @@ fn a_file_that_exists_is_replaced_only_when_told() {
     said(&tool, &args("a", "old"));
     assert_eq!(said(&tool, &args("a", "old")), "No change: a already holds exactly this.");
     let refused = said(&tool, &args("a", "new"));
-    assert!(refused.starts_with("error: `a` already exists with different content"), "{refused}");
+    assert!(
+        refused.starts_with("error: `a` was not changed: it exists with different content"),
+        "{refused}"
+    );
     assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "old");
     let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "new") };
     assert!(said(&tool, &replace).starts_with("Successfully wrote a (3 bytes"));
