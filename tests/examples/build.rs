@@ -28,11 +28,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let source = fs::read_to_string(examples.join(format!("{name}.rs")))?;
         let module = made.join(format!("{name}.rs"));
         fs::write(&module, with_public_main(&source).ok_or(format!("{name} has no main"))?)?;
+        let module = module.to_str().ok_or("the path of the build folder is not UTF-8")?;
         writeln!(modules, "#[path = {module:?}]\nmod {name};")?;
         writeln!(arms, "{name:?} => Some(Termination::report({name}::main())),")?;
     }
     let choice = format!(
-        "fn run(name: &str) -> Option<ExitCode> {{\nmatch name {{\n{arms}_ => None,\n}}\n}}\n"
+        "#[expect(clippy::unit_arg, reason = \"some examples return nothing\")]\n\
+         fn run(name: &str) -> Option<ExitCode> {{\nmatch name {{\n{arms}_ => None,\n}}\n}}\n"
     );
     fs::write(made.join("examples.rs"), modules + &choice)?;
     Ok(())

@@ -104,7 +104,8 @@ fn painter(effects: SideEffects) -> MockTool {
                 let pause = ToolPause::ask("Which color?").with_schema(color());
                 return Err(pause.with_resume(json!({ "asked": arguments })).into());
             };
-            Ok(ToolOutput::text(format!("{answer} {}", cx.resume_value().unwrap())))
+            let Some(kept) = cx.resume_value() else { panic!("the resume value is lost") };
+            Ok(ToolOutput::text(format!("{answer} {kept}")))
         })
     });
     paint.with_options(ToolOptions { side_effects: effects, ..ToolOptions::default() })

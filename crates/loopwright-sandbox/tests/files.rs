@@ -154,7 +154,6 @@ async fn a_repository_cannot_be_led_to_other_settings() {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
 async fn a_cache_is_written_to_and_what_appears_there_stays() {
     for backend in [Backend::Namespaces, Backend::Bubblewrap, Backend::Landlock] {
         let world = World::in_tier(backend);
