@@ -26,6 +26,7 @@ type Maker = Arc<dyn Fn(&Value) -> Result<Arc<dyn Capability>, BuildError> + Sen
 ///
 /// ```
 /// use loopwright_agent::{CapabilityEntry, CapabilityRegistry, UseGuards};
+/// use loopwright_core::Budget;
 /// use serde_json::json;
 ///
 /// const ENTRIES: &[CapabilityEntry] =
