@@ -31,7 +31,7 @@ type Maker = Arc<dyn Fn(&Value) -> Result<Arc<dyn Capability>, BuildError> + Sen
 ///
 /// const ENTRIES: &[CapabilityEntry] =
 ///     &[CapabilityEntry::new("steps", "Ends runs after so many steps.", |config| {
-///         let steps = config["max"].as_u64().and_then(|it| u32::try_from(it).ok());
+///         let steps = config["max"].as_u64().and_then(|max| u32::try_from(max).ok()).unwrap_or(50);
 ///         CapabilityEntry::boxed(UseGuards::new(Budget::unlimited().with_steps(steps)))
 ///     })];
 ///
