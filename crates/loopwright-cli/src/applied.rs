@@ -8,9 +8,11 @@ use loopwright_models::Providers;
 use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
 use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
-use crate::conversation::AGENT;
 use crate::definitions::{Defined, completed};
 use crate::exit::ExitCode;
+
+/// The name of the program's agent.
+pub const AGENT: &str = "loopwright";
 
 /// A definition, and what else is defined.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use crate::model;
 use crate::opening::{StartError, Startup};
 use crate::render::{Verbosity, sanitize_terminal};
 use crate::run::with_runtime;
-use crate::sessions::{SessionsError, short};
+use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
 use crate::stage::RunDisplay;
 use crate::store::state_directory;

@@ -9,11 +9,10 @@ use loopwright_agent::{
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_models::Providers;
 
-use crate::applied::{AgentError, SelectedAgent};
+use crate::applied::{AGENT, AgentError, SelectedAgent};
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
-use crate::conversation::AGENT;
 use crate::definitions::{Defined, completed};
 use crate::tools;
 

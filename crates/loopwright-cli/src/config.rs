@@ -51,6 +51,7 @@ pub use output_format::OutputFormat;
 pub use provider::{Provider, Rate};
 pub use refusal::Reason;
 pub use roots::Roots;
+pub(crate) use sandbox::bytes;
 pub use sandbox::{Bytes, MAX_TIMEOUT, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
 pub use sources::ConfigSources;

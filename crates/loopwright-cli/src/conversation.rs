@@ -7,24 +7,22 @@ use std::time::Instant;
 use anstyle::Style;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, Budget, OnInterrupted, Timestamp};
+use loopwright_core::{AgentLoop, AgentState, Budget, OnInterrupted};
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
     SessionStore,
 };
 
 use crate::agent::Setup;
+use crate::applied::AGENT;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{UiEvent, Verbosity, sanitize_terminal};
 use crate::report::Report;
-use crate::sessions::{SessionsError, short};
+use crate::session::{SessionsError, now, short};
 use crate::signals::Signals;
 use crate::stage::{LiveRun, RunDisplay, beginning, chain};
 use crate::turn::Turn;
-
-/// The name of the program's agent.
-pub const AGENT: &str = "loopwright";
 
 /// What the agent is for.
 const ABOUT: &str = "Works on the files of one directory.";
@@ -186,10 +184,10 @@ impl Conversation {
         definition.llm = Some(self.setup.llm.clone());
         let state = AgentState::new().with_budget(self.budget);
         let state = self.setup.session_budget.keep(state);
-        let now = Timestamp::from(std::time::SystemTime::now());
         let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
         let factory = SessionFactory::new();
-        let session = factory.create_from(definition, state, id.clone(), now).with_workdir(workdir);
+        let session =
+            factory.create_from(definition, state, id.clone(), now()).with_workdir(workdir);
         let Some(said) = said else { return session };
         let state = session.state().clone().with_user_message(Arc::clone(said));
         session.with_state(state).with_title(title(said))

@@ -15,7 +15,8 @@ use crate::opening::StartError;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
-use crate::sessions::{SessionsError, age, now, short};
+use crate::session::{SessionsError, now, short};
+use crate::sessions::age;
 use crate::store::StoreLocation;
 
 /// The most characters of a reason that are shown.

@@ -5,7 +5,7 @@
 //! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
 //! | [`definitions`], [`applied`] | what agents and skills are defined, and the one that works |
-//! | [`store`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
+//! | [`store`], [`session`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`settings`], [`completions`], [`man`] | the commands |
@@ -43,6 +43,7 @@ pub mod render;
 pub mod report;
 pub mod run;
 pub mod sandbox;
+pub mod session;
 pub mod session_budget;
 pub mod sessions;
 pub mod settings;

@@ -17,7 +17,7 @@ use loopwright_sessions::{
 use loopwright_templates::ProjectInstructions;
 
 use crate::agent::Setup;
-use crate::applied::{AgentError, SelectedAgent};
+use crate::applied::{AGENT, AgentError, SelectedAgent};
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
@@ -28,15 +28,15 @@ use crate::config::{
 };
 use crate::configured;
 use crate::console;
-use crate::conversation::{AGENT, Command, Conversation, maintenance_runtime};
+use crate::conversation::{Command, Conversation, maintenance_runtime};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::granted::{Granted, Grants, withheld};
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
+use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
-use crate::sessions::{SessionsError, find, latest};
 use crate::signals;
 use crate::stage::RunDisplay;
 use crate::store::{StoreLocation, state_directory};

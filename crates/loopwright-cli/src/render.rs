@@ -6,6 +6,7 @@
 
 mod calls;
 mod changes;
+mod compacted;
 mod events;
 mod json;
 mod markdown;
@@ -34,6 +35,7 @@ use self::changes::FileDiffTracker;
 use crate::report::Report;
 
 pub(crate) use self::calls::failure;
+pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
 pub(crate) use self::words::{
     WIDTH, count, duration, json as json_line, number, sanitize_terminal, single_line, summary,
     truncate, wrap,

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
+use crate::session::short;
 use crate::session_budget;
-use crate::sessions::short;
 
 /// The version of everything that is written as JSON.
 pub const SCHEMA_VERSION: u32 = 1;

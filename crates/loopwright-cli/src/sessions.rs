@@ -2,8 +2,6 @@
 
 mod change;
 mod check;
-mod error;
-mod find;
 mod follow;
 mod last_run;
 mod list;
@@ -15,7 +13,6 @@ mod transfer;
 use std::path::Path;
 use std::sync::Arc;
 
-use loopwright_core::Timestamp;
 use loopwright_sessions::SessionStore;
 
 use crate::args::Cli;
@@ -26,11 +23,10 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::opening::{StartError, quoted};
 use crate::run::with_runtime;
+use crate::session::SessionsError;
 use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unrecorded};
-pub use self::error::SessionsError;
-pub use self::find::{find, latest, short};
 pub(crate) use self::list::age;
 pub use self::story::{HistoryEntry, SessionHistory};
 
@@ -118,9 +114,4 @@ async fn backup(store: &dyn SessionStore, to: &Path) -> Result<ExitCode, Session
 fn again(command: &str, store: Option<&Text>) -> String {
     let option = store.map_or(String::new(), |it| format!(" --store {}", quoted(&it.to_string())));
     format!("loopwright sessions {command}{option}")
-}
-
-/// Returns the time of this machine.
-pub(crate) fn now() -> Timestamp {
-    std::time::SystemTime::now().into()
 }

@@ -20,7 +20,7 @@ use crate::opening::{StartError, Startup};
 use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
-use crate::sessions::{SessionsError, now};
+use crate::session::{SessionsError, now};
 
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);

@@ -9,8 +9,8 @@ use loopwright_sessions::{
     ActionCx, AgentSession, ContinueRun, ControlMessage, SendMessage, SessionAction, SessionError,
 };
 
+use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
-use crate::sessions::SessionsError;
 
 /// One turn of a conversation, under the limits of the process that takes it.
 pub(crate) struct Turn<B> {

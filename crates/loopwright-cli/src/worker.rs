@@ -27,7 +27,7 @@ use crate::opening::{NoopListener, StartError, Startup};
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
-use crate::sessions::{SessionsError, short};
+use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
 use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sessions::SessionHeader;
 
-use crate::sessions::SessionsError;
+use crate::session::SessionsError;
 
 /// Folders of the system, in which no worker works; nor in what holds one of them.
 const SYSTEM: [&str; 16] = [

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_sandbox::{Backend, BackendChoice, Network};
 
+use crate::config::bytes;
+
 /// The commands of `sandbox`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum SandboxCommand {
@@ -184,17 +186,4 @@ fn variable(text: &str) -> Result<(String, String), String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.ok_or_else(|| "must be a number of seconds, such as `30` or `0.5`".to_owned())
-}
-
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "must be a size, such as `4096`, `64K`, `512M` or `2G`".to_owned())
 }

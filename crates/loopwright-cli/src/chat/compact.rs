@@ -1,14 +1,13 @@
 //! `/compact`.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_capabilities::compaction::{SPILL_DIR, UseCompaction};
+use loopwright_capabilities::compaction::UseCompaction;
 use loopwright_core::{
     AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, events::ConversationCompacted,
 };
@@ -17,11 +16,9 @@ use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 use crate::agent::Setup;
 use crate::conversation::{Conversation, maintenance_runtime};
 use crate::ending::Interruption;
-use crate::render::{UiSender, count, number, sanitize_terminal};
-use crate::sessions::SessionsError;
+use crate::render::{NOT_COMPACTED, UiSender, compacted, sanitize_terminal};
+use crate::session::SessionsError;
 use crate::signals::{CancelSwitch, Signals};
-
-const NOT_COMPACTED: &str = "the conversation was not compacted";
 
 /// What came of it, and what the user pressed meanwhile.
 pub(super) struct Compacted {
@@ -117,51 +114,5 @@ impl SessionAction for Compact {
         };
         let state = cx.wishes.drive(self.agent.start(state, options)).await;
         Ok(session.with_state(state))
-    }
-}
-
-/// Describes what a compaction saved, and what it could not do.
-pub(crate) fn compacted(told: &ConversationCompacted) -> String {
-    let (before, after) = (told.before, told.after);
-    let mut text = if before == after {
-        let is_done = told.problems.is_empty();
-        let nothing = if is_done { "nothing to compact" } else { NOT_COMPACTED };
-        nothing.to_owned()
-    } else {
-        let (turns, left) = (count(before.turns as u64, "message"), number(after.turns as u64));
-        let (tokens, saved) = (number(before.tokens), number(after.tokens));
-        format!("compacted: {turns} to {left}, about {tokens} tokens to {saved}")
-    };
-    if !told.files.is_empty() {
-        let outputs = count(told.files.len() as u64, "output");
-        // Writing to a string does not fail.
-        let _written = write!(text, "; {outputs} of tools moved to {SPILL_DIR}");
-    }
-    for problem in &told.problems {
-        let _written = write!(text, "\n  {}", sanitize_terminal(problem));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use loopwright_core::events::TranscriptSize;
-
-    use super::*;
-
-    #[test]
-    fn what_was_saved_is_said_in_a_line_and_what_could_not_be_done_below_it() {
-        let volume = |turns, tokens| TranscriptSize { turns, tokens };
-        let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
-        told.files.push("a".to_owned());
-        let saved = "compacted: 34 messages to 5, about 12,400 tokens to 1,830";
-        assert_eq!(compacted(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
-        let mut told = ConversationCompacted::new(volume(4, 10), volume(4, 10));
-        assert_eq!(compacted(&told), "nothing to compact");
-        told.problems.push("the model is\x1b[31m down".to_owned());
-        assert_eq!(
-            compacted(&told),
-            "the conversation was not compacted\n  the model is\u{fffd}[31m down"
-        );
     }
 }

@@ -8,7 +8,8 @@ use super::input::{Input, InputEvent};
 use crate::console;
 use crate::conversation::{Conversation, maintenance_runtime};
 use crate::render::single_line;
-use crate::sessions::{SessionsError, tell_undone, tell_unrecorded};
+use crate::session::SessionsError;
+use crate::sessions::{tell_undone, tell_unrecorded};
 use crate::signals::Signals;
 
 /// The most paths that are named.

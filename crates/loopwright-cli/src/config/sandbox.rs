@@ -114,7 +114,7 @@ impl SettingValue for Bytes {
     const EXAMPLE: &'static str = "\"4G\"";
 
     fn from_text(text: &str) -> Option<Self> {
-        crate::args::sandbox::bytes(text).ok().map(Self)
+        bytes(text).ok().map(Self)
     }
 }
 
@@ -128,6 +128,20 @@ impl std::fmt::Display for Bytes {
             None => write!(f, "{}", self.0),
         }
     }
+}
+
+/// Reads a size: bytes, or a number with the unit `K`, `M` or `G`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "must be a size, such as `4096`, `64K`, `512M` or `2G`".to_owned())
 }
 
 #[cfg(test)]

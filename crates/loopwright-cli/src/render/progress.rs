@@ -16,11 +16,11 @@ use loopwright_core::{
 };
 
 use super::calls::{Calls, Shown, failure};
+use super::compacted::compacted;
 use super::words::{
     WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
 };
 use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
-use crate::chat::compact::compacted;
 use crate::exit::ExitCode;
 use crate::report::Report;
 

@@ -11,13 +11,13 @@ use loopwright_sessions::{
     StoreError, SuspendSession,
 };
 
-use super::{SessionsError, error, find, now, short};
 use crate::args::session::ForkRef;
 use crate::args::sessions::{DecideArgs, DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
 use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
 use crate::render::{sanitize_terminal, single_line};
+use crate::session::{SessionsError, find, holder_name, now, short};
 use crate::tools;
 
 /// How long a session is held for what has ended at once.
@@ -226,7 +226,7 @@ pub(super) async fn holder(
             store.release(&lease).await?;
             Ok(None)
         }
-        Err(StoreError::Busy { owner, .. }) => Ok(Some(error::holder(&owner))),
+        Err(StoreError::Busy { owner, .. }) => Ok(Some(holder_name(&owner))),
         Err(error) => Err(error.into()),
     }
 }

@@ -10,12 +10,12 @@ use loopwright_sessions::{
 };
 use serde_json::json;
 
-use super::{SessionsError, find, short};
 use crate::args::sessions::CheckArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
+use crate::session::{SessionsError, all, short};
 use crate::stage::chain;
 
 /// How many sessions are read at the same time.
@@ -35,7 +35,7 @@ pub(super) async fn check(
     console::progress(None);
     findings.extend(checked?);
     let known: BTreeSet<SessionId> = findings.iter().filter_map(|it| it.session.clone()).collect();
-    let headers = find::all(&**store, SessionQuery::default(), |_| true).await?;
+    let headers = all(&**store, SessionQuery::default(), |_| true).await?;
     let repository = SessionRepository::new(Arc::clone(store));
     let (mut readable, mut seen) = (0, 0_u64);
     let load = async |header: &SessionHeader| {

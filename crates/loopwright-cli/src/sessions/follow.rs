@@ -15,12 +15,12 @@ use loopwright_sessions::{
 use serde_json::Value;
 
 use super::change::holder;
-use super::{SessionsError, find, short};
 use crate::args::sessions::FollowArgs;
 use crate::console;
 use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
 use crate::render::{duration, sanitize_terminal, single_line};
+use crate::session::{SessionsError, find, short};
 use crate::signals::{self, Signals};
 
 /// How long is waited at a time.

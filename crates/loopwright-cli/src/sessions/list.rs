@@ -12,13 +12,13 @@ use loopwright_sessions::{
 use serde_json::{Value, json};
 
 use super::last_run::last_runs;
-use super::{SessionsError, now, short};
 use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::opening::quoted;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
+use crate::session::{SessionsError, now, short};
 
 /// The most characters of a title that are shown.
 const TITLE: usize = 50;

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::change::hold;
 use super::list::age;
-use super::{SessionsError, find, now, short};
 use crate::args::sessions::PruneArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, single_line};
 use crate::report::SCHEMA_VERSION;
+use crate::session::{SessionsError, all, now, short};
 
 /// Deletes sessions that no one used for long, and frees what is unreachable.
 pub(super) async fn prune(
@@ -24,7 +24,7 @@ pub(super) async fn prune(
     let since = u64::try_from(args.older_than.as_millis()).unwrap_or(u64::MAX);
     let limit = Timestamp::from_millis(now.millis().saturating_sub(since));
     let is_old = |it: &SessionHeader| it.updated_at < limit;
-    let old = find::all(store, SessionQuery::default(), is_old).await?;
+    let old = all(store, SessionQuery::default(), is_old).await?;
     let pruned = if args.dry_run { old } else { deleted(store, old, limit).await? };
     let jobs = match store.jobs().filter(|_| !args.dry_run) {
         Some(queue) => queue.delete_finished(limit).await?,

@@ -7,13 +7,14 @@ use loopwright_core::{AgentState, CallState, ChangeRecord};
 use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
+use super::SessionHistory;
 use super::story::HistoryEntry;
-use super::{SessionHistory, SessionsError, find, short};
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, duration, number, sanitize_terminal, single_line, summary, truncate};
 use crate::report::{SCHEMA_VERSION, Tokens};
+use crate::session::{SessionsError, find, short};
 
 /// The width that lines of tools keep to.
 const WIDTH: usize = 80;

@@ -18,12 +18,12 @@ use loopwright_sessions::{
 use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
-use super::{SessionsError, find, now, short};
 use crate::args::sessions::{ExportArgs, ImportArgs};
 use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::json_line;
+use crate::session::{SessionsError, find, now, short};
 use crate::session_budget;
 
 /// The most bytes of a line.

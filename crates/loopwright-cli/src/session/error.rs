@@ -258,7 +258,7 @@ impl From<StoreError> for SessionsError {
             StoreError::NotFound(id) => Self::Unknown(id),
             StoreError::Exists(id) => Self::Taken(id),
             StoreError::Busy { id, owner, until } => {
-                Self::Busy { id, owner: holder(&owner), until }
+                Self::Busy { id, owner: holder_name(&owner), until }
             }
             StoreError::Corrupt { id, reason } => Self::Damaged { id, reason },
             other => Self::Session(other.into()),
@@ -267,7 +267,7 @@ impl From<StoreError> for SessionsError {
 }
 
 /// Says who has a session.
-pub(super) fn holder(owner: &Arc<str>) -> String {
+pub(crate) fn holder_name(owner: &Arc<str>) -> String {
     match Owner::parse(owner) {
         Some(owner) => format!("process {}", owner.process()),
         None => owner.to_string(),

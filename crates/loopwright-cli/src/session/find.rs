@@ -1,4 +1,4 @@
-//! Finding the session that somebody means.
+//! Finding the session that a user means.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use loopwright_sessions::{
     SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStatus, SessionStore,
 };
 
-use super::SessionsError;
+use super::error::SessionsError;
 use crate::console;
 
 /// How much of a generated name is shown, and is enough to find it.
@@ -66,7 +66,7 @@ pub async fn find(
     }
 }
 
-/// Finds the session of a directory that was written last, and that is nobody's sub-agent.
+/// Finds the session of a directory that was written last, sub-agents left out.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub async fn latest(
 /// # Errors
 ///
 /// If the store fails.
-pub(super) async fn all(
+pub(crate) async fn all(
     store: &dyn SessionStore,
     query: SessionQuery,
     wants: impl Fn(&SessionHeader) -> bool,

@@ -1,0 +1,16 @@
+//! Finding a session, and why something could not be done with it.
+
+mod error;
+mod find;
+
+use loopwright_core::Timestamp;
+
+pub use self::error::SessionsError;
+pub(crate) use self::error::holder_name;
+pub(crate) use self::find::all;
+pub use self::find::{find, latest, short};
+
+/// Returns the time of this machine.
+pub(crate) fn now() -> Timestamp {
+    std::time::SystemTime::now().into()
+}
