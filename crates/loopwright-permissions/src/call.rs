@@ -1,0 +1,173 @@
+//! A call of a tool, as rules see it.
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use crate::tools::{self, ToolKind, ToolName};
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// The file is read.
+    Read,
+    /// The file is created, changed or removed.
+    Write,
+}
+
+/// A call of a tool that is to be decided about.
+///
+/// What the call does is read from the arguments of the tools that are known by name: the command, the path, the URL,
+/// the agent and the skill. Add with the other methods what the tool declares.
+///
+/// ```
+/// use loopwright_permissions::Call;
+/// use serde_json::json;
+///
+/// let arguments = json!({ "command": "cargo test" });
+/// let call = Call::new("bash", &arguments);
+/// assert_eq!(call.command(), Some("cargo test"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    pub(crate) tool: ToolName<'a>,
+    pub(crate) called: &'a str,
+    pub(crate) arguments: &'a Value,
+    pub(crate) reads: SmallVec<[&'a str; 2]>,
+    pub(crate) writes: SmallVec<[&'a str; 2]>,
+    pub(crate) command: Option<&'a str>,
+    pub(crate) url: Option<&'a str>,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) skill: Option<&'a str>,
+    pub(crate) workdir: Option<&'a str>,
+    pub(crate) is_confined: bool,
+    pub(crate) is_read_only: bool,
+}
+
+impl<'a> Call<'a> {
+    /// Creates a call from the name of the tool and its arguments.
+    pub fn new(tool: &'a str, arguments: &'a Value) -> Self {
+        let name = tools::find(tool);
+        let text = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)?.as_str());
+        let mut call = Self {
+            tool: name,
+            called: tool,
+            arguments,
+            reads: SmallVec::new(),
+            writes: SmallVec::new(),
+            command: None,
+            url: None,
+            host: None,
+            agent: None,
+            skill: None,
+            workdir: None,
+            is_confined: false,
+            is_read_only: false,
+        };
+        let path = text(&["path", "file_path", "notebook_path"]);
+        match name.kind {
+            ToolKind::Command => call.command = text(&["command"]),
+            ToolKind::Read => call.reads.push(path.unwrap_or(".")),
+            ToolKind::Write => call.writes.extend(path),
+            ToolKind::Web => call.url = text(&["url"]),
+            ToolKind::Network => {
+                call.url = text(&["url"]);
+                call.host = text(&["domain", "host"]);
+            }
+            ToolKind::Agent if name.name == "research_subagent" => call.agent = Some("research"),
+            ToolKind::Agent => call.agent = text(&["subagent", "subagent_type"]),
+            ToolKind::Skill => call.skill = text(&["skill_name", "skill", "command"]),
+            ToolKind::Mcp | ToolKind::Harmless | ToolKind::Other => {}
+        }
+        call
+    }
+
+    /// Adds files that the tool declares to read.
+    #[must_use]
+    pub fn reading(mut self, paths: impl IntoIterator<Item = &'a str>) -> Self {
+        self.reads.extend(paths);
+        self
+    }
+
+    /// Adds files that the tool declares to write.
+    #[must_use]
+    pub fn writing(mut self, paths: impl IntoIterator<Item = &'a str>) -> Self {
+        self.writes.extend(paths);
+        self
+    }
+
+    /// Sets the command that the tool declares to run.
+    #[must_use]
+    pub fn running(mut self, command: &'a str) -> Self {
+        self.command = Some(command);
+        self
+    }
+
+    /// Sets the URL that the tool declares to request.
+    #[must_use]
+    pub fn requesting(mut self, url: &'a str) -> Self {
+        self.url = Some(url);
+        self
+    }
+
+    /// Sets the agent that the tool declares to start.
+    #[must_use]
+    pub fn starting_agent(mut self, agent: &'a str) -> Self {
+        self.agent = Some(agent);
+        self
+    }
+
+    /// Sets the skill that the tool declares to load.
+    #[must_use]
+    pub fn loading_skill(mut self, skill: &'a str) -> Self {
+        self.skill = Some(skill);
+        self
+    }
+
+    /// Sets the folder that the call works in, if it is not that of the policy.
+    #[must_use]
+    pub fn in_dir(mut self, folder: &'a str) -> Self {
+        self.workdir = Some(folder);
+        self
+    }
+
+    /// Says that the sandbox confines what the call does: it can change nothing outside of the folders, and reach no
+    /// network. In mode `plan`, that it cannot change the folders either.
+    #[must_use]
+    pub fn confined(mut self) -> Self {
+        self.is_confined = true;
+        self
+    }
+
+    /// Says that the tool declares to have no side effects.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
+
+    /// Returns the name of the tool as it was called.
+    pub fn tool(&self) -> &'a str {
+        self.called
+    }
+
+    /// Returns the arguments.
+    pub fn arguments(&self) -> &'a Value {
+        self.arguments
+    }
+
+    /// Returns the command that runs, or `None` if the tool runs none.
+    pub fn command(&self) -> Option<&'a str> {
+        self.command
+    }
+
+    /// Returns the host that is requested. It is an error if there is one and it is not clear which.
+    pub(crate) fn host(&self) -> Result<Option<String>, ()> {
+        match (self.host, self.url) {
+            (Some(host), _) => crate::domain::plain(host).map(Some).ok_or(()),
+            (None, Some(url)) => crate::domain::host(url).map(Some).ok_or(()),
+            (None, None) => Ok(None),
+        }
+    }
+}

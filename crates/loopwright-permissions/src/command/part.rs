@@ -1,0 +1,53 @@
+//! One simple command, as rules see it.
+
+use super::cwd::Cwd;
+use crate::call::Access;
+
+/// A command text, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Analysis {
+    pub(crate) parts: Vec<Part>,
+    /// Why some of the text cannot be read.
+    pub(crate) unreadable: Option<&'static str>,
+}
+
+/// A simple command.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+pub(crate) struct Part {
+    /// The text as it is written.
+    pub(crate) source: String,
+    /// The words, as an allow rule has to match them: behind wrappers, without assignments.
+    pub(crate) text: String,
+    /// The words with everything before them, for rules that name it.
+    pub(crate) whole: String,
+    /// Further texts that deny and ask rules are held against.
+    pub(crate) views: Vec<String>,
+    /// Why no rule with a wildcard can allow the command.
+    pub(crate) opaque: Option<&'static str>,
+    /// An assignment before the command changes what it does, so an allow rule has to name it.
+    pub(crate) needs_whole: bool,
+    /// The command does nothing that a rule would have to allow.
+    pub(crate) is_neutral: bool,
+    /// The command is part of the text of another one, so only deny and ask rules see it.
+    pub(crate) is_nested: bool,
+    /// The command calls a function that the text defines.
+    pub(crate) calls_function: bool,
+    /// Files that are redirected to or from.
+    pub(crate) redirects: Vec<PathUse>,
+    /// Files that arguments of a known program name.
+    pub(crate) files: Vec<PathUse>,
+    /// Hosts that redirections connect to.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) cwd: Cwd,
+    /// The folders that the command changes to.
+    pub(crate) target: Option<Cwd>,
+}
+
+/// A file that a command uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathUse {
+    pub(crate) access: Access,
+    /// The path as it is written; `None` if it is unknown.
+    pub(crate) path: Option<String>,
+}

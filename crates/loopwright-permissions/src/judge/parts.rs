@@ -1,0 +1,281 @@
+//! How a simple command is decided about.
+
+use std::sync::Arc;
+
+use super::Judge;
+use crate::call::Access;
+use crate::command::{Match, Part, PathUse, PatternKind};
+use crate::decision::Decision;
+use crate::explain::CommandExplanation;
+use crate::matcher::{Compiled, Matcher};
+use crate::mode::Mode;
+use crate::path;
+use crate::rule::Rule;
+use crate::verdict::Reason;
+
+/// What was decided about a simple command.
+pub(crate) struct Judged {
+    pub(crate) decision: Decision,
+    pub(crate) reason: Reason,
+    /// A rule or the mode decided. It is not set for a command that does nothing a rule would have to allow.
+    pub(crate) is_decision: bool,
+}
+
+impl Judged {
+    fn new(decision: Decision, reason: Reason) -> Self {
+        Self { decision, reason, is_decision: true }
+    }
+
+    fn raise(&mut self, decision: Decision, reason: impl FnOnce() -> Reason) {
+        if decision > self.decision {
+            *self = Self::new(decision, reason());
+        }
+    }
+
+    pub(super) fn explain(self, part: &Part) -> CommandExplanation {
+        CommandExplanation {
+            command: part.source.clone(),
+            decision: self.decision,
+            reason: self.is_decision.then_some(self.reason),
+            note: part.opaque,
+            is_nested: part.is_nested,
+        }
+    }
+}
+
+impl<'a, 'c: 'a> Judge<'a, 'c> {
+    pub(crate) fn part(
+        &mut self,
+        part: &Part,
+        whole: Option<&Arc<Rule>>,
+        default: Decision,
+    ) -> Judged {
+        let mut judged = self.restricted(part);
+        if let Some(place) = self.not_listed(part) {
+            judged.raise(Decision::Deny, || Reason::NotListed { place });
+        }
+        if judged.decision == Decision::Deny || part.is_nested {
+            return judged;
+        }
+        let mut allowed = self.allowed(part, whole, default);
+        if judged.is_decision && judged.decision >= allowed.decision {
+            return judged;
+        }
+        if default != Decision::Allow && (whole.is_none() || self.mode == Mode::Plan) {
+            self.redirects(part, &mut allowed);
+        }
+        judged.is_decision |= allowed.is_decision;
+        if allowed.decision >= judged.decision { allowed } else { judged }
+    }
+
+    /// Holds deny and ask rules against a command.
+    fn restricted(&mut self, part: &Part) -> Judged {
+        let reason = Reason::Mode(self.mode);
+        let mut judged = Judged { decision: Decision::Allow, reason, is_decision: false };
+        for compiled in self.rules().iter() {
+            let rule = &compiled.rule;
+            if rule.decision == Decision::Allow {
+                continue;
+            }
+            match self.restricts(compiled, part) {
+                Match::No => {}
+                Match::Yes => {
+                    self.note(rule);
+                    judged.raise(rule.decision, || Reason::Rule(Arc::clone(rule)));
+                }
+                Match::Maybe => judged.raise(Decision::Ask, || Reason::Possible(Arc::clone(rule))),
+            }
+        }
+        judged
+    }
+
+    fn restricts(&self, compiled: &Compiled, part: &Part) -> Match {
+        match &compiled.matcher {
+            Matcher::Command(pattern) => {
+                let texts = part.views.iter().chain([&part.whole]);
+                texts.map(|text| pattern.matches(text)).max().unwrap_or(Match::No)
+            }
+            Matcher::Path { access, only: None, .. } => {
+                let redirects = part.redirects.iter().map(|file| (file, true));
+                let files = part.files.iter().map(|file| (file, false));
+                let used = redirects.chain(files).filter(|(file, _)| file.access == *access);
+                used.map(|(file, is_redirect)| self.uses(compiled, part, file, is_redirect))
+                    .max()
+                    .unwrap_or(Match::No)
+            }
+            Matcher::Domain { is_network: true, pattern } => {
+                let is_host = part.hosts.iter().any(|host| pattern.matches(host));
+                if is_host { Match::Yes } else { Match::No }
+            }
+            _ => Match::No,
+        }
+    }
+
+    /// Holds a rule for paths against a file that a command uses. An argument that is unknown is no file; a
+    /// redirection that is unknown could be any.
+    fn uses(&self, compiled: &Compiled, part: &Part, file: &PathUse, is_redirect: bool) -> Match {
+        let Matcher::Path { pattern, .. } = &compiled.matcher else { return Match::No };
+        let unknown = if is_redirect { Match::Maybe } else { Match::No };
+        let Some(paths) = self.resolved(part, file) else { return unknown };
+        let is_match = |path: &String| pattern.matches(&path::names("/", path));
+        if paths.iter().any(is_match) { Match::Yes } else { Match::No }
+    }
+
+    /// Returns the paths that a file may have; `None` if they are unknown.
+    fn resolved(&self, part: &Part, file: &PathUse) -> Option<Vec<String>> {
+        let path = file.path.as_deref()?;
+        if let Some(rest) = path.strip_prefix('~') {
+            let home = self.inner.home.as_deref()?;
+            return (rest.is_empty() || rest.starts_with('/'))
+                .then(|| vec![format!("{home}{rest}")]);
+        }
+        if path.starts_with('/') {
+            return Some(vec![path.to_owned()]);
+        }
+        let folders = part.cwd.0.as_ref()?;
+        Some(folders.iter().map(|folder| format!("{folder}/{path}")).collect())
+    }
+
+    /// Returns the place of a definition that does not list a command.
+    fn not_listed(&self, part: &Part) -> Option<String> {
+        let is_free = part.is_nested || part.is_neutral || part.calls_function;
+        let call = self.call;
+        let limits = self.inner.limits.iter().filter(|_| !is_free);
+        let mut limits = limits.filter(|limit| {
+            let is_whole = |entry: &Compiled| entry.matcher.covers_tool(call.tool, call.called);
+            let is_listed = |entry: &Compiled| is_whole(entry) || permits(entry, part);
+            !limit.entries.iter().any(is_listed)
+        });
+        limits.next().map(|limit| limit.place.clone())
+    }
+
+    /// Decides about a command that no deny or ask rule matches.
+    pub(crate) fn allowed(
+        &mut self,
+        part: &Part,
+        whole: Option<&Arc<Rule>>,
+        default: Decision,
+    ) -> Judged {
+        if let Some(rule) = whole {
+            return Judged::new(Decision::Allow, Reason::Rule(Arc::clone(rule)));
+        }
+        let mut allowing: Option<Arc<Rule>> = None;
+        let mut is_named = false;
+        for compiled in
+            self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
+        {
+            if permits(compiled, part) {
+                self.note(&compiled.rule);
+                allowing.get_or_insert_with(|| Arc::clone(&compiled.rule));
+            }
+            is_named |= part.calls_function && is_pattern_of(compiled, &part.text);
+        }
+        if part.calls_function {
+            // What the function does is decided where it is defined.
+            return if is_named {
+                Judged::new(
+                    default.max(Decision::Ask),
+                    Reason::Unreadable("a function has the name of a command that a rule allows"),
+                )
+            } else {
+                Judged {
+                    is_decision: false,
+                    ..Judged::new(Decision::Allow, Reason::Mode(self.mode))
+                }
+            };
+        }
+        if let Some(rule) = allowing {
+            return Judged::new(Decision::Allow, Reason::Rule(rule));
+        }
+        if default == Decision::Allow {
+            return Judged::new(Decision::Allow, Reason::Mode(self.mode));
+        }
+        if part.is_neutral || self.stays_inside(part) {
+            return Judged {
+                is_decision: false,
+                ..Judged::new(Decision::Allow, Reason::Mode(self.mode))
+            };
+        }
+        let reason = match part.opaque {
+            Some(reason) => Reason::Unreadable(reason),
+            None if part.needs_whole => Reason::Unreadable(
+                "an assignment changes what the command does, and no rule names it",
+            ),
+            None => Reason::Mode(self.mode),
+        };
+        Judged::new(default, reason)
+    }
+
+    /// Returns `true` if a command changes the directory, and stays in the folders.
+    fn stays_inside(&self, part: &Part) -> bool {
+        let folders = part.target.as_ref().and_then(|target| target.0.as_ref());
+        part.opaque.is_none()
+            && !part.needs_whole
+            && folders.is_some_and(|folders| {
+                folders.iter().all(|folder| self.is_inside(&path::names("/", folder)))
+            })
+    }
+
+    /// Decides about the files that a command is redirected to.
+    fn redirects(&mut self, part: &Part, judged: &mut Judged) {
+        for file in &part.redirects {
+            let Some(paths) = self.resolved(part, file) else {
+                let reason = "a file that is redirected to or from is not in the text";
+                let decision = self.unknown_file(file.access);
+                judged.raise(decision, || Reason::Unreadable(reason));
+                continue;
+            };
+            for path in paths {
+                let names = path::names("/", &path);
+                let decision = match self.path_allowed(file.access, &names) {
+                    Some(_) if self.mode != Mode::Plan || file.access == Access::Read => continue,
+                    _ => self.path_default(file.access, &names),
+                };
+                judged.is_decision |= file.access == Access::Write;
+                judged.raise(decision, || Reason::Mode(self.mode));
+            }
+        }
+    }
+
+    /// Returns the files of redirections that ask; `None` if one of them is unknown.
+    pub(crate) fn asked_files(&mut self, part: &Part) -> Option<Vec<(Access, String)>> {
+        let mut asked = Vec::new();
+        for file in &part.redirects {
+            for path in self.resolved(part, file)? {
+                let names = path::names("/", &path);
+                let is_allowed = self.path_allowed(file.access, &names).is_some();
+                if !is_allowed && self.path_default(file.access, &names) == Decision::Ask {
+                    asked.push((file.access, path.clone()));
+                }
+            }
+        }
+        Some(asked)
+    }
+
+    fn unknown_file(&self, access: Access) -> Decision {
+        match (self.mode, access) {
+            (Mode::Unconfined, _) => Decision::Allow,
+            (Mode::Deny, _) | (Mode::Plan, Access::Write) => Decision::Deny,
+            _ => Decision::Ask,
+        }
+    }
+}
+
+/// Returns `true` if an allow rule allows a command. What cannot be read is only allowed word by word.
+fn permits(compiled: &Compiled, part: &Part) -> bool {
+    let Matcher::Command(pattern) = &compiled.matcher else { return false };
+    let is_exact = pattern.kind() == PatternKind::Exact;
+    if part.opaque.is_some() && !is_exact {
+        return false;
+    }
+    if pattern.matches(&part.whole) == Match::Yes
+        && (is_exact || pattern.has_assignment || !part.needs_whole && part.text == part.whole)
+    {
+        return true;
+    }
+    !part.needs_whole && part.opaque.is_none() && pattern.matches(&part.text) == Match::Yes
+}
+
+fn is_pattern_of(compiled: &Compiled, text: &str) -> bool {
+    matches!(&compiled.matcher, Matcher::Command(pattern) if pattern.matches(text) == Match::Yes)
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod call;
+mod command;
+mod decision;
+mod domain;
+mod explain;
+mod judge;
+mod matcher;
+mod mode;
+mod path;
+mod policy;
+mod rule;
+mod settings;
+mod shell;
+mod source;
+mod suggest;
+mod lint;
+mod table;
+mod tools;
+mod variables;
+mod verdict;
+
+pub use call::{Access, Call};
+pub use decision::Decision;
+pub use explain::{CommandExplanation, Explanation};
+pub use lint::{Finding, LintKind};
+pub use mode::{Mode, UnknownMode};
+pub use path::PathCase;
+pub use policy::{Policy, PolicyBuilder, ShadowCount};
+pub use rule::Rule;
+pub use settings::claude_settings;
+pub use source::{Source, SourceKind, Warning};
+pub use suggest::SuggestedRule;
+pub use table::{Table, TableError, TableFailure};
+pub use verdict::{Reason, Verdict};

@@ -1,0 +1,130 @@
+//! Rules about commands.
+
+use super::{Found, LintKind};
+use crate::command::{CommandPattern, PatternKind, is_opaque_prefix, is_wrapper};
+use crate::rule::parse;
+
+/// Programs that run any program or code that their arguments name.
+const RUN_ANYTHING: &[&str] = &[
+    "bun",
+    "bunx",
+    "deno",
+    "docker",
+    "doas",
+    "go run",
+    "kubectl",
+    "lua",
+    "node",
+    "npx",
+    "parallel",
+    "perl",
+    "php",
+    "pipx",
+    "podman",
+    "pnpx",
+    "python",
+    "python2",
+    "python3",
+    "ruby",
+    "ssh",
+    "strace",
+    "su",
+    "sudo",
+    "tsx",
+    "uvx",
+    "watch",
+    "chroot",
+    "flock",
+    "systemd-run",
+];
+
+/// Finds what a deny or ask rule lets pass.
+pub(super) fn restricting(pattern: &CommandPattern, text: &str) -> Option<Found> {
+    let words = pattern.words();
+    let loose = |message: String| Some(Found::new(LintKind::Loose, message));
+    if let Some(found) = colon(text) {
+        return Some(found);
+    }
+    if pattern.is_everything() {
+        return loose("the pattern is every command; write `Bash`".to_owned());
+    }
+    let program = words.first()?;
+    if program.contains('/') {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        return loose(format!("`{name}` without its folder passes; write `Bash({name} *)`"));
+    }
+    if pattern.has_assignment {
+        return loose("the same command with the assignment in another form passes".to_owned());
+    }
+    if words.iter().skip(1).any(|word| word.starts_with('-')) {
+        let before: Vec<&str> =
+            words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
+        let before = before.join(" ");
+        return loose(format!(
+            "the same options in another order or form pass; write `Bash({before} *)`"
+        ));
+    }
+    if words.iter().skip(1).any(|word| word.contains("://") || word.contains('/')) {
+        return loose(format!(
+            "the same argument in another form or after an option passes; write `Bash({program} *)`"
+        ));
+    }
+    if pattern.kind() == PatternKind::Exact {
+        let words = words.join(" ");
+        return loose(format!(
+            "only the command without further words matches; write `Bash({words} *)`"
+        ));
+    }
+    None
+}
+
+/// Finds what an allow rule does not allow, or allows beside what it names.
+pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
+    let words = pattern.words();
+    let found = |kind, message: String| Some(Found::new(kind, message));
+    if let Some(found) = colon(text) {
+        return Some(found);
+    }
+    if pattern.is_everything() {
+        return found(LintKind::Broad, "the pattern is every command; write `Bash`".to_owned());
+    }
+    let is_exact = pattern.kind() == PatternKind::Exact;
+    let Some(program) = words.first().copied() else {
+        return found(
+            LintKind::Broad,
+            "the pattern starts with `*`, so any program matches".to_owned(),
+        );
+    };
+    if !is_exact && is_wrapper(program) {
+        let message = "wrappers are seen through, so the command behind it needs a rule";
+        return found(LintKind::Dead, format!("`{program}`: {message}"));
+    }
+    if !is_exact && is_opaque_prefix(&words) {
+        return found(
+            LintKind::Dead,
+            format!("no rule with `*` allows `{program}` here: what it runs is not in its words"),
+        );
+    }
+    if pattern.kind() == PatternKind::Wildcard && words.len() == 1 && !text.contains(' ') {
+        return found(
+            LintKind::Broad,
+            format!("programs whose names start with `{program}` match; write `Bash({program} *)`"),
+        );
+    }
+    let runs_anything = RUN_ANYTHING.iter().any(|name| words.join(" ") == *name);
+    if !is_exact && runs_anything {
+        return found(
+            LintKind::Broad,
+            format!("`{program}` runs any code that its arguments name"),
+        );
+    }
+    None
+}
+
+/// `:*` is only special at the end.
+fn colon(text: &str) -> Option<Found> {
+    let specifier = parse(text).ok()?.specifier?;
+    let inside = specifier.strip_suffix(":*").unwrap_or(specifier);
+    let is_inside = inside.contains(":* ") || inside.ends_with(":*");
+    is_inside.then(|| Found::new(LintKind::Dead, "`:*` is only special at the end; write ` *`"))
+}

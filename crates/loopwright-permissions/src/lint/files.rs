@@ -1,0 +1,85 @@
+//! Rules about files and tools that use them.
+
+use super::{Found, LintKind};
+use crate::decision::Decision;
+use crate::matcher::{Compiled, Matcher};
+use crate::path::PathPattern;
+use crate::policy::Inner;
+use crate::rule::{Rule, parse};
+
+/// Names that the root of a system has.
+const ROOTS: &[&str] = &[
+    "Applications",
+    "Users",
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "mnt",
+    "opt",
+    "proc",
+    "root",
+    "sbin",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+];
+
+pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Option<Found> {
+    let text = parse(&rule.text).ok()?.specifier?;
+    if text.contains("${")
+        || text.contains("$HOME")
+        || text.starts_with('$')
+        || text.contains('%') && text.contains("%\\")
+    {
+        return Some(Found::new(
+            LintKind::Dead,
+            "variables are not expanded in paths; write `~/` or a full path",
+        ));
+    }
+    if let Some(rest) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/'))
+        && rest.split('/').next().is_some_and(|first| ROOTS.contains(&first))
+    {
+        let message = format!(
+            "`{text}` starts at the folder of the file that the rule is in; write `/{text}` for the root"
+        );
+        let kind = if is_allowing { LintKind::Dead } else { LintKind::Loose };
+        return Some(Found::new(kind, message));
+    }
+    if text.len() > 1
+        && text.as_bytes().get(1) == Some(&b':')
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        return Some(Found::new(
+            LintKind::Dead,
+            "paths start with `//`, `~/`, `/` or a name, not with a drive",
+        ));
+    }
+    let is_rooted = text.starts_with("//") || text.starts_with('~');
+    if !is_allowing && !is_rooted && pattern.is_everything_below() {
+        let tool = rule.text.split('(').next().unwrap_or_default();
+        let message = format!("files outside of the folder pass; write `{tool}`");
+        return Some(Found::new(LintKind::Loose, message));
+    }
+    None
+}
+
+/// A rule about one of several tools that do the same.
+pub(super) fn tool(inner: &Inner, compiled: &Compiled, name: &str) -> Option<Found> {
+    let all = match name {
+        "write_file" | "multi_edit" | "notebook_edit" => "edit_file",
+        "bash_start" => "bash",
+        _ => return None,
+    };
+    let is_covered = inner.rules.iter().any(|other| {
+        other.rule.decision >= Decision::Ask
+            && matches!(&other.matcher, Matcher::Tool(other) if other == all)
+    });
+    let meant = if all == "bash" { "Bash" } else { "Edit" };
+    let message = format!("other tools that do the same pass; write `{meant}`");
+    (!is_covered && compiled.problem.is_none()).then(|| Found::new(LintKind::Loose, message))
+}

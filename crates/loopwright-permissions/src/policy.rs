@@ -1,0 +1,405 @@
+//! Policies: rules of all sources, put together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::call::{Access, Call};
+use crate::decision::Decision;
+use crate::judge::Judge;
+use crate::matcher::{Compiled, Matcher, Trouble};
+use crate::mode::Mode;
+use crate::path::{self, Bases, PathCase};
+use crate::rule::Rule;
+use crate::source::{Source, SourceKind, Warning};
+use crate::tools;
+use crate::verdict::Verdict;
+
+/// The rules of all sources and a mode. Cheap to clone and to share between threads.
+///
+/// ```
+/// use loopwright_permissions::{Call, Decision, Policy, Source, SourceKind};
+/// use serde_json::json;
+///
+/// let source = Source::new(SourceKind::User, "config.toml", "/home/ann")
+///     .allow("Bash(cargo test *)", 3)
+///     .deny("Bash(git push *)", 4);
+/// let policy = Policy::builder("/home/ann/project").home("/home/ann").source(source).build();
+///
+/// let arguments = json!({ "command": "cargo test --workspace && git push" });
+/// let verdict = policy.decide(&Call::new("bash", &arguments));
+/// assert_eq!(verdict.decision, Decision::Deny);
+/// assert_eq!(verdict.rule().unwrap().place(), "config.toml:4");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Policy {
+    inner: Arc<Inner>,
+    mode: Mode,
+}
+
+/// What copies of a policy share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// Deny rules, then ask rules, then allow rules; stronger sources first.
+    pub(crate) rules: Vec<Compiled>,
+    pub(crate) limits: Vec<Limit>,
+    /// The names of the folders that files may be used in.
+    pub(crate) folders: Vec<Vec<String>>,
+    pub(crate) workdir: String,
+    pub(crate) home: Option<String>,
+    pub(crate) case: PathCase,
+    pub(crate) known_tools: Vec<String>,
+    shadows: Vec<Shadow>,
+    forbidden_modes: Vec<Mode>,
+    warnings: Vec<Warning>,
+}
+
+/// The tools that a definition has.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) place: String,
+    pub(crate) entries: Vec<Compiled>,
+}
+
+#[derive(Debug)]
+struct Shadow {
+    compiled: Compiled,
+    matched: AtomicU64,
+    changed: AtomicU64,
+}
+
+/// What a shadow rule would have done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ShadowCount {
+    /// The rule.
+    pub rule: Arc<Rule>,
+    /// How many calls the rule matched, as a whole or in a part.
+    pub matched: u64,
+    /// How many calls the rule would have given another decision.
+    pub changed: u64,
+}
+
+/// Builds a [`Policy`].
+#[derive(Clone, Debug)]
+pub struct PolicyBuilder {
+    workdir: String,
+    home: Option<String>,
+    mode: Mode,
+    case: PathCase,
+    folders: Vec<String>,
+    sources: Vec<Source>,
+    known_tools: Vec<String>,
+}
+
+impl PolicyBuilder {
+    /// Sets the home directory, for paths that start with `~/`.
+    #[must_use]
+    pub fn home(mut self, home: impl Into<String>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Sets the mode that applies if no source sets one; `ask` by default.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets how letters of paths are compared.
+    #[must_use]
+    pub fn path_case(mut self, case: PathCase) -> Self {
+        self.case = case;
+        self
+    }
+
+    /// Adds a folder that files may be used in, beside the working directory.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<String>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Adds the rules of a source.
+    #[must_use]
+    pub fn source(mut self, source: Source) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Adds names of tools that exist, so that [`Policy::lint`] does not report them as unknown.
+    #[must_use]
+    pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.known_tools.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Builds the policy. What a source says wrong is in [`Policy::warnings`] and is read in the stricter way.
+    pub fn build(self) -> Policy {
+        let Self { workdir, home, mode, case, folders, mut sources, known_tools } = self;
+        sources.sort_by_key(|source| source.kind);
+        let names = |path: &str| -> Vec<String> {
+            path::names(&workdir, path).iter().map(ToString::to_string).collect()
+        };
+        let mut inner = Inner {
+            rules: Vec::new(),
+            limits: Vec::new(),
+            folders: std::iter::once(names(&workdir))
+                .chain(folders.iter().map(|f| names(f)))
+                .collect(),
+            workdir: workdir.clone(),
+            home,
+            case,
+            known_tools,
+            shadows: Vec::new(),
+            forbidden_modes: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let trusted_mode =
+            sources.iter().filter(|source| source.is_trusted && !source.mode_only_tightens);
+        let mut mode = trusted_mode.filter_map(|source| source.mode).map_or_first(mode);
+        for source in &sources {
+            inner.add(source);
+            if let Some((wanted, line)) = source.mode
+                && (!source.is_trusted || source.mode_only_tightens)
+            {
+                let tightened = mode.tightened_by(wanted);
+                if tightened == mode && wanted != mode && !source.is_trusted {
+                    let message =
+                        format!("the mode `{wanted}` is ignored: the project is not trusted");
+                    inner.warn(source, line, message);
+                }
+                mode = tightened;
+            }
+        }
+        if inner.forbidden_modes.contains(&mode) {
+            mode = Mode::Ask;
+        }
+        inner.rules.sort_by_key(|compiled| std::cmp::Reverse(compiled.rule.decision));
+        Policy { inner: Arc::new(inner), mode }
+    }
+}
+
+/// The first mode of the strongest source.
+trait FirstMode {
+    fn map_or_first(self, otherwise: Mode) -> Mode;
+}
+
+impl<I: Iterator<Item = (Mode, u32)>> FirstMode for I {
+    fn map_or_first(mut self, otherwise: Mode) -> Mode {
+        self.next().map_or(otherwise, |(mode, _)| mode)
+    }
+}
+
+impl Inner {
+    fn add(&mut self, source: &Source) {
+        self.warnings.extend(source.warnings.iter().cloned());
+        self.forbidden_modes.extend(&source.forbidden_modes);
+        for (folder, line) in &source.folders {
+            if source.is_trusted {
+                let base = source.base.as_str();
+                let folder = match (folder.strip_prefix('~'), &self.home) {
+                    (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                        path::joined(&path::names("/", &format!("{home}{rest}")))
+                    }
+                    _ => path::joined(&path::names(base, folder)),
+                };
+                self.folders
+                    .push(path::names("/", &folder).iter().map(ToString::to_string).collect());
+            } else {
+                self.warn(
+                    source,
+                    *line,
+                    format!("the folder `{folder}` is ignored: the project is not trusted"),
+                );
+            }
+        }
+        for line in &source.rules {
+            let rule = Rule {
+                decision: line.decision,
+                text: line.text.trim().to_owned(),
+                file: Arc::clone(&source.file),
+                line: line.number,
+                source: source.kind,
+                is_shadow: line.is_shadow,
+            };
+            if !source.is_trusted && line.decision == Decision::Allow {
+                let message = format!(
+                    "the allow rule `{}` is ignored: the project is not trusted",
+                    rule.text
+                );
+                self.warn(source, line.number, message);
+                continue;
+            }
+            let compiled = self.compile(rule, &source.base);
+            self.report(source, line.number, &compiled);
+            if line.is_shadow {
+                let (matched, changed) = (AtomicU64::new(0), AtomicU64::new(0));
+                self.shadows.push(Shadow { compiled, matched, changed });
+            } else {
+                self.rules.push(compiled);
+            }
+        }
+        let Some(limit) = &source.limit else { return };
+        let line = limit.first().map_or(0, |(_, line)| *line);
+        let mut entries = Vec::new();
+        for (text, line) in limit {
+            let rule = Rule {
+                decision: Decision::Allow,
+                text: text.clone(),
+                file: Arc::clone(&source.file),
+                line: *line,
+                source: source.kind,
+                is_shadow: false,
+            };
+            let compiled = self.compile(rule, &source.base);
+            self.report(source, *line, &compiled);
+            entries.push(compiled);
+        }
+        self.limits.push(Limit { place: crate::rule::place(&source.file, line), entries });
+    }
+
+    fn compile(&self, rule: Rule, base: &str) -> Compiled {
+        let bases = Bases {
+            source: base,
+            workdir: &self.workdir,
+            home: self.home.as_deref(),
+            case: self.case,
+        };
+        Compiled::new(Arc::new(rule), bases)
+    }
+
+    fn report(&mut self, source: &Source, line: u32, compiled: &Compiled) {
+        let Some(problem) = &compiled.problem else { return };
+        let rule = &compiled.rule;
+        let effect = match (&compiled.matcher, rule.decision) {
+            (Matcher::Never, _) => "it matches nothing".to_owned(),
+            (Matcher::Every, decision) => format!("every call gets `{decision}`"),
+            (_, decision) => format!("every call of the tool gets `{decision}`"),
+        };
+        let problem = match problem {
+            Trouble::Malformed(message) | Trouble::Dead(message) => message.clone(),
+            Trouble::Unsupported => "the tool takes no specifier".to_owned(),
+        };
+        self.warn(source, line, format!("rule `{}`: {problem}; {effect}", rule.text));
+    }
+
+    fn warn(&mut self, source: &Source, line: u32, message: String) {
+        self.warnings.push(Warning { file: Arc::clone(&source.file), line, message });
+    }
+}
+
+impl Policy {
+    /// Creates a builder. `workdir` is the absolute path of the working directory, which relative paths start from.
+    pub fn builder(workdir: impl Into<String>) -> PolicyBuilder {
+        PolicyBuilder {
+            workdir: workdir.into(),
+            home: None,
+            mode: Mode::Ask,
+            case: PathCase::Sensitive,
+            folders: Vec::new(),
+            sources: Vec::new(),
+            known_tools: Vec::new(),
+        }
+    }
+
+    /// Decides about a call. Shadow rules count it.
+    pub fn decide(&self, call: &Call<'_>) -> Verdict {
+        let verdict = Judge::new(&self.inner, self.mode, call).verdict();
+        for shadow in &self.inner.shadows {
+            let with =
+                Judge::new(&self.inner, self.mode, call).with_rule(&shadow.compiled).verdict();
+            let rule = &shadow.compiled.rule;
+            if with.rule() == Some(rule) || with.others.contains(rule) {
+                shadow.matched.fetch_add(1, Ordering::Relaxed);
+            }
+            if with.decision != verdict.decision {
+                shadow.changed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        verdict
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Returns the policy with another mode. Returns `None` if a source forbids the mode.
+    pub fn with_mode(&self, mode: Mode) -> Option<Self> {
+        let is_forbidden = self.inner.forbidden_modes.contains(&mode);
+        (!is_forbidden).then(|| Self { inner: Arc::clone(&self.inner), mode })
+    }
+
+    /// Returns what the sources say that is ignored or read in a stricter way.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.inner.warnings
+    }
+
+    /// Returns the rules that decide: deny rules, then ask rules, then allow rules.
+    pub fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.inner.rules.iter().map(|compiled| &compiled.rule)
+    }
+
+    /// Returns what each shadow rule would have done since the policy was built.
+    pub fn shadow_counts(&self) -> Vec<ShadowCount> {
+        let count = |shadow: &Shadow| ShadowCount {
+            rule: Arc::clone(&shadow.compiled.rule),
+            matched: shadow.matched.load(Ordering::Relaxed),
+            changed: shadow.changed.load(Ordering::Relaxed),
+        };
+        self.inner.shadows.iter().map(count).collect()
+    }
+
+    /// Returns the rule that denies every call of a tool, whatever its arguments. Such a tool need not be shown to the
+    /// model.
+    pub fn removes(&self, tool: &str) -> Option<&Arc<Rule>> {
+        let name = tools::find(tool);
+        let is_removed = |compiled: &&Compiled| {
+            compiled.rule.decision == Decision::Deny && compiled.matcher.covers_tool(name, tool)
+        };
+        self.inner.rules.iter().find(is_removed).map(|compiled| &compiled.rule)
+    }
+
+    /// Returns the rule that denies access to a file. Tools that find files by themselves, such as a search, ask for
+    /// each file before they show it.
+    pub fn denies_file(&self, access: Access, path: &str) -> Option<&Arc<Rule>> {
+        let names = path::names(&self.inner.workdir, path);
+        let is_denied = |compiled: &&Compiled| {
+            compiled.rule.decision == Decision::Deny
+                && matches!(&compiled.matcher, Matcher::Path { access: of, only: None, pattern }
+                    if *of == access && pattern.matches(&names))
+        };
+        self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Returns the policy with further allow rules.
+    pub(crate) fn allowing(&self, rules: &[String]) -> Self {
+        let inner = &*self.inner;
+        let mut copy = Inner {
+            rules: inner.rules.clone(),
+            limits: Vec::new(),
+            folders: inner.folders.clone(),
+            workdir: inner.workdir.clone(),
+            home: inner.home.clone(),
+            case: inner.case,
+            known_tools: Vec::new(),
+            shadows: Vec::new(),
+            forbidden_modes: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let source = rules
+            .iter()
+            .fold(Source::new(SourceKind::Local, "suggested", &*inner.workdir), |source, rule| {
+                source.allow(rule, 0)
+            });
+        copy.add(&source);
+        Self { inner: Arc::new(copy), mode: self.mode }
+    }
+}

@@ -1,0 +1,234 @@
+//! The `permissions` of `.claude/settings.json` and `settings.local.json`.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::decision::Decision;
+use crate::mode::Mode;
+use crate::source::{Source, SourceKind};
+
+/// Reads the `permissions` of a settings file of Claude Code: `allow`, `ask`, `deny`, `defaultMode`,
+/// `additionalDirectories` and `disableBypassPermissionsMode`. `base` is the folder that patterns such as `/src/**`
+/// start from: the root of the project, or the home directory for the settings of the user.
+///
+/// Never fails. Everything that is not understood is in [`Source::warnings`] with its line, and is read in the stricter
+/// way: where a deny or ask rule may be lost, every call asks.
+///
+/// ```
+/// use loopwright_permissions::{SourceKind, claude_settings};
+///
+/// let text = r#"{ "permissions": { "allow": ["Bash(npm run *)"],
+///                                  "defaultMode": "acceptEdits" }, "model": "x" }"#;
+/// let source = claude_settings(SourceKind::Project, ".claude/settings.json", "/project", text);
+/// assert_eq!(source.len(), 1);
+/// assert_eq!(
+///     source.warnings()[0].to_string(),
+///     ".claude/settings.json:2: `model` is not read here",
+/// );
+/// ```
+pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> Source {
+    let source = Source::new(kind, file, base);
+    let text = text.trim_start_matches('\u{feff}');
+    let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
+    let mut reader = Reader { text, line_ends, source };
+    reader.read();
+    reader.source
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    line_ends: Vec<usize>,
+    source: Source,
+}
+
+/// An object with its keys in order, also those that occur more than once.
+struct Entries<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn read(&mut self) {
+        let entries: Entries<'a> = match serde_json::from_str(self.text) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let line = u32::try_from(error.line()).unwrap_or(0);
+                self.source
+                    .warn(line, format!("the file cannot be read, so every call asks: {error}"));
+                self.ask_always(line);
+                return;
+            }
+        };
+        for (index, (key, value)) in entries.0.iter().enumerate() {
+            let line = self.line(value);
+            match key.as_str() {
+                "permissions" => {
+                    let is_last = !entries.0[index + 1..].iter().any(|(other, _)| other == key);
+                    if !is_last {
+                        self.source.warn(line, "`permissions` occurs again, so only deny and ask rules of this one apply");
+                    }
+                    self.permissions(value, is_last);
+                }
+                "$schema" => {}
+                key => self.source.warn(line, format!("`{key}` is not read here")),
+            }
+        }
+    }
+
+    fn permissions(&mut self, value: &'a RawValue, is_last: bool) {
+        let line = self.line(value);
+        let entries: Entries<'a> = match serde_json::from_str(value.get()) {
+            Ok(entries) => entries,
+            Err(_) if value.get() == "null" => return,
+            Err(_) => {
+                self.source.warn(line, "`permissions` is no object, so every call asks");
+                self.ask_always(line);
+                return;
+            }
+        };
+        for (index, (key, value)) in entries.0.iter().enumerate() {
+            let line = self.line(value);
+            let is_repeated = entries.0[index + 1..].iter().any(|(other, _)| other == key);
+            let counts = is_last && !is_repeated;
+            if is_repeated {
+                self.source.warn(line, format!("`{key}` occurs again, and this one only tightens"));
+            }
+            match key.as_str() {
+                "deny" => self.rules(Decision::Deny, value),
+                "ask" => self.rules(Decision::Ask, value),
+                "allow" if counts => self.rules(Decision::Allow, value),
+                "defaultMode" if counts => self.mode(value, line),
+                "additionalDirectories" if counts => self.folders(value, line),
+                "allow" | "defaultMode" | "additionalDirectories" => {}
+                "disableBypassPermissionsMode" => self.forbid(Mode::Unconfined, value, line),
+                "disableAutoMode" => self.forbid(Mode::Auto, value, line),
+                key => {
+                    self.source.warn(line, format!("`permissions.{key}` is unknown and ignored"));
+                }
+            }
+        }
+    }
+
+    fn rules(&mut self, decision: Decision, value: &'a RawValue) {
+        let line = self.line(value);
+        let single: Option<String> = serde_json::from_str(value.get()).ok();
+        let items: Vec<&'a RawValue> = match (serde_json::from_str(value.get()), single) {
+            (Ok(items), _) => items,
+            (Err(_), Some(_)) => {
+                self.source
+                    .warn(line, format!("`permissions.{decision}` is a text instead of a list"));
+                if decision == Decision::Allow { Vec::new() } else { vec![value] }
+            }
+            (Err(_), None) if value.get() == "null" => Vec::new(),
+            (Err(_), None) => {
+                self.lost(decision, line, &format!("`permissions.{decision}` is no list"));
+                return;
+            }
+        };
+        for item in items {
+            let line = self.line(item);
+            match serde_json::from_str::<String>(item.get()) {
+                Ok(rule) => {
+                    let source = self.take();
+                    self.source = source.with_rule(decision, rule, line);
+                }
+                Err(_) => self.lost(
+                    decision,
+                    line,
+                    &format!("an entry of `permissions.{decision}` is no text"),
+                ),
+            }
+        }
+    }
+
+    fn mode(&mut self, value: &RawValue, line: u32) {
+        let name: Option<String> = serde_json::from_str(value.get()).ok();
+        match name.as_deref().map(str::parse) {
+            Some(Ok(mode)) => self.source.mode = Some((mode, line)),
+            _ if value.get() == "null" => {}
+            _ => {
+                let text = value.get();
+                self.source.warn(
+                    line,
+                    format!("unknown mode {text}; the mode is `ask` unless it is stricter"),
+                );
+                self.source.mode = Some((Mode::Ask, line));
+                self.source.mode_only_tightens = true;
+            }
+        }
+    }
+
+    fn folders(&mut self, value: &'a RawValue, line: u32) {
+        let Ok(items) = serde_json::from_str::<Vec<&'a RawValue>>(value.get()) else {
+            self.source.warn(line, "`permissions.additionalDirectories` is no list and is ignored");
+            return;
+        };
+        for item in items {
+            let line = self.line(item);
+            match serde_json::from_str::<String>(item.get()) {
+                Ok(folder) if !folder.is_empty() => self.source.folders.push((folder, line)),
+                _ => self.source.warn(
+                    line,
+                    "an entry of `permissions.additionalDirectories` is no path and is ignored",
+                ),
+            }
+        }
+    }
+
+    fn forbid(&mut self, mode: Mode, value: &RawValue, line: u32) {
+        if !matches!(value.get(), "\"disable\"" | "true") {
+            self.source.warn(
+                line,
+                format!("the value is not `\"disable\"`; mode `{mode}` is disabled all the same"),
+            );
+        }
+        self.source.forbidden_modes.push(mode);
+    }
+
+    /// A rule is lost. If it may have denied or asked, every call asks.
+    fn lost(&mut self, decision: Decision, line: u32, message: &str) {
+        if decision == Decision::Allow {
+            self.source.warn(line, format!("{message}; it allows nothing"));
+        } else {
+            self.source.warn(line, format!("{message}, so every call asks"));
+            self.ask_always(line);
+        }
+    }
+
+    fn ask_always(&mut self, line: u32) {
+        let source = self.take();
+        self.source = source.ask("*", line);
+    }
+
+    fn take(&mut self) -> Source {
+        let empty = Source::new(self.source.kind, "", "");
+        std::mem::replace(&mut self.source, empty)
+    }
+
+    /// Returns the line of a value, which is a part of the text.
+    fn line(&self, value: &RawValue) -> u32 {
+        let offset = (value.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let before = self.line_ends.partition_point(|end| *end < offset);
+        u32::try_from(before + 1).unwrap_or(0)
+    }
+}

@@ -1,0 +1,17 @@
+//! Shell commands as data: the text of a command, read as bash reads it, without running any of it.
+//!
+//! [`read`] returns every simple command of a text with its words, assignments and redirections, and in which order and
+//! under which conditions they run. Reading takes linear time, and the nesting, the length and the number of commands
+//! are bounded. A construct that is not understood ends the reading with a [`ReadError`]; the commands before it are kept.
+
+mod expansion;
+mod grammar;
+mod heredoc;
+mod reader;
+mod script;
+mod simple;
+mod word;
+
+pub(crate) use reader::read;
+pub(crate) use script::{Direction, Event, Redirect, ScopeKind, Script, Simple};
+pub(crate) use word::{UNKNOWN_END, UNKNOWN_START, Word};

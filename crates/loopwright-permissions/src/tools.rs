@@ -1,0 +1,118 @@
+//! Names of tools: ours, and what other programs call them.
+
+/// What a tool does, as far as rules can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolKind {
+    /// Runs a command.
+    Command,
+    /// Reads files.
+    Read,
+    /// Writes files.
+    Write,
+    /// Requests a URL.
+    Web,
+    /// Opens a connection; our own name for what the sandbox asks about.
+    Network,
+    /// Starts an agent.
+    Agent,
+    /// Loads a skill.
+    Skill,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Has no effect outside of the conversation.
+    Harmless,
+    /// Anything else.
+    Other,
+}
+
+/// Our name of each known tool, what it does, and its other names.
+const TOOLS: &[(&str, ToolKind, &[&str])] = &[
+    ("bash", ToolKind::Command, &["Shell"]),
+    ("bash_start", ToolKind::Command, &[]),
+    ("bash_read", ToolKind::Harmless, &["BashOutput", "TaskOutput"]),
+    ("bash_stop", ToolKind::Harmless, &["KillShell", "KillBash", "TaskStop"]),
+    ("read_file", ToolKind::Read, &["Read", "NotebookRead"]),
+    ("grep", ToolKind::Read, &[]),
+    ("search_files", ToolKind::Read, &["Glob"]),
+    ("list_dir", ToolKind::Read, &["LS"]),
+    ("edit_file", ToolKind::Write, &["Edit"]),
+    ("write_file", ToolKind::Write, &["Write"]),
+    ("multi_edit", ToolKind::Write, &["MultiEdit"]),
+    ("notebook_edit", ToolKind::Write, &["NotebookEdit"]),
+    ("web_fetch", ToolKind::Web, &["WebFetch"]),
+    ("web_search", ToolKind::Other, &["WebSearch"]),
+    ("network", ToolKind::Network, &[]),
+    ("spawn_subagent", ToolKind::Agent, &["Agent", "Task"]),
+    ("research_subagent", ToolKind::Agent, &[]),
+    ("load_skill", ToolKind::Skill, &["Skill", "SlashCommand"]),
+    ("todo_write", ToolKind::Harmless, &["TodoWrite"]),
+    ("store_metadata", ToolKind::Harmless, &[]),
+    ("read_metadata", ToolKind::Harmless, &[]),
+    ("list_metadata", ToolKind::Harmless, &[]),
+    ("tools", ToolKind::Harmless, &[]),
+    ("plan_with_subagent", ToolKind::Harmless, &[]),
+    ("execution_retrospective", ToolKind::Harmless, &[]),
+    ("self_critic", ToolKind::Harmless, &[]),
+    ("llm_query", ToolKind::Harmless, &[]),
+    ("AskUserQuestion", ToolKind::Harmless, &[]),
+    ("ExitPlanMode", ToolKind::Harmless, &[]),
+    ("EnterPlanMode", ToolKind::Harmless, &[]),
+];
+
+/// A tool by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToolName<'a> {
+    /// Our name, or the name as it is for a tool that is not known.
+    pub(crate) name: &'a str,
+    pub(crate) kind: ToolKind,
+}
+
+/// Finds a tool. Known names are compared without case, since no two of them differ by it.
+pub(crate) fn find(name: &str) -> ToolName<'_> {
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
+    let row = TOOLS.iter().find(|(ours, _, others)| is_name(ours) || others.iter().any(is_name));
+    match row {
+        Some((name, kind, _)) => ToolName { name, kind: *kind },
+        None if name.starts_with("mcp__") => ToolName { name, kind: ToolKind::Mcp },
+        None => ToolName { name, kind: ToolKind::Other },
+    }
+}
+
+/// Returns `true` if the name is one of a known tool, or can be one of an MCP server.
+pub(crate) fn is_known(name: &str) -> bool {
+    name.starts_with("mcp__") || find(name).kind != ToolKind::Other || find(name).name != name
+}
+
+/// Returns `true` if a rule with a tool's name and no specifier covers a tool. `Read` and `Edit` stand for all tools
+/// that read and write files, and `Bash` for all that have to do with commands.
+pub(crate) fn covers(rule: ToolName<'_>, tool: ToolName<'_>) -> bool {
+    match rule.name {
+        "bash" => tool.name.starts_with("bash") && tool.kind != ToolKind::Other,
+        "read_file" => tool.kind == ToolKind::Read,
+        "edit_file" => tool.kind == ToolKind::Write,
+        "spawn_subagent" => tool.kind == ToolKind::Agent,
+        name => name == tool.name,
+    }
+}
+
+/// Returns the names that a misspelt name could mean.
+pub(crate) fn similar(name: &str) -> Option<&'static str> {
+    let key = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
+    let wanted = key(name);
+    let names = TOOLS.iter().flat_map(|(ours, _, others)| std::iter::once(ours).chain(*others));
+    names.copied().find(|known| {
+        let known = key(known);
+        known == wanted || distance_is_small(&known, &wanted)
+    })
+}
+
+/// Returns `true` if one character more, less or other makes one text of the other.
+fn distance_is_small(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() < 4 || one.len().abs_diff(other.len()) > 1 {
+        return false;
+    }
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let tail = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    same + tail + 1 >= one.len().max(other.len())
+}

@@ -1,0 +1,116 @@
+//! Variables that change which programs run or what they do.
+
+/// Variables with this name change how the commands after them run.
+const POWERFUL: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "BROWSER",
+    "CC",
+    "CDPATH",
+    "CLASSPATH",
+    "CXX",
+    "EDITOR",
+    "ENV",
+    "EXECIGNORE",
+    "FPATH",
+    "GLOBIGNORE",
+    "HOME",
+    "HOSTALIASES",
+    "IFS",
+    "KUBECONFIG",
+    "LD",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LOCALDOMAIN",
+    "MAILCAPS",
+    "MAKE",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "MANOPT",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "PAGER",
+    "PATH",
+    "PERL5DB",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "PYTHONBREAKPOINT",
+    "PYTHONHOME",
+    "PYTHONINSPECT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "RUSTC",
+    "RUSTDOC",
+    "RUSTFLAGS",
+    "SHELL",
+    "SHELLOPTS",
+    "SSH_ASKPASS",
+    "SSH_AUTH_SOCK",
+    "SUDO_ASKPASS",
+    "TAR_OPTIONS",
+    "TERMINFO",
+    "TERMINFO_DIRS",
+    "VISUAL",
+    "ZDOTDIR",
+    "RSYNC_RSH",
+    "CVS_RSH",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "JUST_SHELL",
+    "WGETRC",
+    "CURL_HOME",
+    "INPUTRC",
+    "NETRC",
+];
+
+/// Variables whose names start like this.
+const STARTS: &[&str] = &[
+    "BASH_", "CARGO_", "DOCKER_", "DYLD_", "GCONV_", "GIT_", "GO", "JAVA_", "JDK_", "LD_", "LUA_",
+    "MALLOC_", "NODE_", "NPM_", "PERL", "PIP_", "RUBY", "SSL_", "UV_", "XDG_", "_JAVA", "npm_",
+];
+
+/// Variables whose names end like this.
+const ENDS: &[&str] = &[
+    "PATH", "_ARGS", "_BINARY", "_CMD", "_COMMAND", "_CONFIG", "_EDITOR", "_EXE", "_FLAGS",
+    "_HOOK", "_LINKER", "_OPTIONS", "_OPTS", "_PAGER", "_PLUGINS", "_PRELOAD", "_PROXY", "_proxy",
+    "_RC", "_RUNNER", "_SHELL", "_WRAPPER", "FLAGS", "OPTS",
+];
+
+/// Variables that the rules above name, and that do not change which programs run.
+const HARMLESS: &[&str] = &[
+    "CARGO_BUILD_JOBS",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_OFFLINE",
+    "CARGO_TERM_COLOR",
+    "CARGO_TERM_PROGRESS_WHEN",
+    "CARGO_TERM_QUIET",
+    "CARGO_TERM_VERBOSE",
+    "GIT_AUTHOR_DATE",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_DATE",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT",
+    "GOARCH",
+    "GOMAXPROCS",
+    "GOOS",
+    "NODE_ENV",
+    "PIP_NO_INPUT",
+];
+
+/// Returns `true` if setting a variable of this name can change what a command does.
+pub(crate) fn is_powerful(name: &str) -> bool {
+    if HARMLESS.contains(&name) {
+        return false;
+    }
+    POWERFUL.contains(&name)
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || ENDS.iter().any(|end| name.ends_with(end))
+}

@@ -1,0 +1,71 @@
+//! What a policy says about a call, and why.
+
+use std::{fmt, sync::Arc};
+
+use serde::Serialize;
+
+use crate::decision::Decision;
+use crate::mode::Mode;
+use crate::rule::Rule;
+
+/// What is decided about a call, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The decision.
+    pub decision: Decision,
+    /// Why.
+    pub reason: Reason,
+    /// The other rules that matched the call or a part of it.
+    pub others: Vec<Arc<Rule>>,
+}
+
+/// Why a call gets its decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// A rule matches.
+    Rule(Arc<Rule>),
+    /// No rule matches, and the mode decides.
+    Mode(Mode),
+    /// A rule could match, depending on what is known only when the command runs.
+    Possible(Arc<Rule>),
+    /// A part of the command has an effect that its text does not show.
+    Unreadable(&'static str),
+    /// The definition of the agent does not list the tool or the call.
+    NotListed {
+        /// The place of the list.
+        place: String,
+    },
+}
+
+impl Verdict {
+    /// Returns the rule that decided, or `None` if no rule did.
+    pub fn rule(&self) -> Option<&Arc<Rule>> {
+        match &self.reason {
+            Reason::Rule(rule) | Reason::Possible(rule) => Some(rule),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.decision, self.reason)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "rule `{}` of {}", rule.text, rule.place()),
+            Self::Mode(mode) => write!(f, "no rule matches, mode `{mode}`"),
+            Self::Possible(rule) => {
+                write!(f, "rule `{}` of {} could match", rule.text, rule.place())
+            }
+            Self::Unreadable(reason) => f.write_str(reason),
+            Self::NotListed { place } => write!(f, "not in the tools of {place}"),
+        }
+    }
+}

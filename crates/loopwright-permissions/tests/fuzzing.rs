@@ -1,0 +1,241 @@
+//! Random commands, for as long as it is wanted.
+//!
+//! `LOOPWRIGHT_FUZZ_SECONDS` is how long each test continues; without it there are a few rounds, more of them with
+//! `LOOPWRIGHT_LONG`. `LOOPWRIGHT_FUZZ_SEED` is where it begins, and is printed.
+
+use std::env;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use loopwright_permissions::{Call, Decision, Mode};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+use serde_json::json;
+
+use crate::support::{decide, policy};
+use crate::trees::{render, shapes};
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Tries what a strategy makes: for a duration, or a number of rounds, of which there are more in the long form.
+#[expect(clippy::print_stdout, reason = "a test that calls it prints where it began")]
+fn fuzz<S: Strategy>(
+    (rounds, long): (u64, u64),
+    strategy: &S,
+    test: impl Fn(S::Value) -> TestCaseResult,
+) {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let seed = number("LOOPWRIGHT_FUZZ_SEED").unwrap_or_else(now);
+    let duration = number("LOOPWRIGHT_FUZZ_SECONDS").map(Duration::from_secs);
+    let rounds = if env::var_os("LOOPWRIGHT_LONG").is_some() { long } else { rounds };
+    let started = Instant::now();
+    println!("LOOPWRIGHT_FUZZ_SEED={seed}");
+    let mut round = 0;
+    while duration.map_or(round < rounds, |duration| started.elapsed() < duration) {
+        let config = Config {
+            cases: 1,
+            max_shrink_iters: 400,
+            failure_persistence: None,
+            ..Config::default()
+        };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&(seed + round).to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, &test) {
+            panic!("LOOPWRIGHT_FUZZ_SEED={}: {error}", seed + round);
+        }
+        round += 1;
+    }
+    println!("{round} rounds");
+}
+
+#[test]
+fn a_tree_of_commands_gets_the_strongest_decision_of_its_parts() {
+    const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny];
+    const NAMES: [&str; 3] = ["good", "unknown", "bad"];
+    let policy = policy(Mode::Ask, &["allow Bash(good *)", "deny Bash(bad *)"]);
+    fuzz((1_500, 30_000), &shapes(3, 5, 24), |shape| {
+        let tree = render(&shape, &|kind, number| format!("{} {number}", NAMES[kind]));
+        let strongest = tree.leaves.iter().map(|kind| DECISIONS[*kind]).max().unwrap();
+        prop_assert_eq!(decide(&policy, &tree.text), strongest, "{}", tree.text);
+        Ok(())
+    });
+}
+
+#[test]
+fn every_command_that_bash_accepts_is_seen() {
+    if !is_accepted("true") {
+        println!("without bash there is nothing to compare with");
+        return;
+    }
+    let policy = policy(Mode::Ask, &["allow Bash(nothing)"]);
+    fuzz((150, 3_000), &shapes(1, 6, 40), |shape| {
+        let tree = render(&shape, &|_, number| format!("cmd{number}x"));
+        prop_assert!(is_accepted(&tree.text), "bash does not accept:\n{}", tree.text);
+        let arguments = json!({ "command": tree.text });
+        let explanation = policy.explain(&Call::new("bash", &arguments));
+        let mut missing = Vec::new();
+        for number in 0..tree.leaves.len() {
+            // A deny rule for one command finds it, however it is written.
+            let rule = format!("deny Bash(cmd{number}x *)");
+            let denying = crate::support::policy(Mode::Unconfined, &[rule]);
+            if decide(&denying, &tree.text) != Decision::Deny {
+                missing.push(number);
+            }
+        }
+        prop_assert!(
+            missing.is_empty(),
+            "{missing:?} are not seen in\n{}\n{explanation}",
+            tree.text
+        );
+        Ok(())
+    });
+}
+
+/// Pieces of shell syntax.
+#[rustfmt::skip]
+const PIECES: &[&str] = &[
+    "cmdx", " ", " ", "\n", ";", "&", "|", "&&", "||", "(", ")", "{", "}", "$(", "`", "\"", "'",
+    "\\", "$", "${", "$((", "))", "<<X", "\nX\n", "<<-'X'", "<", ">", ">>", "<<<", "<(", ">(",
+    "&>", "2>&1", "if ", "then ", "else ", "fi", "for ", "x ", "in ", "do ", "done", "case ",
+    "esac", ";;", "while ", "function ", "f()", "[[ ", " ]]", "((", "#", "=", "x=", "a[", "]",
+    "*", "?", "~", "!", "\t", "$'", "é", "$x", "@", ":-", "coproc ", "time ", "sudo ", "env ",
+    "xargs ", "eval ", "sh -c ", "find . -exec ", "cd ", "-c", "--", "\r", "timeout 5 ", "0",
+    "\u{a0}", "\\\n",
+];
+
+/// Texts of these pieces, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = (0..PIECES.len()).prop_map(|index| PIECES[index].to_owned());
+    let other = any::<char>().prop_map(|character| character.to_string());
+    proptest::collection::vec(prop_oneof![12 => piece, 1 => other], 0..40)
+        .prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let rules = ["allow Bash(cmdx *)", "deny Bash(rm * x)", "ask Read(.env)", "allow Edit(a/**)"];
+    let policies = Mode::ALL.map(|mode| policy(mode, &rules));
+    fuzz((2_000, 100_000), &pieces(), |text| {
+        for policy in &policies {
+            let arguments = json!({ "command": text });
+            let call = Call::new("bash", &arguments);
+            let verdict = policy.decide(&call);
+            let explanation = policy.explain(&call);
+            prop_assert_eq!(&verdict, &explanation.verdict);
+            // What is suggested allows the call; otherwise nothing is.
+            drop(policy.suggest(&call));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn no_text_that_bash_accepts_hides_a_command() {
+    if !is_accepted("true") {
+        return;
+    }
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    fuzz((400, 20_000), &pieces(), |text| {
+        // Only texts without NUL can be given to bash.
+        if text.contains('\0') || decide(&denying, &text) == Decision::Deny {
+            return Ok(());
+        }
+        if decide(&denying, &text) == Decision::Ask || !is_accepted(&text) {
+            return Ok(());
+        }
+        prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
+        Ok(())
+    });
+}
+
+/// Returns `true` if bash can read a text.
+fn is_accepted(text: &str) -> bool {
+    let bash = Command::new("bash")
+        .args(["--norc", "--noprofile", "-n", "-c", text])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    bash.is_ok_and(|status| status.success())
+}
+
+/// Returns `true` if bash runs the command `cmdx`. Nothing else can run: no program is found, and the shell is
+/// restricted.
+fn runs(text: &str) -> bool {
+    let folder = env::temp_dir();
+    let script = format!("ulimit -t 1\ncmdx() {{ builtin echo ran-cmdx; }}\n{text}");
+    let bash = Command::new("bash")
+        .args(["--norc", "--noprofile", "-r", "-c", &script])
+        .env_clear()
+        .env("PATH", "/nonexistent")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    bash.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("ran-cmdx"))
+}
+
+/// Texts that are bad for readers that go back or that call themselves.
+#[test]
+fn hostile_texts_are_read_in_time() {
+    let policy = policy(Mode::Ask, &["allow Bash(a *)", "deny Bash(*b*c*d*)", "deny Read(.env)"]);
+    let openings = [
+        "$(",
+        "`",
+        "( ",
+        "{ ",
+        "((",
+        "$((",
+        "${a:-",
+        "\"$(",
+        "if ",
+        "while ",
+        "a <<X\n",
+        "a && ",
+        "case x in x) ",
+        "a | ",
+        "f() { ",
+        "\\",
+        "'",
+        "\"",
+        "<(",
+        "[[ ",
+        "a[",
+        "a=(",
+        "eval '",
+        "sh -c \"",
+        "sudo ",
+        "timeout 1 ",
+        "xargs ",
+        "env ",
+        "a\n",
+        "a;",
+        "a b ",
+        "b c ",
+        "*",
+        "cd x;",
+        "cd x && ",
+        "~",
+        "$'\\x41",
+        "a > b ",
+        "# \n",
+        "\\\n",
+        "x=1 ",
+        "é",
+    ];
+    for opening in openings {
+        for count in [30, 1_000, 200_000 / opening.len()] {
+            let text = opening.repeat(count);
+            let started = Instant::now();
+            let decision = decide(&policy, &text);
+            let elapsed = started.elapsed();
+            assert!(
+                elapsed < Duration::from_secs(5),
+                "{opening:?} × {count}: {elapsed:?}, {decision}"
+            );
+        }
+    }
+}
