@@ -26,6 +26,7 @@
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
 //! | [`front_matter`] | text files that begin with YAML |
 //! | [`broadcasting`] | what the agent does, told to the world outside |
+//! | [`permissions`] | rules about which calls run, ask the user or are denied |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
 //! | feature, on by default | adds |
@@ -36,6 +37,8 @@
 //! | `recording` | `recording` |
 //! | `structured` | `structured`, with a validator of JSON Schemas |
 //! | `inventory` | `inventory`, and all of the above |
+//!
+//! The feature `permissions`, which is off by default, adds `permissions`.
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
 //! commands are confined by the kernel.
@@ -75,6 +78,8 @@ pub mod metadata;
 pub mod tasks;
 pub mod tool_registry;
 pub mod cancellation;
+#[cfg(feature = "permissions")]
+pub mod permissions;
 pub mod system_prompt;
 pub mod history;
 #[cfg(feature = "models")]

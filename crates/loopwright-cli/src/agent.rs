@@ -6,8 +6,13 @@ use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
     UseLlmConfig,
 };
-use loopwright_capabilities::{compaction::UseCompaction, files::WorkspaceRoot};
+use loopwright_capabilities::{
+    compaction::UseCompaction,
+    files::WorkspaceRoot,
+    permissions::{OnAsk, Permissions, UsePermissions},
+};
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
+use loopwright_permissions::Mode;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::applied::SelectedAgent;
@@ -43,6 +48,10 @@ pub struct Setup {
     pub system_prompt: Option<String>,
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
+    /// Which calls run, ask or are denied.
+    pub permissions: Permissions,
+    /// What happens with calls that ask.
+    pub on_ask: OnAsk,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
@@ -57,13 +66,15 @@ impl Setup {
     ///
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
+        let commands = self.commands();
         let directory = format!("The working directory is {}.", self.workdir.path().display());
         let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
         let parts = [own, &directory, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools::tools(&self.workdir, &self.commands))
+            .with_capability(tools::tools(&self.workdir, &commands))
+            .with_capability(self.rules())
             .with_capability(
                 UseLlmConfig::from_models(Arc::clone(&self.models)).with_llm(self.llm.clone()),
             )
@@ -79,10 +90,26 @@ impl Setup {
             ),
         };
         let Some(applied) = &self.applied else { return builder.build() };
-        let capabilities = applied.defined.capabilities(&self.workdir, &self.commands);
+        let capabilities = applied.defined.capabilities(&self.workdir, &commands);
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.definition)
+    }
+
+    /// Returns how commands are run. In mode `plan`, they cannot change the directory.
+    fn commands(&self) -> Commands {
+        let mut commands = self.commands.clone();
+        commands.is_read_only = self.permissions.policy().mode() == Mode::Plan;
+        commands
+    }
+
+    fn rules(&self) -> UsePermissions {
+        let rules = UsePermissions::new(self.permissions.clone()).with_on_ask(self.on_ask);
+        if self.commands.are_confined() {
+            rules.with_confined_tools(tools::COMMANDS)
+        } else {
+            rules
+        }
     }
 
     /// Names the model as it is typed.

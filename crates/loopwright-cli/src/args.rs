@@ -4,9 +4,11 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
+use loopwright_capabilities::permissions::OnAsk;
+use loopwright_permissions::Mode;
 
 use crate::completions;
 use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat};
@@ -14,6 +16,7 @@ use crate::prompt::PromptSource;
 
 pub mod agents;
 pub mod files;
+pub mod policy;
 mod help;
 pub mod sandbox;
 pub mod session;
@@ -79,6 +82,10 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
+    /// Show, explain and check permission rules
+    Policy(policy::PolicyArgs),
+    /// Let the settings of a project allow tool calls
+    Trust(policy::TrustArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages
@@ -146,12 +153,54 @@ pub struct AgentArgs {
     /// Replay the responses of a recorded file, without a network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "record")]
     pub replay: Option<PathBuf>,
+    /// The permissions of the run.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+    /// Choose what happens with a call that needs approval; at a terminal, `pause` asks there
+    #[arg(
+        long,
+        help_heading = "Permissions",
+        value_name = "WHAT",
+        value_enum,
+        default_value = "pause"
+    )]
+    pub on_ask: OnAskArg,
     /// The limits of the run.
     #[command(flatten)]
     pub limits: LimitArgs,
     /// The directory and the output.
     #[command(flatten)]
     pub surroundings: OutputArgs,
+}
+
+/// The permissions of a run.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Permissions")]
+pub struct PermissionArgs {
+    /// Choose which tool calls run without a rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
+    #[arg(long, value_name = "MODE", value_parser = parsed::<Mode>)]
+    pub permission_mode: Option<Mode>,
+    /// Allow the tool calls that match RULE, such as `Bash(cargo test *)`
+    #[arg(long, value_name = "RULE", alias = "allowedTools", alias = "allowed-tools")]
+    pub allow: Vec<String>,
+    /// Ask before the tool calls that match RULE
+    #[arg(long, value_name = "RULE")]
+    pub ask: Vec<String>,
+    /// Deny the tool calls that match RULE
+    #[arg(long, value_name = "RULE", alias = "disallowedTools", alias = "disallowed-tools")]
+    pub deny: Vec<String>,
+}
+
+/// What a call does that needs approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OnAskArg {
+    /// The run pauses and ends with exit code 9
+    #[default]
+    Pause,
+    /// The call is denied, and the model is told
+    Deny,
+    /// The run ends with exit code 8
+    Fail,
 }
 
 /// The limits of a run.
@@ -271,7 +320,7 @@ impl AgentArgs {
 
     /// Returns the command-line layer of the configuration.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
-        Flags {
+        let mut flags = Flags {
             workdir: self.surroundings.workdir.clone().unwrap_or_else(|| ".".into()),
             config: config.map(Path::to_path_buf),
             model: self.model.clone(),
@@ -288,7 +337,29 @@ impl AgentArgs {
             max_session_tokens: self.limits.max_session_tokens,
             max_session_seconds: self.limits.max_session_seconds,
             max_session_cost: self.limits.max_session_cost,
-            store: None,
+            ..Flags::default()
+        };
+        self.permissions.add_to(&mut flags);
+        flags
+    }
+}
+
+impl PermissionArgs {
+    /// Adds the rules to the command-line layer of the configuration.
+    pub fn add_to(&self, flags: &mut Flags) {
+        flags.permission_mode = self.permission_mode;
+        flags.allow.clone_from(&self.allow);
+        flags.ask.clone_from(&self.ask);
+        flags.deny.clone_from(&self.deny);
+    }
+}
+
+impl From<OnAskArg> for OnAsk {
+    fn from(typed: OnAskArg) -> Self {
+        match typed {
+            OnAskArg::Pause => Self::Pause,
+            OnAskArg::Deny => Self::Deny,
+            OnAskArg::Fail => Self::Fail,
         }
     }
 }

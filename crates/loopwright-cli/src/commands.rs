@@ -24,6 +24,8 @@ pub struct Commands {
     pub(crate) caches: Option<Caches>,
     /// Who commits.
     pub(crate) author: Author,
+    /// Whether they cannot change the directory.
+    pub(crate) is_read_only: bool,
     driver: BackendChoice,
     limits: Limits,
     home: Option<PathBuf>,
@@ -110,7 +112,10 @@ impl Commands {
         if let Some(caches) = &self.caches {
             policy = caches.extend(policy);
         }
-        if has_own_home(policy.backend) { policy.author(self.author.clone()) } else { policy }
+        if has_own_home(policy.backend) {
+            policy = policy.author(self.author.clone());
+        }
+        if self.is_read_only { policy.read_only() } else { policy }
     }
 
     /// Lets tools run commands so.
@@ -121,6 +126,11 @@ impl Commands {
             None => tools,
         };
         tools.confine(|policy| self.extend(policy))
+    }
+
+    /// Returns `true` if commands run in a sandbox.
+    pub(crate) fn are_confined(&self) -> bool {
+        self.driver != BackendChoice::Only(Backend::Host)
     }
 
     /// What commands may leave behind that is refused otherwise.

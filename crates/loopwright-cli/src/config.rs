@@ -26,6 +26,7 @@ mod model_ref;
 mod model_refs;
 mod origin;
 mod output_format;
+mod permissions;
 mod provider;
 mod reading;
 mod refusal;
@@ -48,6 +49,7 @@ pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
 pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
+pub use permissions::{PermissionLayers, PermissionSettings, RuleList};
 pub use provider::{Provider, Rate};
 pub use refusal::Reason;
 pub use roots::Roots;
@@ -88,6 +90,10 @@ pub struct Config {
     pub models: BTreeMap<String, ModelFacts>,
     /// How long to wait for a provider.
     pub timeouts: Timeouts,
+    /// The project's file with its text, which the user may trust.
+    pub project_file: Option<(Arc<Path>, Arc<str>)>,
+    /// Permission rules.
+    pub permissions: PermissionLayers,
     /// What the commands that are run may do.
     pub sandbox: SandboxSettings,
     /// Where sessions are kept.
@@ -111,13 +117,22 @@ impl Config {
         let workdir = files::workdir(&flags.workdir, sources)?;
         let user_file = UserFile::locate(flags.config.as_deref(), sources);
         let mut warnings = Vec::new();
-        let environment = Layer::from_environment(sources)?;
-        let mut project = project_layer(&workdir, &user_file, &mut warnings)?;
-        let user = user_layer(&user_file, &mut warnings)?;
+        let mut environment = Layer::from_environment(sources)?;
+        let (mut project, project_file) = project_layer(&workdir, &user_file, &mut warnings)?;
+        let mut user = user_layer(&user_file, &mut warnings)?;
         project.limits = project.limits.of_project(&user.limits);
         project.sandbox = project.sandbox.of_project(&user.sandbox, &Machine::of_machine());
-        let layer = flags.into_layer().or(environment).or(project).or(user);
-        Ok(Loaded { config: Self::with_defaults(layer, workdir), warnings })
+        let mut flags = flags.into_layer();
+        let mut typed = std::mem::take(&mut flags.permissions);
+        typed.mode = typed.mode.or(environment.permissions.mode.take());
+        let permissions = PermissionLayers {
+            typed,
+            project: std::mem::take(&mut project.permissions),
+            user: std::mem::take(&mut user.permissions),
+        };
+        let layer = flags.or(environment).or(project).or(user);
+        let config = Self { permissions, project_file, ..Self::with_defaults(layer, workdir) };
+        Ok(Loaded { config, warnings })
     }
 
     fn with_defaults(layer: Layer, workdir: PathBuf) -> Self {
@@ -133,6 +148,8 @@ impl Config {
             providers: layer.providers,
             models: layer.models,
             timeouts: layer.timeouts,
+            project_file: None,
+            permissions: PermissionLayers::default(),
             sandbox: layer.sandbox,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
@@ -148,20 +165,30 @@ fn project_layer(
     workdir: &Path,
     user_file: &UserFile,
     warnings: &mut Vec<Warning>,
-) -> Result<Layer, ConfigError> {
+) -> Result<(Layer, Option<(Arc<Path>, Arc<str>)>), ConfigError> {
     let found = files::project(workdir, warnings)?.filter(|found| !user_file.is_named(&found.path));
-    let Some(Found { path, text }) = found else { return Ok(Layer::default()) };
+    let Some(Found { path, text }) = found else { return Ok((Layer::default(), None)) };
     let path: Arc<Path> = path.into();
-    let document = Document::parse(&text, path.clone(), Origin::Project(path))?;
+    let document = Document::parse(&text, path.clone(), Origin::Project(path.clone()))?;
     refusal::check(&document.root(), user_file.path())?;
-    Layer::from_file(&document.root(), warnings)
+    Ok((layer(&document, &text, warnings)?, Some((path, text.into()))))
 }
 
 fn user_layer(user_file: &UserFile, warnings: &mut Vec<Warning>) -> Result<Layer, ConfigError> {
     let Some(Found { path, text }) = user_file.read()? else { return Ok(Layer::default()) };
     let path: Arc<Path> = path.into();
     let document = Document::parse(&text, path.clone(), Origin::User(path))?;
-    Layer::from_file(&document.root(), warnings)
+    layer(&document, &text, warnings)
+}
+
+fn layer(
+    document: &Document,
+    text: &str,
+    warnings: &mut Vec<Warning>,
+) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::from_file(&document.root(), warnings)?;
+    layer.permissions.locate(text);
+    Ok(layer)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
+use loopwright_capabilities::permissions::OnAsk;
 use loopwright_core::{AgentState, Budget, FixedModel, LlmConfig};
 use loopwright_templates::ProjectInstructions;
 
@@ -22,6 +23,7 @@ use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::model::USUAL_WINDOW;
+use crate::permissions;
 use crate::render::Verbosity;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
@@ -152,6 +154,8 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
+        permissions: permissions::without_rules(&folder.workdir),
+        on_ask: OnAsk::Pause,
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),

@@ -8,8 +8,8 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, jobs, man, models, run, sandbox,
-    sessions, settings, skills, submit, worker,
+    agents, chat, completions, console, demo, doctor, files, jobs, man, models, policy, run,
+    sandbox, sessions, settings, skills, submit, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -45,6 +45,8 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),
         Command::Doctor(args) => doctor::doctor(cli, args),
+        Command::Policy(args) => policy::policy(cli, args),
+        Command::Trust(args) => policy::trust(cli, args),
         Command::Config(command) => settings::settings(cli, command),
         Command::Man(args) => man::man(args),
         Command::Completions(args) => console::print(&completions::script(args.shell)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_capabilities::permissions::Permissions;
 use loopwright_core::{
     BoxError, Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
@@ -32,8 +33,10 @@ use crate::conversation::{Command, Conversation, maintenance_runtime};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
+use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::model::{self, ChoiceError};
+use crate::permissions;
 use crate::prompt::PromptError;
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
@@ -160,6 +163,8 @@ impl Startup {
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
             commands: Commands::of(config, &self.sources),
+            permissions: self.permissions()?,
+            on_ask: agent.on_ask.into(),
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
             project: self.project(agent),
@@ -173,6 +178,13 @@ impl Startup {
             })?;
         }
         Ok(setup)
+    }
+
+    /// Returns the rules about calls, and says what of them is ignored.
+    fn permissions(&self) -> Result<Permissions, StartError> {
+        let (policy, project) = permissions::policy(&self.config, &self.sources)?;
+        permissions::tell_warnings(&policy, &project);
+        Ok(Permissions::new(policy))
     }
 
     fn grants(&self) -> Grants {
@@ -520,6 +532,12 @@ impl From<ChoiceError> for StartError {
     fn from(error: ChoiceError) -> Self {
         let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<FoldersError> for StartError {
+    fn from(error: FoldersError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
     }
 }
 

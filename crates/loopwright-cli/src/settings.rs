@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 use loopwright_models as models;
+use loopwright_permissions::{Decision, Mode};
 use loopwright_sandbox::{BackendChoice, Limits};
 use serde_json::{Value, json};
 
@@ -147,6 +148,13 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     );
     rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
     rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
+    let permissions = &config.permissions;
+    let mode = Some(Mode::Auto.to_string());
+    rows.add("permissions.mode", permissions.mode(), mode, ToString::to_string);
+    for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
+        let rules = permissions.rules(decision);
+        rows.add(format!("permissions.{decision}"), rules.as_ref(), None, ToString::to_string);
+    }
     let auto = Some(backend(BackendChoice::Auto));
     rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| backend(*it));
     sandbox_rows(&mut rows, &config.sandbox);

@@ -10,6 +10,9 @@ use serde::Deserialize;
 
 use crate::commands::Commands;
 
+/// The names of the tools that run commands.
+pub(crate) const COMMANDS: [&str; 2] = ["bash", "bash_start"];
+
 /// Takes a directory to work in, by its path without links.
 ///
 /// # Errors

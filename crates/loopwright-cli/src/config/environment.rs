@@ -2,7 +2,9 @@
 
 use super::layer::Layer;
 use super::value::SettingValue;
-use super::{ConfigError, ConfigSources, Limits, Origin, SessionLimits, Setting};
+use super::{
+    ConfigError, ConfigSources, Limits, Origin, PermissionSettings, SessionLimits, Setting,
+};
 
 impl Layer {
     /// Reads the variables that are set and not empty.
@@ -24,6 +26,10 @@ impl Layer {
                     seconds: variable(sources, "LOOPWRIGHT_MAX_SESSION_SECONDS")?,
                     cost: variable(sources, "LOOPWRIGHT_MAX_SESSION_COST")?,
                 },
+            },
+            permissions: PermissionSettings {
+                mode: variable(sources, "LOOPWRIGHT_PERMISSION_MODE")?,
+                ..PermissionSettings::default()
             },
             store_url: variable(sources, "LOOPWRIGHT_STORE")?,
             ..Self::default()

@@ -4,10 +4,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loopwright_permissions::Mode;
+
 use super::layer::Layer;
 use super::{
-    BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, SessionLimits, Setting,
-    Text,
+    BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, PermissionSettings,
+    RuleList, SessionLimits, Setting, Text,
 };
 
 /// What was typed; the default is a command line that says nothing.
@@ -45,6 +47,14 @@ pub struct Flags {
     pub max_session_seconds: Option<Duration>,
     /// Overrides `limits.session.cost`.
     pub max_session_cost: Option<Dollars>,
+    /// Overrides `permissions.mode`.
+    pub permission_mode: Option<Mode>,
+    /// Adds to `permissions.allow`.
+    pub allow: Vec<String>,
+    /// Adds to `permissions.ask`.
+    pub ask: Vec<String>,
+    /// Adds to `permissions.deny`.
+    pub deny: Vec<String>,
     /// Overrides `store.url`.
     pub store: Option<Text>,
 }
@@ -70,10 +80,21 @@ impl Flags {
                     cost: typed(self.max_session_cost),
                 },
             },
+            permissions: PermissionSettings {
+                mode: typed(self.permission_mode),
+                allow: rules(self.allow),
+                ask: rules(self.ask),
+                deny: rules(self.deny),
+            },
             store_url: typed(self.store),
             ..Layer::default()
         }
     }
+}
+
+fn rules(typed: Vec<String>) -> Option<Setting<RuleList>> {
+    let rules: Vec<_> = typed.into_iter().map(|rule| (rule, 0)).collect();
+    (!rules.is_empty()).then(|| Setting::new(RuleList(rules), Origin::Flag))
 }
 
 fn typed<T>(value: Option<T>) -> Option<Setting<T>> {

@@ -3,12 +3,13 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use loopwright_permissions::Mode;
 use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
     BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
-    Roots, SecretRef, Strings, Text, refusal,
+    Roots, RuleList, SecretRef, Strings, Text, refusal,
 };
 
 /// A key of the configuration.
@@ -103,6 +104,12 @@ pub const KEYS: &[Key] = &[
     key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
     key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
     key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
+    key::<Mode>("permissions.mode", "which calls run without a rule that allows them")
+        .option("--permission-mode")
+        .variable("LOOPWRIGHT_PERMISSION_MODE"),
+    key::<RuleList>("permissions.allow", "calls that run without a question").option("--allow"),
+    key::<RuleList>("permissions.ask", "calls that ask the user").option("--ask"),
+    key::<RuleList>("permissions.deny", "calls that do not run").option("--deny"),
     key::<BackendChoice>("sandbox.backend", "what confines the commands that are run"),
     key::<Strings>("sandbox.read", "paths that commands may read as well"),
     key::<Strings>("sandbox.write", "paths that they may write to as well"),

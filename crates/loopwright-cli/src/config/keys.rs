@@ -10,6 +10,7 @@ pub(super) const TOP: &[&str] = &[
     "model",
     "models",
     "output_format",
+    "permissions",
     "providers",
     "sandbox",
     "store",
@@ -38,6 +39,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "timeout",
     "write",
 ];
+pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
@@ -49,6 +51,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("limits.session.", SESSION_LIMITS),
     ("providers.NAME.", PROVIDER),
     ("providers.NAME.rate_limit.", RATE),
+    ("permissions.", PERMISSIONS),
     ("sandbox.", SANDBOX),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),

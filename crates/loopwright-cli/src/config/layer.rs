@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Roots,
-    SandboxSettings, Setting, Text, Timeouts,
+    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, PermissionSettings, Provider,
+    Roots, SandboxSettings, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -22,6 +22,8 @@ pub(super) struct Layer {
     pub(super) models: BTreeMap<String, ModelFacts>,
     pub(super) timeouts: Timeouts,
     pub(super) sandbox: SandboxSettings,
+    /// Not laid over each other: rules of all files apply.
+    pub(super) permissions: PermissionSettings,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
 }
@@ -41,6 +43,7 @@ impl Layer {
             models: if self.models.is_empty() { weaker.models } else { self.models },
             timeouts: self.timeouts.or(weaker.timeouts),
             sandbox: self.sandbox.or(weaker.sandbox),
+            permissions: self.permissions,
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
         }

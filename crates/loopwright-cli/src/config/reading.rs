@@ -8,8 +8,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SandboxSettings,
-    SessionLimits, Setting, Text, Timeouts, Warning,
+    ConfigError, Limits, ModelFacts, ModelRef, PermissionSettings, PriceFacts, Provider, Rate,
+    Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -30,6 +30,7 @@ impl Layer {
             providers: within(root, "providers", |section| providers(section, warnings))?,
             models: within(root, "models", |section| models(section, warnings))?,
             timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
+            permissions: within(root, "permissions", |section| permissions(section, warnings))?,
             sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
@@ -169,6 +170,19 @@ fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, Con
         headers.insert(name.to_owned(), header);
     }
     Ok(headers)
+}
+
+fn permissions(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<PermissionSettings, ConfigError> {
+    warn_unknown(section, keys::PERMISSIONS, warnings);
+    Ok(PermissionSettings {
+        mode: section.value("mode")?,
+        allow: section.value("allow")?,
+        ask: section.value("ask")?,
+        deny: section.value("deny")?,
+    })
 }
 
 fn sandbox(

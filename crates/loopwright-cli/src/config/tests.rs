@@ -118,6 +118,8 @@ fn without_files_variables_and_options_the_defaults_apply() {
         providers: BTreeMap::new(),
         models: BTreeMap::new(),
         timeouts: Timeouts::default(),
+        project_file: None,
+        permissions: PermissionLayers::default(),
         sandbox: SandboxSettings::default(),
         store_url: None,
         worker_roots: None,

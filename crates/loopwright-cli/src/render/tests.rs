@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::text::Target;
 use super::*;
+use loopwright_capabilities::permissions::OnAsk;
+
 use crate::agent::Setup;
 use crate::tools;
 
@@ -52,11 +54,14 @@ fn show(
 ) -> (String, String) {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a.txt"), "a").unwrap();
+    let workdir = tools::workdir(root.path()).unwrap();
     let setup = Setup {
         models: Arc::new(FixedModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
         context_window: crate::model::USUAL_WINDOW,
-        workdir: tools::workdir(root.path()).unwrap(),
+        permissions: crate::permissions::without_rules(&workdir),
+        on_ask: OnAsk::Pause,
+        workdir,
         commands: crate::commands::Commands::default(),
         system_prompt: None,
         applied: None,

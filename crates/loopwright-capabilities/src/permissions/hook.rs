@@ -1,0 +1,85 @@
+//! Decides about calls.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, Reach, SideEffects,
+    StopSignal, ToolDecision, Writes, messages::ToolCall,
+};
+use loopwright_permissions::{Call, Decision, Policy};
+use serde_json::Value;
+
+use super::capability::OnAsk;
+use super::shared::Permissions;
+
+/// The name of the hook, which is the source of its approval requests.
+pub const HOOK: &str = "permissions";
+
+pub(super) struct Rules {
+    pub(super) permissions: Permissions,
+    pub(super) on_ask: OnAsk,
+    pub(super) confined: Arc<[Arc<str>]>,
+}
+
+impl Rules {
+    fn decide(&self, policy: &Policy, call: &ToolCall, cx: &HookCx<'_>) -> ToolDecision {
+        // Arguments that cannot be read are refused before the tool runs; until then they name nothing.
+        let arguments = call.parse_arguments().unwrap_or(Value::Null);
+        let tool = cx.agent().tools().get(&call.name);
+        let writes = tool.map_or(Writes::Unknown, |tool| tool.writes(&arguments));
+        let mut asked = Call::new(&call.name, &arguments);
+        if let Writes::Paths(paths) = &writes {
+            asked = asked.writing(paths.iter().map(String::as_str));
+        }
+        if let Some(tool) = tool {
+            let options = tool.options();
+            if options.side_effects == SideEffects::ReadOnly || options.reach == Reach::Agent {
+                asked = asked.read_only();
+            }
+        }
+        if self.confined.iter().any(|name| *name == call.name) {
+            asked = asked.confined();
+        }
+        let verdict = policy.decide(&asked);
+        let reason = verdict.reason.to_string();
+        match (verdict.decision, self.on_ask) {
+            (Decision::Allow, _) => ToolDecision::Run,
+            (Decision::Ask, _) if cx.already_approved => ToolDecision::Run,
+            (Decision::Ask, OnAsk::Pause) => {
+                ToolDecision::Ask(ApprovalRequest { text: reason, source: HOOK.into() })
+            }
+            (Decision::Ask, OnAsk::Fail) => ToolDecision::Stop(StopSignal::requested(
+                HOOK,
+                format!("`{}` needs approval ({reason})", call.name),
+            )),
+            (Decision::Ask, OnAsk::Deny) => ToolDecision::Block {
+                reason: format!("not permitted without approval ({reason}); continue without it"),
+            },
+            (Decision::Deny, _) => ToolDecision::Block {
+                reason: format!("not permitted ({reason}); continue without it"),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for Rules {
+    fn name(&self) -> Cow<'static, str> {
+        HOOK.into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeTool.into()
+    }
+
+    async fn before_tool(
+        &self,
+        call: &ToolCall,
+        _state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        Ok(self.decide(&self.permissions.policy(), call, cx))
+    }
+}

@@ -1,0 +1,27 @@
+//! A policy that can be exchanged while agents run.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use loopwright_permissions::Policy;
+
+/// A policy that can be exchanged while agents run. Clones share it: a call is decided by the policy that is in force
+/// when the call is about to run.
+#[derive(Clone, Debug)]
+pub struct Permissions(Arc<RwLock<Policy>>);
+
+impl Permissions {
+    /// Starts with a policy.
+    pub fn new(policy: Policy) -> Self {
+        Self(Arc::new(RwLock::new(policy)))
+    }
+
+    /// Returns the policy that is in force. Cheap.
+    pub fn policy(&self) -> Policy {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the policy. Calls that were decided about keep their decision.
+    pub fn set(&self, policy: Policy) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+}

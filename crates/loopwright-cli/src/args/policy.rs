@@ -1,0 +1,89 @@
+//! What can be asked of permission rules.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::PermissionArgs;
+
+/// Arguments of `policy`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct PolicyArgs {
+    /// Use the rules of this directory
+    #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub workdir: PathBuf,
+    /// The command to run.
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+/// The commands of `policy`.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum PolicyCommand {
+    /// Show which rules are in force, strongest first
+    Show(ShowArgs),
+    /// Explain the decision about a call
+    Explain(ExplainArgs),
+    /// Find rules that never match, or match less or more than they seem to
+    Lint(LintArgs),
+    /// Compare decisions with a table of calls; exit with 3 if any differs
+    Test(TestArgs),
+}
+
+/// Arguments of `policy show`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ShowArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Rules to add.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+}
+
+/// Arguments of `policy explain`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ExplainArgs {
+    /// The shell command, or with --tool the arguments of the call as JSON
+    #[arg(value_name = "COMMAND")]
+    pub call: String,
+    /// Explain a call of this tool
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Rules to add.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+}
+
+/// Arguments of `policy lint`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct LintArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `policy test`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TestArgs {
+    /// The table: one JSON object per line, with `command` (or `tool` and `arguments`) and `expect`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Rules to add.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+}
+
+/// Arguments of `trust`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TrustArgs {
+    /// Trust the project of this directory
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub workdir: PathBuf,
+    /// Stop trusting the project
+    #[arg(long)]
+    pub revoke: bool,
+}

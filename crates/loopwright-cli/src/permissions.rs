@@ -1,0 +1,205 @@
+//! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
+use loopwright_capabilities::permissions::Permissions;
+use loopwright_permissions::{Call, Mode, Policy, Source, SourceKind, claude_settings};
+use loopwright_sandbox::{Backend, BackendChoice};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{Config, ConfigSources, Origin, PermissionSettings};
+use crate::console;
+use crate::definitions::project_root;
+use crate::folders::{self, Folder, FoldersError};
+use crate::render::count;
+use crate::tools::COMMANDS;
+
+/// Settings of Claude Code whose permissions hold here as well, below the root of a project.
+const CLAUDE: [(&str, SourceKind); 2] = [
+    (".claude/settings.local.json", SourceKind::Local),
+    (".claude/settings.json", SourceKind::Project),
+];
+
+/// The settings that a project brings, and whether the user trusts them.
+#[derive(Debug)]
+pub(crate) struct ProjectSettings {
+    /// The root of the project.
+    pub(crate) root: PathBuf,
+    /// The files that there are, with their texts.
+    files: Vec<(PathBuf, String)>,
+    /// What the user has decided about the project.
+    folder: Folder,
+}
+
+impl ProjectSettings {
+    /// Reads the settings of the project that a configuration is for.
+    ///
+    /// # Errors
+    ///
+    /// If the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
+    /// another user counts as absent.
+    pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
+        let root = project_root(&config.workdir);
+        let mut files = Vec::new();
+        if let Some((path, text)) = &config.project_file {
+            files.push((path.to_path_buf(), text.to_string()));
+        }
+        for (name, _) in CLAUDE {
+            let path = root.join(name);
+            if let Ok(text) = text_of(&path) {
+                files.push((path, text));
+            }
+        }
+        let folder = folders::folder(sources, &root)?;
+        Ok(Self { root, files, folder })
+    }
+
+    /// Returns the fingerprint of the settings.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for (path, text) in &self.files {
+            let name = path.to_string_lossy();
+            for part in [name.as_bytes(), text.as_bytes()] {
+                hash.update((part.len() as u64).to_le_bytes());
+                hash.update(part);
+            }
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns `true` if the user trusts the settings as they are now.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.folder.trusted.as_ref() == Some(&self.fingerprint())
+    }
+
+    /// Returns `true` if the user has trusted other settings of the project.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.folder.trusted.is_some() && !self.is_trusted()
+    }
+
+    /// Returns the paths of the files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    fn text(&self, path: &Path) -> Option<&str> {
+        self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
+    }
+}
+
+/// What is said of a rule that only trust would let in.
+const UNTRUSTED: &str = "the project is not trusted";
+
+/// Tells what the settings say without effect. What trust would change is one line.
+pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
+    let (untrusted, others): (Vec<_>, Vec<_>) =
+        policy.warnings().iter().partition(|it| it.message.ends_with(UNTRUSTED));
+    for warning in others {
+        console::warn(warning);
+    }
+    let why = if project.has_changed() {
+        "settings of this project have changed since they were trusted"
+    } else {
+        "this project is not trusted"
+    };
+    if !untrusted.is_empty() {
+        let ignored = count(untrusted.len() as u64, "permission setting");
+        console::warn(&format!("{why}: {ignored} ignored; trust them with `loopwright trust`"));
+    }
+}
+
+/// Returns the rules that hold for the runs of a configuration, and the settings of its project.
+///
+/// # Errors
+///
+/// If the user's decisions about folders cannot be read.
+pub(crate) fn policy(
+    config: &Config,
+    sources: &ConfigSources,
+) -> Result<(Policy, ProjectSettings), FoldersError> {
+    let project = ProjectSettings::find(config, sources)?;
+    let workdir = text(&config.workdir);
+    let mut builder = Policy::builder(workdir.as_str()).mode(Mode::Auto);
+    let home = sources.home.as_deref().map(text);
+    if let Some(home) = &home {
+        builder = builder.home(home.as_str());
+    }
+    let layers = &config.permissions;
+    let typed = settings(SourceKind::Flags, &layers.typed, &workdir);
+    let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
+    builder = [typed, user].into_iter().flatten().fold(builder, |all, it| all.source(it));
+    if let Some(path) = folders::file(sources).filter(|_| !project.folder.allow.is_empty()) {
+        let always = Source::new(SourceKind::Local, text(&path), text(&project.root));
+        let rules = project.folder.allow.iter();
+        builder = builder.source(rules.fold(always, |source, rule| source.allow(rule, 0)));
+    }
+    let mut of_project = Vec::new();
+    if let Some((path, _)) = &config.project_file {
+        let base = path.parent().map(text).unwrap_or_default();
+        of_project.extend(settings(SourceKind::Project, &layers.project, &base));
+    }
+    for (name, kind) in CLAUDE {
+        let path = project.root.join(name);
+        if let Some(read) = project.text(&path) {
+            of_project.push(claude_settings(kind, &text(&path), &text(&project.root), read));
+        }
+    }
+    let is_trusted = project.is_trusted();
+    for source in of_project {
+        builder = builder.source(if is_trusted { source } else { source.untrusted() });
+    }
+    Ok((builder.build(), project))
+}
+
+/// Returns the permissions of a run that nothing is configured for.
+pub(crate) fn without_rules(workdir: &WorkspaceRoot) -> Permissions {
+    Permissions::new(Policy::builder(text(workdir.path())).mode(Mode::Auto).build())
+}
+
+/// Says of a call whether the sandbox confines it.
+pub(crate) fn confined<'a>(call: Call<'a>, config: &Config) -> Call<'a> {
+    let is_host = config
+        .sandbox
+        .backend
+        .as_ref()
+        .is_some_and(|it| it.value == BackendChoice::Only(Backend::Host));
+    if !is_host && COMMANDS.contains(&call.tool()) { call.confined() } else { call }
+}
+
+/// Makes a source of one layer, or `None` if it says nothing.
+fn settings(kind: SourceKind, layer: &PermissionSettings, base: &str) -> Option<Source> {
+    let file = match layer.origin()? {
+        Origin::Project(path) | Origin::User(path) => text(path),
+        origin => origin.to_string(),
+    };
+    let mut source = Source::new(kind, file, base);
+    if let Some(mode) = &layer.mode {
+        source = source.with_mode(mode.value);
+    }
+    for (decision, list) in layer.lists() {
+        for (rule, line) in list.iter().flat_map(|it| &it.value.0) {
+            source = source.with_rule(decision, rule, *line);
+        }
+    }
+    Some(source)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    if is_foreign(path)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut text = String::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}

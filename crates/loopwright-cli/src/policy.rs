@@ -1,0 +1,182 @@
+//! `loopwright policy` and `loopwright trust`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loopwright_permissions::{Call, Policy, Table, TableError};
+use serde_json::{Value, json};
+
+use crate::args::policy::{
+    ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs, TrustArgs,
+};
+use crate::args::{Cli, PermissionArgs};
+use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
+use crate::configured;
+use crate::console;
+use crate::definitions::plain;
+use crate::exit::ExitCode;
+use crate::folders::{self, FoldersError};
+use crate::permissions::{self, ProjectSettings, confined};
+use crate::render::sanitize_terminal;
+use crate::report::SCHEMA_VERSION;
+
+/// Why nothing can be said about rules.
+#[derive(Debug, thiserror::Error)]
+enum PolicyError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Folders(#[from] FoldersError),
+    #[error(
+        "the arguments of the call are not JSON; write them as `{{\"path\": \"src/main.rs\"}}`"
+    )]
+    Arguments(#[source] serde_json::Error),
+    #[error("cannot read the table {}", path.display())]
+    Table {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{}: {source}", path.display())]
+    Row { path: PathBuf, source: TableError },
+}
+
+impl PolicyError {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) | Self::Folders(_) => ExitCode::Config,
+            Self::Arguments(_) | Self::Table { .. } | Self::Row { .. } => ExitCode::Usage,
+        }
+    }
+}
+
+/// Shows, explains or checks permission rules.
+pub fn policy(cli: &Cli, args: &PolicyArgs) -> ExitCode {
+    let done = match &args.command {
+        PolicyCommand::Show(typed) => show(cli, args, typed),
+        PolicyCommand::Explain(typed) => explain(cli, args, typed),
+        PolicyCommand::Lint(typed) => lint(cli, args, typed),
+        PolicyCommand::Test(typed) => test(cli, args, typed),
+    };
+    done.unwrap_or_else(|error| console::fail(&error, error.exit_code()))
+}
+
+/// Trusts the settings of a project as they are now, or no longer.
+pub fn trust(cli: &Cli, args: &TrustArgs) -> ExitCode {
+    let done = load(cli, &args.workdir, None).and_then(|(sources, config)| {
+        let project = ProjectSettings::find(&config, &sources)?;
+        let root = project.root.clone();
+        let shown = sanitize_terminal(&plain(&root));
+        if args.revoke {
+            folders::update(&sources, &root, |it| it.trusted = None)?;
+            console::tell(&format!("{shown} is no longer trusted"));
+            return Ok(ExitCode::Done);
+        }
+        for path in project.paths() {
+            console::tell(&format!("  {}", sanitize_terminal(&plain(path))));
+        }
+        let fingerprint = project.fingerprint();
+        folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;
+        console::tell(&format!("{shown} is trusted until one of these settings changes"));
+        Ok(ExitCode::Done)
+    });
+    done.unwrap_or_else(|error: PolicyError| console::fail(&error, error.exit_code()))
+}
+
+fn load(
+    cli: &Cli,
+    workdir: &Path,
+    typed: Option<&PermissionArgs>,
+) -> Result<(ConfigSources, Config), PolicyError> {
+    let mut flags =
+        Flags { workdir: workdir.into(), config: cli.config.clone(), ..Flags::default() };
+    if let Some(typed) = typed {
+        typed.add_to(&mut flags);
+    }
+    let (sources, Loaded { config, warnings }) = configured::load(flags)?;
+    for warning in &warnings {
+        console::warn(warning);
+    }
+    Ok((sources, config))
+}
+
+fn of(
+    cli: &Cli,
+    args: &PolicyArgs,
+    typed: Option<&PermissionArgs>,
+) -> Result<(Config, Policy), PolicyError> {
+    let (sources, config) = load(cli, &args.workdir, typed)?;
+    let (policy, project) = permissions::policy(&config, &sources)?;
+    permissions::tell_warnings(&policy, &project);
+    Ok((config, policy))
+}
+
+fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, PolicyError> {
+    let (_, policy) = of(cli, args, Some(&typed.permissions))?;
+    let rules: Vec<_> = policy.rules().collect();
+    if typed.json {
+        return Ok(console::print_json(&json!({
+            "schema_version": SCHEMA_VERSION,
+            "mode": policy.mode(),
+            "rules": rules,
+        })));
+    }
+    let mut text = format!("mode {}\n", policy.mode());
+    for rule in rules {
+        text += &format!("{}\n", sanitize_terminal(&rule.to_string()));
+    }
+    Ok(console::print(text.as_bytes()))
+}
+
+fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode, PolicyError> {
+    let (config, policy) = of(cli, args, Some(&typed.permissions))?;
+    let arguments: Value = match &typed.tool {
+        None => json!({ "command": typed.call }),
+        Some(_) => serde_json::from_str(&typed.call).map_err(PolicyError::Arguments)?,
+    };
+    let tool = typed.tool.as_deref().unwrap_or("bash");
+    let call = confined(Call::new(tool, &arguments), &config);
+    let explanation = policy.explain(&call);
+    if typed.json {
+        let told = json!({ "schema_version": SCHEMA_VERSION, "explanation": explanation });
+        return Ok(console::print_json(&told));
+    }
+    let mut text = format!("{explanation}\n");
+    for suggested in policy.suggest(&call) {
+        text += &format!("  to allow it: {}\n", suggested.rule);
+    }
+    let lines: Vec<_> = text.lines().map(sanitize_terminal).collect();
+    Ok(console::print(format!("{}\n", lines.join("\n")).as_bytes()))
+}
+
+fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, PolicyError> {
+    let (_, policy) = of(cli, args, None)?;
+    let findings = policy.lint();
+    let exit_code = if findings.is_empty() { ExitCode::Done } else { ExitCode::Config };
+    if typed.json {
+        let told = json!({ "schema_version": SCHEMA_VERSION, "findings": findings });
+        let printed = console::print_json(&told);
+        return Ok(if printed == ExitCode::Done { exit_code } else { printed });
+    }
+    for finding in &findings {
+        console::tell(&sanitize_terminal(&finding.to_string()));
+    }
+    if findings.is_empty() {
+        console::tell(&format!("{} rules, nothing found", policy.rules().count()));
+    }
+    Ok(exit_code)
+}
+
+fn test(cli: &Cli, args: &PolicyArgs, typed: &TestArgs) -> Result<ExitCode, PolicyError> {
+    let (_, policy) = of(cli, args, Some(&typed.permissions))?;
+    let path = typed.file.clone();
+    let text = fs::read_to_string(&path)
+        .map_err(|source| PolicyError::Table { path: path.clone(), source })?;
+    let table = Table::parse(&text).map_err(|source| PolicyError::Row { path, source })?;
+    let failures = table.failures(&policy);
+    for failure in &failures {
+        console::tell(&sanitize_terminal(&failure.to_string()));
+    }
+    console::tell(&format!("{} calls, {} with another decision", table.len(), failures.len()));
+    Ok(if failures.is_empty() { ExitCode::Done } else { ExitCode::Config })
+}
