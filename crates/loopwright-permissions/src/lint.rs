@@ -4,6 +4,8 @@ mod commands;
 mod cover;
 mod files;
 
+pub(crate) use commands::runs_anything;
+
 use std::{fmt, sync::Arc};
 
 use serde::Serialize;

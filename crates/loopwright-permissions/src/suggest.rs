@@ -6,6 +6,7 @@ use crate::call::{Access, Call};
 use crate::command::{Part, SEPARATOR, analyse};
 use crate::decision::Decision;
 use crate::judge::Judge;
+use crate::lint::runs_anything;
 use crate::path;
 use crate::policy::Policy;
 use crate::shell::UNKNOWN_START;
@@ -161,11 +162,16 @@ fn exactly(rule: String) -> SuggestedRule {
 
 /// Returns the rule for one command; `None` if it cannot be read.
 fn of_part(part: &Part) -> Option<SuggestedRule> {
-    let is_readable = part.opaque.is_none() && !part.needs_whole && !part.calls_function;
+    // A rule does not say what the input of the command is.
+    let is_readable =
+        part.opaque.is_none() && !part.needs_whole && !part.calls_function && !part.has_input;
     if !is_readable || part.text.contains(UNKNOWN_START) || part.text.contains('\n') {
         return None;
     }
     let words: Vec<&str> = part.text.split(SEPARATOR).collect();
+    if words.len() == 1 && runs_anything(words[0]) {
+        return None;
+    }
     let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     Some(SuggestedRule { rule: format!("Bash({})", text.join(" ")), wider: wider(&words) })
 }

@@ -27,12 +27,12 @@ pub(crate) enum ToolKind {
 
 /// Our name of each known tool, what it does, and its other names.
 const TOOLS: &[(&str, ToolKind, &[&str])] = &[
-    ("bash", ToolKind::Command, &["Shell"]),
+    ("bash", ToolKind::Command, &["Bash", "Shell"]),
     ("bash_start", ToolKind::Command, &[]),
     ("bash_read", ToolKind::Harmless, &["BashOutput", "TaskOutput"]),
     ("bash_stop", ToolKind::Harmless, &["KillShell", "KillBash", "TaskStop"]),
     ("read_file", ToolKind::Read, &["Read", "NotebookRead"]),
-    ("grep", ToolKind::Read, &[]),
+    ("grep", ToolKind::Read, &["Grep"]),
     ("search_files", ToolKind::Read, &["Glob"]),
     ("list_dir", ToolKind::Read, &["LS"]),
     ("edit_file", ToolKind::Write, &["Edit"]),
@@ -41,7 +41,7 @@ const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("notebook_edit", ToolKind::Write, &["NotebookEdit"]),
     ("web_fetch", ToolKind::Web, &["WebFetch"]),
     ("web_search", ToolKind::Other, &["WebSearch"]),
-    ("network", ToolKind::Network, &[]),
+    ("network", ToolKind::Network, &["Network"]),
     ("spawn_subagent", ToolKind::Agent, &["Agent", "Task"]),
     ("research_subagent", ToolKind::Agent, &[]),
     ("load_skill", ToolKind::Skill, &["Skill", "SlashCommand"]),
@@ -99,18 +99,27 @@ pub(crate) fn covers(rule: ToolName<'_>, tool: ToolName<'_>) -> bool {
 pub(crate) fn similar(name: &str) -> Option<&'static str> {
     let key = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
     let wanted = key(name);
-    let names = TOOLS.iter().flat_map(|(ours, _, others)| std::iter::once(ours).chain(*others));
+    let others = TOOLS.iter().flat_map(|(_, _, others)| others.iter());
+    let names = others.chain(TOOLS.iter().map(|(ours, _, _)| ours));
     names.copied().find(|known| {
         let known = key(known);
         known == wanted || distance_is_small(&known, &wanted)
     })
 }
 
-/// Returns `true` if one character more, less or other makes one text of the other.
+/// Returns `true` if one character more, less or other makes one text of the other, or two that are exchanged.
 fn distance_is_small(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len() < 4 || one.len().abs_diff(other.len()) > 1 {
         return false;
+    }
+    let sorted = |text: &[u8]| {
+        let mut bytes = text.to_vec();
+        bytes.sort_unstable();
+        bytes
+    };
+    if sorted(one) == sorted(other) {
+        return true;
     }
     let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let tail = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();

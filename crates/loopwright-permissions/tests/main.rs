@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
 mod fuzzing;
+mod linting;
+mod policies;
+mod settings;
+mod suggestions;
 mod support;
 mod table;
 mod trees;

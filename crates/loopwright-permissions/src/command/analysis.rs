@@ -286,6 +286,7 @@ impl Part {
             is_neutral: false,
             is_nested: false,
             calls_function: false,
+            has_input: command.has_input,
             redirects: Vec::new(),
             files: Vec::new(),
             hosts: Vec::new(),

@@ -33,6 +33,8 @@ pub(crate) struct Part {
     pub(crate) is_nested: bool,
     /// The command calls a function that the text defines.
     pub(crate) calls_function: bool,
+    /// The input of the command is a part of the text.
+    pub(crate) has_input: bool,
     /// Files that are redirected to or from.
     pub(crate) redirects: Vec<PathUse>,
     /// Files that arguments of a known program name.

@@ -11,6 +11,7 @@ use crate::matcher::{Compiled, Matcher};
 use crate::mode::Mode;
 use crate::path;
 use crate::rule::Rule;
+use crate::tools::ToolKind;
 use crate::verdict::Reason;
 
 /// What was decided about a simple command.
@@ -138,7 +139,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
 
     /// Returns the place of a definition that does not list a command.
     fn not_listed(&self, part: &Part) -> Option<String> {
-        let is_free = part.is_nested || part.is_neutral || part.calls_function;
+        let is_free =
+            part.is_nested || part.is_neutral || part.calls_function || self.stays_inside(part);
         let call = self.call;
         let limits = self.inner.limits.iter().filter(|_| !is_free);
         let mut limits = limits.filter(|limit| {
@@ -164,7 +166,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         for compiled in
             self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
         {
-            if permits(compiled, part) {
+            // Another tool that runs a command can do more than that.
+            if self.call.tool.kind == ToolKind::Command && permits(compiled, part) {
                 self.note(&compiled.rule);
                 allowing.get_or_insert_with(|| Arc::clone(&compiled.rule));
             }

@@ -38,6 +38,11 @@ const RUN_ANYTHING: &[&str] = &[
     "systemd-run",
 ];
 
+/// Returns `true` if a program runs any code that its arguments or its input contain.
+pub(crate) fn runs_anything(program: &str) -> bool {
+    RUN_ANYTHING.contains(&program)
+}
+
 /// Finds what a deny or ask rule lets pass.
 pub(super) fn restricting(pattern: &CommandPattern, text: &str) -> Option<Found> {
     let words = pattern.words();
@@ -111,8 +116,7 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
             format!("programs whose names start with `{program}` match; write `Bash({program} *)`"),
         );
     }
-    let runs_anything = RUN_ANYTHING.iter().any(|name| words.join(" ") == *name);
-    if !is_exact && runs_anything {
+    if !is_exact && runs_anything(&words.join(" ")) {
         return found(
             LintKind::Broad,
             format!("`{program}` runs any code that its arguments name"),

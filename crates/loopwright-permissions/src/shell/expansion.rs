@@ -381,7 +381,7 @@ impl Reader<'_> {
         if is_input {
             if self.take(b'<') {
                 if self.take(b'<') {
-                    return Operator::To(Direction::Internal);
+                    return Operator::Text;
                 }
                 return Operator::Document { strips_tabs: self.take(b'-') };
             }
@@ -408,6 +408,8 @@ pub(super) enum Operator {
     To(Direction),
     /// `<&` or `>&`: a descriptor or a file.
     Copy(Direction),
+    /// `<<<`: a text.
+    Text,
     Document {
         strips_tabs: bool,
     },

@@ -67,6 +67,8 @@ pub(crate) struct Simple {
     pub(crate) redirects: Vec<Redirect>,
     /// The text of the command.
     pub(crate) source: String,
+    /// The input of the command is a part of the text.
+    pub(crate) has_input: bool,
     /// `[[ … ]]` or `(( … ))`, whose first word is its opening.
     pub(crate) is_test: bool,
 }

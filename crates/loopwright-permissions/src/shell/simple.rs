@@ -25,18 +25,17 @@ impl Reader<'_> {
                 }
                 _ => break,
             }
-            let redirect = self.redirect()?;
-            command.redirects.extend(redirect);
+            self.redirect(&mut command)?;
         }
-        if !command.redirects.is_empty() {
+        if !command.redirects.is_empty() || command.has_input {
             slice(self.text, start..self.at).trim().clone_into(&mut command.source);
             self.script.push(command);
         }
         Ok(())
     }
 
-    /// Reads a redirection from its operator on. Returns `None` for a here-document.
-    fn redirect(&mut self) -> Read<Option<Redirect>> {
+    /// Reads a redirection from its operator on.
+    fn redirect(&mut self, command: &mut Simple) -> Read<()> {
         let operator = if self.peek() == Some(b'&') {
             self.bump();
             self.peek();
@@ -48,9 +47,13 @@ impl Reader<'_> {
         };
         let mut direction = match operator {
             Operator::To(direction) | Operator::Copy(direction) => direction,
+            Operator::Text => {
+                command.has_input = true;
+                Direction::Internal
+            }
             Operator::Document { strips_tabs } => {
-                self.document(strips_tabs)?;
-                return Ok(None);
+                command.has_input = true;
+                return self.document(strips_tabs);
             }
         };
         self.blanks();
@@ -69,7 +72,8 @@ impl Reader<'_> {
         if is_pipe && target.text.find('\u{2}') == Some(target.text.len() - 1) {
             direction = Direction::Internal;
         }
-        Ok(Some(Redirect { direction, target }))
+        command.redirects.push(Redirect { direction, target });
+        Ok(())
     }
 
     /// Reads a simple command or the definition of a function. What was read before an error is kept.
@@ -94,11 +98,11 @@ impl Reader<'_> {
             self.blanks();
             match self.peek() {
                 Some(b'&') if self.peek_second() == Some(b'>') => {
-                    command.redirects.extend(self.redirect()?);
+                    self.redirect(command)?;
                 }
                 None | Some(b'\n' | b';' | b'&' | b'|' | b')' | b'#') => break,
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
-                    command.redirects.extend(self.redirect()?);
+                    self.redirect(command)?;
                 }
                 Some(b'(') => {
                     let is_name = command.words.len() == 1
@@ -124,7 +128,7 @@ impl Reader<'_> {
         let word = self.word()?;
         let source = slice(self.text, start..self.at);
         if matches!(self.peek(), Some(b'<' | b'>')) && is_descriptor(source) {
-            command.redirects.extend(self.redirect()?);
+            self.redirect(command)?;
             return Ok(());
         }
         let is_leading = command.words.is_empty();

@@ -1,0 +1,307 @@
+//! Settings files of Claude Code.
+
+use loopwright_permissions::Mode::{AcceptEdits, Ask, Auto, Deny, Plan, Unconfined};
+use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind, claude_settings};
+use serde_json::{Value, json};
+
+use crate::support::PROJECT;
+
+const FILE: &str = ".claude/settings.json";
+
+fn source(text: &str) -> Source {
+    claude_settings(SourceKind::Project, FILE, PROJECT, text)
+}
+
+/// The policy of a settings file, and everything that is said about it, without the name of the file.
+fn read(text: &str) -> (Policy, Vec<String>) {
+    let policy = Policy::builder(PROJECT).home("/home/ann").source(source(text)).build();
+    let warnings = policy.warnings().iter().map(|warning| {
+        assert_eq!(&*warning.file, FILE);
+        format!("{}: {}", warning.line, warning.message)
+    });
+    let warnings = warnings.collect();
+    (policy, warnings)
+}
+
+fn rules(policy: &Policy) -> Vec<String> {
+    policy.rules().map(|rule| format!("{} {} {}", rule.line, rule.decision, rule.text)).collect()
+}
+
+fn decide(policy: &Policy, tool: &str, arguments: &Value) -> Decision {
+    policy.decide(&Call::new(tool, arguments)).decision
+}
+
+#[test]
+fn the_usual_file_is_read_with_its_lines() {
+    let (policy, warnings) = read(
+        r#"{
+  "$schema": "https://json.schemastore.org/claude-code-settings.json",
+  "permissions": {
+    "allow": [
+      "Bash(npm run lint)",
+      "Bash(npm run test:*)", "Read(~/.zshrc)"
+    ],
+    "ask": ["Bash(git push:*)"],
+    "deny": [
+      "Bash(curl *)",
+      "Read(./.env)",
+      "Read(/secrets/**)"
+    ],
+    "defaultMode": "acceptEdits",
+    "additionalDirectories": ["../docs/", "~/notes"]
+  }
+}"#,
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(policy.mode(), Mode::AcceptEdits);
+    assert_eq!(
+        rules(&policy),
+        [
+            "10 deny Bash(curl *)",
+            "11 deny Read(./.env)",
+            "12 deny Read(/secrets/**)",
+            "8 ask Bash(git push:*)",
+            "5 allow Bash(npm run lint)",
+            "6 allow Bash(npm run test:*)",
+            "6 allow Read(~/.zshrc)",
+        ]
+    );
+    let command = |text: &str| decide(&policy, "Bash", &json!({ "command": text }));
+    assert_eq!(command("npm run lint"), Decision::Allow);
+    assert_eq!(command("npm run lint --fix"), Decision::Ask);
+    assert_eq!(command("npm run test"), Decision::Allow);
+    assert_eq!(command("npm run test --watch && npm run lint"), Decision::Allow);
+    assert_eq!(command("npm run test:unit"), Decision::Ask);
+    assert_eq!(command("git push --force"), Decision::Ask);
+    assert_eq!(command("npm run lint; curl x"), Decision::Deny);
+    let path = |tool: &str, path: &str| decide(&policy, tool, &json!({ "file_path": path }));
+    assert_eq!(path("Read", ".env"), Decision::Deny);
+    assert_eq!(path("Read", "sub/.env"), Decision::Allow);
+    assert_eq!(path("Read", "secrets/a/b"), Decision::Deny);
+    assert_eq!(path("Read", "/home/ann/.zshrc"), Decision::Allow);
+    assert_eq!(path("Read", "/home/ann/.bashrc"), Decision::Ask);
+    assert_eq!(path("Edit", "/work/docs/a"), Decision::Allow);
+    assert_eq!(path("Write", "/home/ann/notes/a"), Decision::Allow);
+    assert_eq!(path("Write", "/home/ann/a"), Decision::Ask);
+}
+
+#[test]
+fn every_mode_has_its_counterpart() {
+    let modes = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"];
+    let read = modes.map(|mode| {
+        let (policy, warnings) = read(&format!(r#"{{"permissions":{{"defaultMode":"{mode}"}}}}"#));
+        assert_eq!(warnings, Vec::<String>::new());
+        policy.mode()
+    });
+    assert_eq!(read, [Ask, AcceptEdits, Plan, Auto, Deny, Unconfined]);
+}
+
+#[test]
+fn an_unknown_mode_only_tightens() {
+    let text = "{\n\"permissions\": {\n\"defaultMode\": \"turbo\"}}";
+    let (policy, warnings) = read(text);
+    assert_eq!(policy.mode(), Mode::Ask);
+    assert_eq!(warnings, ["3: unknown mode \"turbo\"; the mode is `ask` unless it is stricter"]);
+    let mode = |mode| Policy::builder(PROJECT).mode(mode).source(source(text)).build().mode();
+    assert_eq!(mode(Mode::Unconfined), Mode::Ask);
+    assert_eq!(mode(Mode::Plan), Mode::Plan);
+}
+
+#[test]
+fn what_is_no_permission_is_a_warning() {
+    let (policy, warnings) = read(
+        "{ \"model\": \"x\",\n \"hooks\": {},\n \"permissions\": { \"allow\": [\"Read\"],\n\"allowed\": [\"Bash\"] },\n \"env\": {} }",
+    );
+    assert_eq!(
+        warnings,
+        [
+            "1: `model` is not read here",
+            "2: `hooks` is not read here",
+            "4: `permissions.allowed` is unknown and ignored",
+            "5: `env` is not read here",
+        ]
+    );
+    assert_eq!(rules(&policy), ["3 allow Read"]);
+}
+
+#[test]
+fn a_file_without_permissions_has_no_rules() {
+    for text in [
+        "{}",
+        "{ \"permissions\": {} }",
+        "{ \"permissions\": null }",
+        "\u{feff}{}",
+        "{\"permissions\":{\"allow\":null,\"deny\":[]}}",
+    ] {
+        let (policy, warnings) = read(text);
+        assert_eq!((rules(&policy), warnings), (Vec::new(), Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_asks_about_every_call() {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{ \"permissions\": { \"deny\": [\"Bash\"] }",
+        "{} x",
+        "// x\n{}",
+        "{ 'a': 1 }",
+    ] {
+        let (policy, warnings) = read(text);
+        assert_eq!(warnings.len(), 1, "{text}");
+        assert!(
+            warnings[0].contains("the file cannot be read, so every call asks"),
+            "{warnings:?}"
+        );
+        assert_eq!(decide(&policy, "Read", &json!({ "path": "a" })), Decision::Ask, "{text}");
+    }
+}
+
+#[test]
+fn values_of_the_wrong_type_are_read_in_the_stricter_way() {
+    let check = |text: &str, expect: &[&str], warning: &str| {
+        let (policy, warnings) = read(&format!("{{ \"permissions\": {text} }}"));
+        assert_eq!(rules(&policy), expect, "{text}");
+        assert_eq!(warnings, [warning], "{text}");
+    };
+    check(
+        r#"{ "deny": "Read(.env)" }"#,
+        &["1 deny Read(.env)"],
+        "1: `permissions.deny` is a text instead of a list",
+    );
+    check(r#"{ "allow": "Bash" }"#, &[], "1: `permissions.allow` is a text instead of a list");
+    check(
+        r#"{ "deny": { "Bash": true } }"#,
+        &["1 ask *"],
+        "1: `permissions.deny` is no list, so every call asks",
+    );
+    check(
+        r#"{ "allow": { "Bash": true } }"#,
+        &[],
+        "1: `permissions.allow` is no list; it allows nothing",
+    );
+    check(
+        r#"{ "ask": ["Bash", 1] }"#,
+        &["1 ask Bash", "1 ask *"],
+        "1: an entry of `permissions.ask` is no text, so every call asks",
+    );
+    check(
+        r#"{ "allow": ["Read", null] }"#,
+        &["1 allow Read"],
+        "1: an entry of `permissions.allow` is no text; it allows nothing",
+    );
+    check("[]", &["1 ask *"], "1: `permissions` is no object, so every call asks");
+    check(
+        r#"{ "additionalDirectories": "/" }"#,
+        &[],
+        "1: `permissions.additionalDirectories` is no list and is ignored",
+    );
+    check(
+        r#"{ "additionalDirectories": [7] }"#,
+        &[],
+        "1: an entry of `permissions.additionalDirectories` is no path and is ignored",
+    );
+    check(
+        r#"{ "defaultMode": 1 }"#,
+        &[],
+        "1: unknown mode 1; the mode is `ask` unless it is stricter",
+    );
+}
+
+#[test]
+fn of_keys_that_occur_twice_the_first_one_only_tightens() {
+    let (policy, warnings) = read(
+        "{ \"permissions\": { \"allow\": [\"Bash\"], \"deny\": [\"Read(.env)\"], \"defaultMode\": \"auto\" },\n\
+         \"permissions\": { \"allow\": [\"Edit\"],\n \"allow\": [\"Read\"],\n \"deny\": [\"Grep\"] } }",
+    );
+    assert_eq!(rules(&policy), ["1 deny Read(.env)", "4 deny Grep", "3 allow Read"]);
+    assert_eq!(policy.mode(), Mode::Ask);
+    assert_eq!(
+        warnings,
+        [
+            "1: `permissions` occurs again, so only deny and ask rules of this one apply",
+            "2: `allow` occurs again, and this one only tightens",
+        ]
+    );
+}
+
+#[test]
+fn write_with_a_path_never_matches() {
+    let (policy, warnings) =
+        read(r#"{ "permissions": { "allow": ["Write(src/**)"], "deny": ["MultiEdit(x)"] } }"#);
+    assert_eq!(decide(&policy, "Write", &json!({ "file_path": "src/a" })), Decision::Ask);
+    assert_eq!(decide(&policy, "MultiEdit", &json!({ "file_path": "x" })), Decision::Ask);
+    assert_eq!(
+        warnings,
+        [
+            "1: rule `MultiEdit(x)`: `MultiEdit(path)` never matches; write `Edit(x)`, which covers all tools that write; it matches nothing",
+            "1: rule `Write(src/**)`: `Write(path)` never matches; write `Edit(src/**)`, which covers all tools that write; it matches nothing",
+        ]
+        .map(ToOwned::to_owned)
+        .into_iter()
+        .rev()
+        .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn deny_comes_before_ask_and_ask_before_allow_whatever_is_more_specific() {
+    let (policy, _) = read(
+        r#"{ "permissions": { "allow": ["Bash(git push origin main)", "Bash(npm *)"], "ask": ["Bash(git *)"], "deny": ["Bash(npm publish:*)"] } }"#,
+    );
+    let command = |text: &str| decide(&policy, "Bash", &json!({ "command": text }));
+    assert_eq!(command("git push origin main"), Decision::Ask);
+    assert_eq!(command("npm publish"), Decision::Deny);
+    assert_eq!(command("npm ci"), Decision::Allow);
+}
+
+#[test]
+fn lists_of_all_files_are_merged() {
+    let user = claude_settings(
+        SourceKind::User,
+        "user",
+        "/home/ann",
+        r#"{ "permissions": { "allow": ["Bash(a *)", "Edit(/notes/**)"], "defaultMode": "plan" } }"#,
+    );
+    let project =
+        source(r#"{ "permissions": { "deny": ["Bash(a b)"], "defaultMode": "default" } }"#);
+    let local = claude_settings(
+        SourceKind::Local,
+        "local",
+        PROJECT,
+        r#"{ "permissions": { "allow": ["Bash(c *)"] } }"#,
+    );
+    let policy = Policy::builder(PROJECT).source(user).source(project).source(local).build();
+    assert_eq!(policy.mode(), Mode::Ask);
+    let command = |text: &str| decide(&policy, "Bash", &json!({ "command": text }));
+    assert_eq!(
+        [command("a"), command("a b"), command("c"), command("d")],
+        [Decision::Allow, Decision::Deny, Decision::Allow, Decision::Ask]
+    );
+    assert_eq!(
+        decide(&policy, "Write", &json!({ "file_path": "/home/ann/notes/a" })),
+        Decision::Allow
+    );
+}
+
+#[test]
+fn servers_agents_skills_and_domains_are_named_as_there() {
+    let (policy, warnings) = read(
+        r#"{ "permissions": {
+            "allow": ["mcp__github", "mcp__db__query", "WebFetch(domain:docs.rs)", "Skill(pdf)", "WebSearch"],
+            "deny": ["mcp__github__delete_repo", "Agent(danger)", "Task(other)", "NotebookEdit"] } }"#,
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    let tool = |tool: &str, arguments: Value| decide(&policy, tool, &arguments);
+    assert_eq!(tool("mcp__github__get", json!({})), Decision::Allow);
+    assert_eq!(tool("mcp__github__delete_repo", json!({})), Decision::Deny);
+    assert_eq!(tool("mcp__db__drop", json!({})), Decision::Ask);
+    assert_eq!(tool("WebFetch", json!({ "url": "https://docs.rs/x" })), Decision::Allow);
+    assert_eq!(tool("Skill", json!({ "skill": "pdf" })), Decision::Allow);
+    assert_eq!(tool("Task", json!({ "subagent_type": "danger" })), Decision::Deny);
+    assert_eq!(tool("spawn_subagent", json!({ "subagent": "other" })), Decision::Deny);
+    assert_eq!(tool("NotebookEdit", json!({ "notebook_path": "a" })), Decision::Deny);
+    assert_eq!(tool("WebSearch", json!({ "query": "x" })), Decision::Allow);
+}
