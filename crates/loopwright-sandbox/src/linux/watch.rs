@@ -236,7 +236,9 @@ impl Watch<'_> {
         let usage = tree::usage(root);
         let heavy = usage.memory > limits.memory / 4;
         self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
-        let reached = if self.account.exceeds(root, usage, limits.memory) {
+        // The kernel ends one process; the others would continue without it.
+        let is_out_of_memory = self.groups.as_ref().is_some_and(Groups::ran_out_of_memory);
+        let reached = if is_out_of_memory || self.account.exceeds(root, usage, limits.memory) {
             Some(Limit::Memory)
         } else if limits.cpu.is_some_and(|cpu| usage.cpu > cpu) {
             Some(Limit::Cpu)
