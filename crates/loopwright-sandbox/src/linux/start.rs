@@ -77,7 +77,8 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
         }
         Backend::Landlock => landlock(job, view, streams, sweep),
         Backend::Docker | Backend::Podman => {
-            let scratch = scratch().map_err(|error| Refusal::setup("environment file", &error))?;
+            let scratch =
+                scratch(job).map_err(|error| Refusal::setup("environment file", &error))?;
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
                 fs::remove_dir_all(&scratch).ok();
             })?;
@@ -104,7 +105,7 @@ fn landlock(
     streams: Streams,
     sweep: Option<Sweep>,
 ) -> Result<Started, Refusal> {
-    let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
+    let scratch = scratch(job).map_err(|error| Refusal::setup("scratch space", &error))?;
     let mut counted = with_user_limit(job);
     for (name, value) in &mut counted.env {
         let given =
@@ -177,7 +178,7 @@ fn limited() -> Processes {
 }
 
 /// Makes a private folder, and removes those that helpers have left who were ended from outside.
-fn scratch() -> io::Result<PathBuf> {
+fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
     let temporary = Path::new(root::SCRATCH);
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(temporary)?.flatten() {
@@ -187,6 +188,7 @@ fn scratch() -> io::Result<PathBuf> {
         let left = helper.is_some_and(|helper| !Path::new("/proc").join(helper).exists());
         if left
             && entry.metadata().is_ok_and(|metadata| metadata.uid() == user && metadata.is_dir())
+            && container::remove_left(job, &entry.path())
         {
             fs::remove_dir_all(entry.path()).ok();
         }

@@ -108,13 +108,23 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         }
     }
     watch.until_the_end();
-    if watch.kind == Kind::Client && watch.cause.is_some() {
+    if let (Kind::Client, Some(scratch)) = (watch.kind, &scratch) {
+        if watch.cause.is_none() && !container::was_started(job, scratch, watch.status) {
+            watch.notes.push(
+                "the container did not start: its program failed, and the command was not run"
+                    .to_owned(),
+            );
+            watch.cause = Some(ExitOutcome::Lost);
+        }
+        watch.elapsed = watch.began.elapsed();
         container::remove(job);
     }
     if let Err(count) = tree::end_all() {
         watch.notes.push(format!("{count} processes start others faster than they can be ended"));
     }
-    watch.elapsed = watch.began.elapsed();
+    if watch.kind != Kind::Client {
+        watch.elapsed = watch.began.elapsed();
+    }
     watch.read_last_reports();
     if watch.groups.take().is_some_and(|groups| groups.ran_out_of_memory()) && watch.cause.is_none()
     {
@@ -124,14 +134,6 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         watch.notes.extend(sweep.iter().flat_map(Sweep::run));
     }
     if let Some(scratch) = scratch {
-        if watch.kind == Kind::Client && watch.cause.is_none() && !container::was_created(&scratch)
-        {
-            watch.notes.push(
-                "there was no container: its program failed, and the command was not run"
-                    .to_owned(),
-            );
-            watch.cause = Some(ExitOutcome::Lost);
-        }
         fs::remove_dir_all(scratch).ok();
     }
     watch.tell(complaints)
