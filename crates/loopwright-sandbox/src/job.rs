@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::guarantee::Guarantees;
 use crate::output::ExitOutcome;
 use crate::policy::{Backend, SandboxPolicy};
+use crate::screen::UserSettings;
 
 /// No message is longer; a longer one is a mistake and not allocated.
 const MAX_LENGTH: usize = 64 << 20;
@@ -24,6 +25,8 @@ pub(crate) struct LaunchRequest {
     pub(crate) policy: SandboxPolicy,
     /// The agent's home folder, which is not to be writable as a whole.
     pub(crate) home: Option<PathBuf>,
+    /// Settings of the user's that may name files in the folder.
+    pub(crate) settings: UserSettings,
     /// The program of a driver that needs one, such as `bwrap`.
     pub(crate) program: Option<PathBuf>,
     /// The name of the container, for drivers that use one.

@@ -19,6 +19,7 @@ use crate::linux::helper::NAME;
 use crate::linux::root;
 use crate::live::{ChildIo, Live};
 use crate::policy::{Backend, SandboxPolicy};
+use crate::screen::UserSettings;
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -92,6 +93,7 @@ pub(crate) fn job(
         argv: command.words().map(Into::into).collect(),
         env: env.into_iter().collect(),
         home: home.map(PathBuf::from),
+        settings: UserSettings::found(),
         program: program.map(Into::into),
         container: container.then(|| {
             format!("loopwright-{}-{:016x}", std::process::id(), crate::linux::quarantine::random())

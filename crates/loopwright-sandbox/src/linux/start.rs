@@ -52,7 +52,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
-    let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, &job.policy));
+    let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, job));
     let started = |pid, inner| Started {
         pid,
         inner,

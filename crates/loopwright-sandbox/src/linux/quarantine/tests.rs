@@ -8,7 +8,8 @@ use super::*;
 fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
     // The clock of a file system ticks some hundred times a second.
     thread::sleep(Duration::from_millis(15));
-    let sweep = Sweep::beginning(vec![root.into()], Vec::new(), Screen::standard());
+    let sweep =
+        Sweep::beginning(vec![Root { path: root.into(), screen: Screen::standard() }], Vec::new());
     done();
     sweep.run()
 }
