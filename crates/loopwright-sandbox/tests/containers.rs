@@ -85,7 +85,10 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
     ];
     let mut expected = expected.to_vec();
     let processes = rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
-    let processes = processes.map(|most| format!("--ulimit=nproc={most}:{most}"));
+    let numbers: u64 =
+        fs::read_to_string("/proc/sys/kernel/pid_max").unwrap().trim().parse().unwrap();
+    let processes =
+        processes.map(|most| most.min(numbers)).map(|most| format!("--ulimit=nproc={most}:{most}"));
     if let (Some(at), Some(limit)) =
         (expected.iter().position(|argument| *argument == "--network=none"), &processes)
     {

@@ -172,8 +172,7 @@ pub(crate) fn arguments(
     ] {
         add(&argument);
     }
-    // Without a limit of its own Podman sets one that is higher than this user may have, and fails.
-    if let Some(most) = rustix::process::getrlimit(Resource::Nproc).maximum {
+    if let Some(most) = most_processes() {
         add(&format!("--ulimit=nproc={most}:{most}"));
     }
     if job.policy.network != Network::Host {
@@ -193,6 +192,16 @@ pub(crate) fn arguments(
     arguments.push(job.policy.image.clone().into());
     arguments.extend(job.argv.iter().cloned());
     Ok(arguments)
+}
+
+/// Returns how many processes the user of a container may have. Without a limit of its own Podman sets one that is higher
+/// than this user may have, and fails; its own is at most how many numbers the machine has for processes. `None` means that
+/// there is no limit.
+fn most_processes() -> Option<u64> {
+    let most = rustix::process::getrlimit(Resource::Nproc).maximum?;
+    let numbers = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let numbers = numbers.and_then(|it| it.trim().parse().ok()).unwrap_or(most);
+    Some(most.min(numbers))
 }
 
 fn mount(entry: &Entry) -> Result<OsString, Refusal> {
