@@ -20,6 +20,7 @@ use crate::linux::root;
 use crate::live::{ChildIo, Live};
 use crate::policy::{Backend, SandboxPolicy};
 use crate::screen::UserSettings;
+use crate::toolchains::maven;
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -123,7 +124,11 @@ pub(crate) fn cache_place(backend: Backend, policy: &SandboxPolicy) -> Option<Pa
 fn cache_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
     let Some(place) = cache_place(backend, policy) else { return Vec::new() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
-    CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
+    let mut variables: Vec<(String, OsString)> =
+        CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into();
+    let maven = maven::arguments(&at("maven"));
+    variables.extend(maven.map(|arguments| ("MAVEN_ARGS".to_owned(), arguments.into())));
+    variables
 }
 
 /// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.

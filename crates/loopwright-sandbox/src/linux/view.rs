@@ -15,7 +15,7 @@ const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
 /// What programs need of `/etc`; the rest of it is not seen.
-const ETC: [&str; 39] = [
+const ETC: [&str; 41] = [
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
@@ -45,6 +45,9 @@ const ETC: [&str; 39] = [
     "fonts",
     "java-17-openjdk",
     "java-21-openjdk",
+    // Not its `settings.xml`, which holds passwords.
+    "maven/logging",
+    "maven/m2.conf",
     "python3",
     "python3.11",
     "python3.12",
