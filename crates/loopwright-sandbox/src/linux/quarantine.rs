@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::kept::Kept;
 use super::root::open_below;
 use super::view::{Covered, Seen, View};
 use crate::job::LaunchRequest;
+use crate::policy::Backend;
 use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
 
 /// Where such files go, below the folder in which they were found.
@@ -41,6 +43,8 @@ struct Root {
     path: PathBuf,
     /// What is obeyed in it, as settings said before the command.
     screen: Screen,
+    /// What the command could change although it is protected.
+    kept: Kept,
 }
 
 impl Sweep {
@@ -53,8 +57,10 @@ impl Sweep {
             Seen::Part { covered: Covered::Direct, .. } => Some(entry.at.clone()),
             _ => None,
         });
+        // Parts of a folder that may be written to are protected by mounts only.
+        let is_covered = job.backend != Backend::Landlock;
         let covered = view.entries.iter().filter_map(|entry| match entry.seen {
-            Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } => {
+            Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } if is_covered => {
                 Some(entry.at.clone())
             }
             _ => None,
@@ -64,7 +70,8 @@ impl Sweep {
         let screen = policy.screen(screen);
         let roots = roots.chain(direct).map(|path| {
             let screen = screen.clone().of_user(&path, &job.settings);
-            Root { path, screen }
+            let protected = if is_covered { &[][..] } else { &policy.protected };
+            Root { kept: Kept::of(&path, protected), path, screen }
         });
         Self::beginning(roots.collect(), covered.collect())
     }
@@ -83,7 +90,7 @@ impl Sweep {
     /// no step follows a link, because the command may have left some.
     pub(crate) fn run(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        for Root { path: root, screen } in &self.roots {
+        for Root { path: root, screen, kept } in &self.roots {
             let mut found = Vec::new();
             self.search(root, Path::new(""), Age::Unknown, screen, &mut found);
             for (path, reason) in found {
@@ -98,6 +105,10 @@ impl Sweep {
                     ),
                 });
             }
+            let back = kept.put_back(root).into_iter();
+            notes.extend(
+                back.map(|path| format!("{} is as it was before the command", path.display())),
+            );
         }
         notes
     }
