@@ -42,8 +42,8 @@ pub use self::error::TransactionError;
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Undone, undo};
 
-pub(crate) use self::place::make_open_writable;
 use self::plan::Plan;
+use crate::policy::SandboxPolicy;
 use crate::screen::Screen;
 
 /// The parts of a transaction's folder. The first two are those of the file system that collects.
@@ -123,7 +123,7 @@ impl Transaction {
                 return Err(error);
             }
         }
-        let folder = staging.join(format!("{:016x}", crate::linux::quarantine::random()));
+        let folder = staging.join(format!("{:016x}", crate::beneath::random()));
         let make = |path: &Path| {
             DirBuilder::new().mode(0o700).create(path).map_err(TransactionError::at(path))
         };
@@ -253,6 +253,16 @@ impl Transaction {
     /// of that stays, because the command may have been interrupted.
     pub fn discard(self) {
         forget(&self.folder);
+    }
+}
+
+impl SandboxPolicy {
+    /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
+    /// Where the kernel or the driver cannot do so the command is refused with
+    /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
+    pub fn staged(mut self, transaction: &Transaction) -> Self {
+        self.staging = Some(transaction.folder().to_path_buf());
+        self
     }
 }
 

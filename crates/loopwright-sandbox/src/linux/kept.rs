@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
-use super::root::open_below;
+use crate::beneath::open_below;
 
 /// A larger file is not kept.
 const MAX_FILE: u64 = 1 << 20;

@@ -14,8 +14,8 @@ use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::kept::Kept;
-use super::root::open_below;
 use super::view::{Covered, Seen, View};
+use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
 use crate::policy::Backend;
 use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
@@ -243,7 +243,7 @@ fn move_away(root: &Path, path: &Path) -> io::Result<String> {
     statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     // A command may have taken the right to change its folder.
     for opened in [&parent, &OwnedFd::from(folder.try_clone()?)] {
-        crate::transaction::make_open_writable(opened);
+        make_open_writable(opened);
     }
     mkdirat(&folder, FOLDER, Mode::RWXU).ok();
     let mark = format!("{:016x}", random());
@@ -260,15 +260,6 @@ fn move_away(root: &Path, path: &Path) -> io::Result<String> {
 
 fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &str) -> io::Result<()> {
     Ok(renameat(from, name, to, new)?)
-}
-
-/// Returns an unpredictable number.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0_u8; 8];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(_) => u64::from_ne_bytes(bytes),
-        Err(_) => u64::from(std::process::id()),
-    }
 }
 
 #[cfg(test)]

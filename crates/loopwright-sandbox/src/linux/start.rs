@@ -13,7 +13,9 @@ use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
 use super::quarantine::Sweep;
 use super::view::{Seen, View};
-use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
+use super::{bubblewrap, container, first, namespaces, root, tree};
+use crate::beneath::random;
+use crate::home::SCRATCH;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, Network};
 
@@ -179,7 +181,7 @@ fn limited() -> Processes {
 
 /// Makes a private folder, and removes those that helpers have left who were ended from outside.
 fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
-    let temporary = Path::new(root::SCRATCH);
+    let temporary = Path::new(SCRATCH);
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(temporary)?.flatten() {
         let name = entry.file_name();
@@ -193,7 +195,7 @@ fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
             fs::remove_dir_all(entry.path()).ok();
         }
     }
-    let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), quarantine::random());
+    let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), random());
     let path = temporary.join(name);
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)

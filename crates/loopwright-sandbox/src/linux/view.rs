@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
-use crate::launch;
 use crate::policy::{BroadPaths, WorkdirAccess};
 
 /// Programs and libraries of the system.
@@ -171,7 +171,7 @@ impl View {
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
-        let place = launch::cache_place(job.backend, policy);
+        let place = cache_place(job.backend, policy);
         let cache = policy.cache.as_ref().zip(place);
         let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
         if policy.broad_paths == BroadPaths::Refused {

@@ -13,7 +13,6 @@ use rustix::process::{
 
 use super::account::Account;
 use super::cgroup::Groups;
-use super::helper::read_some;
 use super::quarantine::Sweep;
 use super::start::{Inner, Started};
 use super::{container, enforced, first, tree};
@@ -282,7 +281,7 @@ impl Watch<'_> {
     /// Hears the agent, whose end is the end of the command.
     fn hear(&mut self) {
         let Some(agent) = &mut self.agent else { return };
-        match read_some(agent, &mut self.asked) {
+        match job::read_some(agent, &mut self.asked) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => {
                 self.agent = None;
@@ -298,7 +297,7 @@ impl Watch<'_> {
 
     fn read_reports(&mut self) {
         let Some(reports) = &mut self.reports else { return };
-        match read_some(reports, &mut self.reported) {
+        match job::read_some(reports, &mut self.reported) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => self.reports = None,
             Ok(_) => {}
