@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     future::pending,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -166,19 +166,58 @@ fn what_the_one_who_asked_may_not_do_nobody_does_for_it() {
     assert_eq!((wipe.calls().len(), model.asked()), (0, 6));
 }
 
-/// The helper that commands are started by. A build of the whole workspace has made it already.
+/// The helper that commands are started by. It is built unless a build of the whole workspace has made it of the sources
+/// as they are.
 pub(crate) fn sandbox_helper() -> PathBuf {
     let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
     let helper = profile.join("loopwright-sandbox-helper");
-    if !helper.exists() {
+    if !is_current(&helper) {
+        let is_release = profile.file_name().is_some_and(|it| it == "release");
         let made = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--offline", "-p", "loopwright-sandbox", "--bins", "--target-dir"])
+            .args(["build", "--offline", "-p", "loopwright-sandbox", "--bins"])
+            .args(is_release.then_some("--release"))
+            .arg("--target-dir")
             .arg(profile.parent().unwrap())
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
         assert!(made.unwrap().success());
     }
     helper
+}
+
+/// Returns `true` if a program is newer than every source that it was built of, which cargo lists beside it.
+fn is_current(program: &Path) -> bool {
+    let Ok(sources) = fs::read_to_string(program.with_extension("d")) else { return false };
+    let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified());
+    let Ok(built) = changed(program) else { return false };
+    // Spaces in paths have a backslash before them.
+    let sources = sources.split_once(": ").unwrap_or_default().1.replace("\\ ", "\0");
+    let mut sources = sources.split_whitespace().map(|it| it.replace('\0', " ")).peekable();
+    sources.peek().is_some()
+        && sources.all(|it| changed(Path::new(&it)).is_ok_and(|changed| changed <= built))
+}
+
+#[test]
+fn a_program_that_is_older_than_its_sources_is_not_current() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str, age: u64| {
+        fs::write(at(name), text).unwrap();
+        let time = std::time::SystemTime::now() - Duration::from_secs(age);
+        fs::File::options().write(true).open(at(name)).unwrap().set_modified(time).unwrap();
+    };
+    let (program, source) = (at("program"), at("a source.rs"));
+    assert!(!is_current(&program));
+    write("a source.rs", "", 20);
+    write("program", "", 10);
+    assert!(!is_current(&program), "what it was built of is not known");
+    let listed = source.to_str().unwrap().replace(' ', "\\ ");
+    write("program.d", &format!("{}: {listed}\n", program.display()), 10);
+    assert!(is_current(&program));
+    write("a source.rs", "", 0);
+    assert!(!is_current(&program));
+    fs::remove_file(source).unwrap();
+    assert!(!is_current(&program));
 }
 
 /// Counts the processes whose command line has these words.

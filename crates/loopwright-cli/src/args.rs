@@ -329,18 +329,27 @@ impl AgentArgs {
             system_prompt: self.system_prompt.clone(),
             output_format: self.surroundings.output_format(),
             stream: self.no_stream.then_some(false),
-            max_steps: self.limits.max_steps,
-            max_tokens: self.limits.max_tokens,
-            max_seconds: self.limits.max_seconds,
-            max_cost: self.limits.max_cost,
-            max_session_steps: self.limits.max_session_steps,
-            max_session_tokens: self.limits.max_session_tokens,
-            max_session_seconds: self.limits.max_session_seconds,
-            max_session_cost: self.limits.max_session_cost,
-            ..Flags::default()
+            ..self.limits.flags()
         };
         self.permissions.add_to(&mut flags);
         flags
+    }
+}
+
+impl LimitArgs {
+    /// Returns the limits that were typed, as the command-line layer of the configuration.
+    fn flags(&self) -> Flags {
+        Flags {
+            max_steps: self.max_steps,
+            max_tokens: self.max_tokens,
+            max_seconds: self.max_seconds,
+            max_cost: self.max_cost,
+            max_session_steps: self.max_session_steps,
+            max_session_tokens: self.max_session_tokens,
+            max_session_seconds: self.max_session_seconds,
+            max_session_cost: self.max_session_cost,
+            ..Flags::default()
+        }
     }
 }
 

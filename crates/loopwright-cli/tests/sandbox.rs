@@ -160,3 +160,17 @@ fn the_doctor_names_the_tier_that_is_used() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert!(done.stdout.ends_with("Commands run in namespaces.\n"), "{}", done.stdout);
 }
+
+#[test]
+fn a_program_that_the_users_git_names_is_not_changed() {
+    for options in [&[][..], &["--changes", "direct"]] {
+        let world = World::new().file(".gitconfig", "[core]\n\tfsmonitor = ./run.sh\n");
+        let line = "echo 'touch mark' > run.sh; chmod +x run.sh; mkdir sub; cp run.sh sub; echo kept > other.sh";
+        let done = exec(&world, options, &["sh", "-c", line]);
+        assert_eq!(done.status, 0, "{done:?}");
+        let left =
+            ["run.sh", "sub/run.sh", "other.sh"].map(|it| world.path("project").join(it).exists());
+        assert_eq!(left, [false, false, true], "{options:?} {done:?}");
+        assert!(done.stderr.contains("is run or read by git, as its settings say"), "{done:?}");
+    }
+}

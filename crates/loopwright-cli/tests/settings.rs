@@ -42,6 +42,28 @@ fn each_setting_is_shown_with_who_decided_it() {
 }
 
 #[test]
+fn each_limit_that_is_typed_is_shown() {
+    let limits = [
+        ("--max-steps", "limits.steps"),
+        ("--max-tokens", "limits.tokens"),
+        ("--max-seconds", "limits.seconds"),
+        ("--max-cost", "limits.cost"),
+        ("--max-session-steps", "limits.session.steps"),
+        ("--max-session-tokens", "limits.session.tokens"),
+        ("--max-session-seconds", "limits.session.seconds"),
+        ("--max-session-cost", "limits.session.cost"),
+    ];
+    let mut line = vec!["config", "show", "--json"];
+    line.extend(limits.iter().flat_map(|(flag, _)| [*flag, "3"]));
+    let done = World::new().run(&line);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let shown = json(&done.stdout);
+    for (_, key) in limits {
+        assert_eq!(setting(&shown, key), ("3".into(), "flag".into(), Value::Null), "{key}");
+    }
+}
+
+#[test]
 fn secrets_are_not_shown() {
     let config = "[providers.mine]\nbase_url = 'http://127.0.0.1:1/v1'\nkey = 'env:MY_KEY'\n";
     let world =

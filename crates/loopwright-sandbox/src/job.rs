@@ -11,6 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::guarantee::Guarantees;
 use crate::output::ExitOutcome;
 use crate::policy::{Backend, SandboxPolicy};
+use crate::screen::UserSettings;
+
+/// The name under which a program is started to be the helper.
+pub(crate) const NAME: &str = "loopwright-sandbox-helper";
+
+/// The first argument of a program that is started to be the first process of a sandbox.
+pub(crate) const STAGE: &str = "stage";
 
 /// No message is longer; a longer one is a mistake and not allocated.
 const MAX_LENGTH: usize = 64 << 20;
@@ -24,6 +31,8 @@ pub(crate) struct LaunchRequest {
     pub(crate) policy: SandboxPolicy,
     /// The agent's home folder, which is not to be writable as a whole.
     pub(crate) home: Option<PathBuf>,
+    /// Settings of the user's that may name files in the folder.
+    pub(crate) settings: UserSettings,
     /// The program of a driver that needs one, such as `bwrap`.
     pub(crate) program: Option<PathBuf>,
     /// The name of the container, for drivers that use one.
@@ -46,6 +55,15 @@ pub(crate) enum Event {
         elapsed: Duration,
         notes: Vec<String>,
     },
+}
+
+/// Bytes that the namespaces of a command hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    /// Files in memory, and shared memory of System V: what the kernel counts as shared memory.
+    pub(crate) shared: u64,
+    /// Messages and semaphores of System V, and the buffers of sockets.
+    pub(crate) kernel: u64,
 }
 
 /// Why nothing was started.
@@ -75,7 +93,7 @@ pub(crate) enum InitReport {
     Ended(ExitOutcome),
     /// What its namespaces hold, when that was asked.
     #[cfg(target_os = "linux")]
-    Held(crate::linux::held::Held),
+    Held(Held),
 }
 
 impl Refusal {
@@ -127,4 +145,12 @@ fn checked(length: [u8; 4]) -> io::Result<usize> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
     }
     Ok(length)
+}
+
+/// Reads what has arrived without waiting for the rest.
+pub(crate) fn read_some(from: &mut impl io::Read, arrived: &mut Vec<u8>) -> io::Result<usize> {
+    let mut buffer = [0; 4096];
+    let count = from.read(&mut buffer)?;
+    arrived.extend_from_slice(&buffer[..count]);
+    Ok(count)
 }

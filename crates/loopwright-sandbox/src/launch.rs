@@ -14,11 +14,12 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use crate::author;
 use crate::command::{Command, Stdin};
 use crate::error::SandboxError;
-use crate::job::{LaunchRequest, Refusal};
-use crate::linux::helper::NAME;
-use crate::linux::root;
+use crate::home::{HOME, SCRATCH, cache_place, has_own_home};
+use crate::job::{LaunchRequest, NAME, Refusal};
 use crate::live::{ChildIo, Live};
 use crate::policy::{Backend, SandboxPolicy};
+use crate::screen::UserSettings;
+use crate::toolchains::maven;
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -40,9 +41,6 @@ const CLIENT: [&str; 10] = [
     "DOCKER_TLS_VERIFY",
     "CONTAINER_HOST",
 ];
-
-/// Where a cache is, in a home.
-const CACHE: &str = ".cache";
 
 /// Variables that name a cache, and where it is in the folder for caches.
 const CACHE_VARIABLES: [(&str, &str); 6] = [
@@ -72,11 +70,9 @@ pub(crate) fn job(
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own_home = home.clone().unwrap_or_else(|| "/".into());
     let (inner_home, scratch): (OsString, &str) = match backend {
-        Backend::Host => (own_home, root::SCRATCH),
-        Backend::Docker | Backend::Podman => (root::SCRATCH.into(), root::SCRATCH),
-        Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock => {
-            (root::HOME.into(), root::SCRATCH)
-        }
+        Backend::Host => (own_home, SCRATCH),
+        Backend::Docker | Backend::Podman => (SCRATCH.into(), SCRATCH),
+        Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock => (HOME.into(), SCRATCH),
     };
     let mut env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
     let kept = cache_variables(backend, &policy).into_iter();
@@ -92,9 +88,10 @@ pub(crate) fn job(
         argv: command.words().map(Into::into).collect(),
         env: env.into_iter().collect(),
         home: home.map(PathBuf::from),
+        settings: UserSettings::found(),
         program: program.map(Into::into),
         container: container.then(|| {
-            format!("loopwright-{}-{:016x}", std::process::id(), crate::linux::quarantine::random())
+            format!("loopwright-{}-{:016x}", std::process::id(), crate::beneath::random())
         }),
         client_env: if container {
             std::env::vars_os()
@@ -107,27 +104,14 @@ pub(crate) fn job(
     })
 }
 
-/// Returns where a command finds its cache. `None` means that it has none.
-pub(crate) fn cache_place(backend: Backend, policy: &SandboxPolicy) -> Option<PathBuf> {
-    let cache = policy.cache.as_ref()?;
-    match backend {
-        Backend::Host => None,
-        Backend::Landlock => Some(cache.clone()),
-        Backend::Namespaces | Backend::Bubblewrap => Some(Path::new(root::HOME).join(CACHE)),
-        Backend::Docker | Backend::Podman => Some(Path::new(root::SCRATCH).join(CACHE)),
-    }
-}
-
 fn cache_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
     let Some(place) = cache_place(backend, policy) else { return Vec::new() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
-    CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
-}
-
-/// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.
-pub(crate) fn has_own_home(backend: Backend, policy: &SandboxPolicy) -> bool {
-    matches!(backend, Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock)
-        && !policy.environment.values.contains_key("HOME")
+    let mut variables: Vec<(String, OsString)> =
+        CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into();
+    let maven = maven::arguments(&at("maven"));
+    variables.extend(maven.map(|arguments| ("MAVEN_ARGS".to_owned(), arguments.into())));
+    variables
 }
 
 /// Where git reads no settings of the sandbox, variables name who commits.

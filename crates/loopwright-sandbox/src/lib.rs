@@ -27,6 +27,10 @@ mod select;
 pub mod toolchains;
 
 #[cfg(target_os = "linux")]
+mod beneath;
+#[cfg(target_os = "linux")]
+mod home;
+#[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
 mod launch;

@@ -20,6 +20,7 @@ pub(crate) mod enforced;
 pub(crate) mod filter;
 pub(crate) mod first;
 pub(crate) mod held;
+mod kept;
 pub(crate) mod helper;
 pub(crate) mod namespaces;
 pub(crate) mod overlay;

@@ -236,15 +236,6 @@ impl SandboxPolicy {
         }
     }
 
-    /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
-    /// Where the kernel or the driver cannot do so the command is refused with
-    /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
-    #[cfg(target_os = "linux")]
-    pub fn staged(mut self, transaction: &crate::transaction::Transaction) -> Self {
-        self.staging = Some(transaction.folder().to_path_buf());
-        self
-    }
-
     /// Adds a folder, relative to the working folder, in which changes are made at once although the others are
     /// collected.
     pub fn direct(mut self, path: impl Into<PathBuf>) -> Self {

@@ -5,7 +5,10 @@
 //! repository is recognised by what it is, whatever it is called, and judged entry by entry.
 
 mod config;
+mod content;
 mod git;
+mod named;
+mod words;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -14,6 +17,9 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
+
+pub(crate) use self::named::UserSettings;
+use self::named::{Named, Place};
 
 /// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +77,10 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 pub struct Screen {
     /// What is refused besides the table.
     refused: Vec<Vec<OsString>>,
+    /// What settings of the user name, at any depth.
+    named: Vec<(Vec<OsString>, Reason)>,
+    /// What they name in the folder.
+    named_here: Vec<(Vec<OsString>, Reason)>,
     allowed: Vec<Vec<OsString>>,
     reachable: Vec<PathBuf>,
 }
@@ -279,7 +289,13 @@ impl Screen {
 
     /// The table, with nothing allowed.
     pub fn standard() -> Self {
-        Self { refused: Vec::new(), allowed: Vec::new(), reachable: Vec::new() }
+        Self {
+            refused: Vec::new(),
+            named: Vec::new(),
+            named_here: Vec::new(),
+            allowed: Vec::new(),
+            reachable: Vec::new(),
+        }
     }
 
     /// Refuses a name, or several joined by `/`, wherever it is, and all that is below it.
@@ -308,10 +324,22 @@ impl Screen {
         self
     }
 
-    /// Refuses also what the settings of the folder's own repository make git obey: the folder that its hooks are in,
-    /// and files of settings in the folder that are included.
+    /// Refuses also what settings name in the folder: programs, hooks and included files of settings that git's settings
+    /// name, those of the repository and those of the user; and files that direnv loads for an `.envrc`.
     pub fn of(self, root: &Path) -> Self {
-        git::obeyed_paths(root).into_iter().fold(self, Self::refuse)
+        self.of_user(root, &UserSettings::found())
+    }
+
+    /// The same with the settings of this user.
+    pub(crate) fn of_user(mut self, root: &Path, user: &UserSettings) -> Self {
+        for Named { path, place, reason } in named::of(root, user) {
+            let names = names(&path);
+            match place {
+                Place::Here => self.named_here.push((names, reason)),
+                Place::Anywhere => self.named.push((names, reason)),
+            }
+        }
+        self
     }
 
     /// Judges a path below the folder by its names alone. Returns `None` if it is allowed.
@@ -320,11 +348,16 @@ impl Screen {
         if self.is_allowed(&path) {
             return None;
         }
-        let is_refused = || self.refused.iter().any(|names| contains(&path, names));
-        match listed(&path) {
-            Some(listed) => Some(Reason(listed.reason)),
-            None => is_refused().then_some(Reason("is protected")),
-        }
+        let refused = || {
+            let is_refused = self.refused.iter().any(|names| contains(&path, names));
+            is_refused.then_some(Reason("is protected"))
+        };
+        let named = || {
+            let anywhere = self.named.iter().filter(|(names, _)| contains(&path, names));
+            let here = self.named_here.iter().filter(|(names, _)| path.starts_with(names));
+            anywhere.chain(here).map(|(_, reason)| *reason).next()
+        };
+        listed(&path).map(|listed| Reason(listed.reason)).or_else(refused).or_else(named)
     }
 
     /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
@@ -337,7 +370,7 @@ impl Screen {
         if plain.is_some() || self.is_allowed(&names(path)) {
             return plain;
         }
-        git::judge(path, what, after).or_else(|| toolchain(path, what, after))
+        git::judge(path, what, after).or_else(|| content::judge(path, what, after))
     }
 
     /// Judges the removal of what is at a path below the folder. Returns `None` if it is allowed.
@@ -448,22 +481,6 @@ impl EntryKind {
             Self::File
         }
     }
-}
-
-/// A file that chooses the Rust toolchain is data, unless it names a folder with programs.
-fn toolchain(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
-    let name = path.file_name()?.to_ascii_lowercase();
-    if what == EntryKind::Folder || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
-        return None;
-    }
-    let is_data = |content: &Vec<u8>| {
-        what == EntryKind::File
-            && (content.len() as u64) < LOOKED_AT
-            && !content.windows(4).any(|part| part == b"path")
-            && !content.contains(&b'\\')
-    };
-    let names_path = after.is_decided(path) && !after.content(path).as_ref().is_some_and(is_data);
-    names_path.then_some(Reason("names a folder whose programs are run in place of Rust's"))
 }
 
 /// The names of a path, in lower case, as some file systems do not tell them apart.

@@ -6,6 +6,7 @@
 
 mod caches;
 mod known;
+pub(crate) mod maven;
 mod node;
 mod path;
 
@@ -65,6 +66,9 @@ impl Toolchains {
             {
                 found.add(known, &root, is_fit);
             }
+        }
+        if let Some((name, value)) = maven::options(&found.found) {
+            found.variables.insert(name.to_owned(), value);
         }
         for (name, value) in environment {
             if let (true, Some(text)) = (known::is_setting(name, value), value.to_str()) {

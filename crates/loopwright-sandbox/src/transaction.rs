@@ -42,8 +42,8 @@ pub use self::error::TransactionError;
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Undone, undo};
 
-pub(crate) use self::place::make_open_writable;
 use self::plan::Plan;
+use crate::policy::SandboxPolicy;
 use crate::screen::Screen;
 
 /// The parts of a transaction's folder. The first two are those of the file system that collects.
@@ -123,7 +123,7 @@ impl Transaction {
                 return Err(error);
             }
         }
-        let folder = staging.join(format!("{:016x}", crate::linux::quarantine::random()));
+        let folder = staging.join(format!("{:016x}", crate::beneath::random()));
         let make = |path: &Path| {
             DirBuilder::new().mode(0o700).create(path).map_err(TransactionError::at(path))
         };
@@ -253,6 +253,16 @@ impl Transaction {
     /// of that stays, because the command may have been interrupted.
     pub fn discard(self) {
         forget(&self.folder);
+    }
+}
+
+impl SandboxPolicy {
+    /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
+    /// Where the kernel or the driver cannot do so the command is refused with
+    /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
+    pub fn staged(mut self, transaction: &Transaction) -> Self {
+        self.staging = Some(transaction.folder().to_path_buf());
+        self
     }
 }
 
@@ -420,7 +430,8 @@ fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Optio
     })
 }
 
-/// Forgets the record of a change that was made, which cannot be undone any more then.
+/// Forgets the record of a change that was made, which cannot be undone any more then. What cannot be removed is tried
+/// again when another transaction begins in the same place.
 pub fn forget(folder: &Path) {
     // The file system leaves folders without rights in its work folder.
     for left in [&[WORK][..], &["incompat"], &["incompat", "volatile"]] {
@@ -429,10 +440,32 @@ pub fn forget(folder: &Path) {
             place::make_writable(&inner).ok();
         }
     }
-    if fs::remove_dir_all(folder).is_err() {
-        place::make_tree_writable(folder);
-        fs::remove_dir_all(folder).ok();
+    forget_by(folder, &remove);
+}
+
+/// Removes a plan first, because what is left without one is no record, and the lock last, because what has one is
+/// looked at again.
+fn forget_by(folder: &Path, remove: &dyn Fn(&Path) -> io::Result<()>) {
+    let (plan, lock) = (folder.join(PLAN), folder.join(LOCK));
+    if plan.exists() && remove(&plan).is_err() {
+        return;
     }
+    let others = entries(folder).filter(|path| *path != lock);
+    let left = others.filter(|path| remove(path).is_err()).count();
+    if left == 0 && (!lock.exists() || remove(&lock).is_ok()) {
+        fs::remove_dir(folder).ok();
+    }
+}
+
+/// Removes what is at a path, with all that is in it.
+fn remove(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return fs::remove_file(path);
+    }
+    fs::remove_dir_all(path).or_else(|_| {
+        place::make_tree_writable(path);
+        fs::remove_dir_all(path)
+    })
 }
 
 /// Takes the lock of a transaction. `None` means that another process has it.
@@ -463,4 +496,35 @@ fn now(folder: &Path) -> Result<Moment, TransactionError> {
     let path = folder.join(LOCK);
     let status = fs::metadata(&path).map_err(TransactionError::at(&path))?;
     Ok((status.ctime(), status.ctime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_forgotten_is_forgotten_when_another_transaction_begins() {
+        let world = tempfile::tempdir().unwrap();
+        let (staging, root) = (world.path().join("staging"), world.path().join("root"));
+        fs::create_dir(&root).unwrap();
+        let begin = || Transaction::begin(&staging, &root).unwrap();
+        let left = begin();
+        let folder = left.folder().to_path_buf();
+        fs::write(folder.join(UPPER).join("file"), "text").unwrap();
+        let is_upper = |path: &Path| path.ends_with(UPPER);
+        forget_by(&folder, &|path| match path {
+            path if is_upper(path) => Err(io::ErrorKind::PermissionDenied.into()),
+            path => remove(path),
+        });
+        let names: Vec<PathBuf> =
+            entries(&folder).map(|it| it.strip_prefix(&folder).unwrap().into()).collect();
+        assert!(names.len() == 2 && folder.join(UPPER).join("file").exists(), "{names:?}");
+        // Its process has ended.
+        left.mark_direct().unwrap();
+        drop(left);
+        fs::remove_file(folder.join(DIRECT)).unwrap();
+        assert!(folder.exists());
+        drop(begin());
+        assert!(!folder.exists());
+    }
 }

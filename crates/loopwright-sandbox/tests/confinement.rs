@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use loopwright_sandbox::{Backend, ExitOutcome, Guarantee, Network};
 
-use crate::world::{World, sh};
+use crate::world::{World, mark, sh};
 
 #[tokio::test]
 async fn what_is_outside_is_neither_read_nor_written() {
@@ -153,13 +153,20 @@ async fn descriptors_of_the_agent_are_not_passed_on() {
 async fn scratch_space_is_private_and_limited() {
     let world = World::new();
     let policy = world.policy().scratch(1 << 20);
-    let line = "echo x > $TMPDIR/a && ls /tmp && head -c 2000000 /dev/zero > /tmp/big";
-    let output = world.run(&sh(line), &policy).await;
+    let mark = mark();
+    let outside = std::env::temp_dir().join(format!("outside-{mark}"));
+    fs::write(&outside, "").unwrap();
+    let line = format!(
+        "echo x > $TMPDIR/inside-{mark} && ls -d /tmp/*{mark} {} 2>/dev/null; head -c 2000000 /dev/zero > /tmp/big",
+        outside.display()
+    );
+    let output = world.run(&sh(&line), &policy).await;
+    fs::remove_file(&outside).unwrap();
     assert_eq!(
         (output.outcome, output.stdout.to_text()),
-        (ExitOutcome::Exited(1), "a\nhome\n".into())
+        (ExitOutcome::Exited(1), format!("/tmp/inside-{mark}\n"))
     );
-    assert!(!std::path::Path::new("/tmp/a").exists());
+    assert!(!std::path::Path::new(&format!("/tmp/inside-{mark}")).exists());
 }
 
 #[tokio::test]

@@ -54,7 +54,6 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
     let work = work.display().to_string();
     let expected = [
         "run",
-        "--rm",
         "--interactive",
         "--init",
         "--read-only",
@@ -86,7 +85,10 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
     ];
     let mut expected = expected.to_vec();
     let processes = rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
-    let processes = processes.map(|most| format!("--ulimit=nproc={most}:{most}"));
+    let numbers: u64 =
+        fs::read_to_string("/proc/sys/kernel/pid_max").unwrap().trim().parse().unwrap();
+    let processes =
+        processes.map(|most| most.min(numbers)).map(|most| format!("--ulimit=nproc={most}:{most}"));
     if let (Some(at), Some(limit)) =
         (expected.iter().position(|argument| *argument == "--network=none"), &processes)
     {
@@ -169,8 +171,42 @@ async fn a_client_that_fails_is_not_taken_for_the_command() {
     );
     assert_eq!(
         output.notes,
-        ["there was no container: its program failed, and the command was not run"]
+        ["the container did not start: its program failed, and the command was not run"]
     );
+}
+
+/// Runs a client that makes a container which is started at this time, and exits with a status.
+async fn started_at(time: &str, status: i32) -> (ExitOutcome, Vec<String>, World) {
+    let world = World::in_tier(Backend::Docker);
+    let lines = format!("test \"$1\" = inspect && echo '{time}' && exit 0\nexit {status}");
+    let driver = world.driver().program(recorder(&world, &lines));
+    let output = run(&driver, &sh("true"), &world.policy()).await.unwrap();
+    (output.outcome, output.notes, world)
+}
+
+#[tokio::test]
+async fn a_container_that_was_made_and_not_started_did_not_run_the_command() {
+    for status in [125, 126, 127] {
+        for never in ["0001-01-01T00:00:00Z", "0001-01-01 00:00:00 +0000 UTC"] {
+            let (outcome, notes, world) = started_at(never, status).await;
+            assert_eq!(outcome, ExitOutcome::Lost, "{status} {never}");
+            assert_eq!(
+                notes,
+                ["the container did not start: its program failed, and the command was not run"]
+            );
+            assert_eq!(logged(&world, "rm"), format!("rm\n--force\n{}\n", name(&world)));
+        }
+        let (outcome, notes, _) = started_at("2026-01-02T03:04:05Z", status).await;
+        assert_eq!((outcome, notes.len()), (ExitOutcome::Exited(status), 0));
+    }
+}
+
+#[tokio::test]
+async fn a_container_is_removed_when_its_command_has_ended() {
+    let (outcome, _, world) = started_at("", 0).await;
+    assert_eq!(outcome, ExitOutcome::Exited(0));
+    assert_eq!(logged(&world, "inspect"), "");
+    assert_eq!(logged(&world, "rm"), format!("rm\n--force\n{}\n", name(&world)));
 }
 
 #[tokio::test]

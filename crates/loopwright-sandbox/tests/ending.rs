@@ -166,25 +166,27 @@ fn kill(pid: &str) {
     std::process::Command::new("kill").args(["-KILL", pid]).status().unwrap();
 }
 
+/// Three processes of which each is below the limit, and which hold what they have for longer than the command may take.
+const HOGS: &str = "hog() { head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 600; cat) >/dev/null; }; \
+                    hog & hog & hog & wait";
+
 #[tokio::test]
 async fn more_memory_than_allowed_ends_the_command() {
     let world = World::new();
-    // Each of them is below the limit.
-    let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
-    let line = format!("{hog} & {hog} & {hog} & wait");
-    let output = world.run(&sh(&line), &world.policy().memory(100 << 20)).await;
+    let policy = world.policy().memory(100 << 20).cgroup(Cgroup::Off);
+    let output = world.run(&sh(HOGS), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory));
 }
 
 #[tokio::test]
 async fn a_control_group_keeps_the_same_limit_where_one_can_be_made() {
-    let world = World::new();
-    let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
-    let line = format!("{hog} & {hog} & {hog} & wait");
-    let policy = world.policy().memory(100 << 20).cgroup(Cgroup::IfWritable);
-    let output = world.run(&sh(&line), &policy).await;
-    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory));
-    assert!(output.enforced.strength(Guarantee::MemoryTotal).is_some());
+    for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
+        let world = World::in_tier(backend);
+        let policy = world.policy().memory(100 << 20).cgroup(Cgroup::IfWritable);
+        let output = world.run(&sh(HOGS), &policy).await;
+        assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory), "{backend}");
+        assert!(output.enforced.strength(Guarantee::MemoryTotal).is_some(), "{backend}");
+    }
 }
 
 #[tokio::test]

@@ -6,12 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
+use loopwright_sandbox::SandboxError;
 use loopwright_sandbox::screen::Screen;
 use tokio::runtime::Runtime;
 
 use crate::planted_tools;
 use crate::transactions::staged;
-use crate::world::World;
+use crate::world::{World, sh};
 
 /// One way to plant something.
 pub(crate) struct Case {
@@ -201,6 +202,54 @@ const CASES: &[Case] = &[
         )
     },
     Case {
+        before: "cp a.txt tool; chmod +x tool; git config core.fsmonitor ./tool",
+        ..case("program that the settings name", &["cp run.sh tool"], "git status")
+    },
+    Case {
+        before: "git config core.fsmonitor ./tool",
+        ..case(
+            "program that the settings name and that is not there yet",
+            &["cp run.sh tool"],
+            "git status",
+        )
+    },
+    Case {
+        before: "mkdir t; echo cat > t/clean.sh; echo '* filter=x' > .gitattributes; git config filter.x.clean 'sh t/clean.sh'",
+        ..case(
+            "filter that the settings name",
+            &["cp run.sh t/clean.sh"],
+            "echo more >> a.txt; git add a.txt",
+        )
+    },
+    Case {
+        before: "git config core.sshCommand 'sh tool'; touch tool",
+        ..case(
+            "way to another machine that the settings name",
+            &["cp run.sh tool"],
+            "git fetch ssh://localhost/x",
+        )
+    },
+    Case {
+        before: "git config diff.external ./t/diff; mkdir t; cp a.txt t/diff",
+        ..case(
+            "folder around a program that the settings name",
+            &["mv t u; mkdir t; cp run.sh t/diff; echo more >> a.txt"],
+            "git diff",
+        )
+    },
+    Case {
+        before: "mkdir t; touch t/check; chmod +x t/check; ln -s ../../t/check .git/hooks/pre-commit",
+        ..case("hook that is a link", &["cp run.sh t/check"], "git commit -qm x --allow-empty")
+    },
+    Case {
+        before: "mkdir t; rm -r .git/hooks; ln -s ../t .git/hooks",
+        ..case(
+            "hooks that are a link",
+            &["cp run.sh t/pre-commit"],
+            "git commit -qm x --allow-empty",
+        )
+    },
+    Case {
         before: "git config core.hooksPath .husky; mkdir .husky",
         ..case("husky", &["cp run.sh .husky/pre-commit"], "git commit -qm x --allow-empty")
     },
@@ -332,7 +381,11 @@ fn ran(case: &Case, way: Way, runtime: &Runtime) -> Option<bool> {
     for planted in case.planted {
         match way {
             Way::Collected => drop(runtime.block_on(staged(&world, planted)).apply()),
-            Way::Direct => drop(runtime.block_on(world.sh(planted))),
+            Way::Direct => match runtime.block_on(world.try_run(&sh(planted), &world.policy())) {
+                // A folder that cannot be protected is not worked in.
+                Ok(_) | Err(SandboxError::Policy(_)) => {}
+                Err(error) => panic!("{}: {error}", case.name),
+            },
             Way::Unconfined => user(&world, planted),
         }
     }

@@ -124,6 +124,44 @@ pub(crate) const CASES: &[Case] = &[
         &["mkdir d; echo ../run.sh > d/x", "mv d/x d/.envrc"],
         "direnv exec d true",
     ),
+    tool(
+        "direnv",
+        "what direnv loads",
+        "echo dotenv > .envrc; echo A=1 > .env; direnv allow .",
+        &["mkdir t; cp run.sh t/true; echo PATH=$PWD/t:/usr/bin:/bin > .env"],
+        "direnv exec . true",
+    ),
+    tool(
+        "direnv",
+        "what direnv loads in a folder",
+        "mkdir d; echo 'dotenv ./.env.local' > d/.envrc; touch d/.env.local; direnv allow d",
+        &["mkdir t; cp run.sh t/true; echo PATH=$PWD/t:/usr/bin:/bin > d/.env.local"],
+        "direnv exec d true",
+    ),
+    tool(
+        "direnv",
+        "what direnv sources",
+        "echo 'source_env_if_exists ./more' > .envrc; direnv allow .",
+        &["echo ./run.sh > more"],
+        "direnv exec . true",
+    ),
+    // Linters.
+    tool(
+        "pylint",
+        "pylint's start",
+        "echo 'A = 1' > a.py",
+        &["printf '[MASTER]\\ninit-hook=import os; os.system(\"./run.sh\")\\n' > .pylintrc"],
+        "pylint a.py",
+    ),
+    tool(
+        "pylint",
+        "pylint's start, in the settings of the project",
+        "echo 'A = 1' > a.py; printf '[project]\\nname = \"x\"\\n' > pyproject.toml",
+        &[
+            "printf '[tool.pylint.main]\\n\"init\\\\u002dhook\" = \"import os; os.system(\\047./run.sh\\047)\"\\n' >> pyproject.toml",
+        ],
+        "pylint a.py",
+    ),
     // Editors.
     tool(
         "vim",

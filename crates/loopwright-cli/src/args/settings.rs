@@ -45,7 +45,6 @@ pub struct ShowArgs {
 impl ShowArgs {
     /// Returns the command-line layer of the configuration.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
-        let limits = &self.limits;
         Flags {
             workdir: self.workdir.clone().unwrap_or_else(|| ".".into()),
             config: config.map(Path::to_path_buf),
@@ -53,11 +52,7 @@ impl ShowArgs {
             fallback: self.fallback.clone(),
             base_url: self.base_url.clone(),
             store: self.store.clone(),
-            max_steps: limits.max_steps,
-            max_tokens: limits.max_tokens,
-            max_seconds: limits.max_seconds,
-            max_cost: limits.max_cost,
-            ..Flags::default()
+            ..self.limits.flags()
         }
     }
 }

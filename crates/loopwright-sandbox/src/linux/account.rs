@@ -8,8 +8,8 @@ use std::fs;
 
 use rustix::process::Pid;
 
-use super::held::Held;
 use super::tree::{self, Usage};
+use crate::job::Held;
 
 /// What a command has, apart from what its processes say.
 #[derive(Debug)]

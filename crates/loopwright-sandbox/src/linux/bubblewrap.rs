@@ -13,11 +13,11 @@ use rustix::io::FdFlags;
 use rustix::process::Pid;
 
 use super::confine::Streams;
-use super::helper::{NAME, STAGE};
 use super::root;
 use super::start::Inner;
 use super::view::{Covered, Entry, Seen, Shape, View};
-use crate::job::{self, LaunchRequest, Refusal};
+use crate::home::{HOME, SCRATCH};
+use crate::job::{self, LaunchRequest, NAME, Refusal, STAGE};
 use crate::policy::Network;
 
 /// Who the administrator's command is inside.
@@ -104,7 +104,7 @@ pub(crate) fn arguments(job: &LaunchRequest, view: &View, own: &Path) -> Vec<OsS
         arguments.add(["--unshare-net"]);
     }
     let size = job.policy.limits.scratch.to_string();
-    arguments.add(["--size", &size, "--tmpfs", root::SCRATCH, "--dir", root::HOME]);
+    arguments.add(["--size", &size, "--tmpfs", SCRATCH, "--dir", HOME]);
     arguments.add(["--proc", "/proc", "--dev", "/dev", "--size", &size, "--tmpfs", "/dev/shm"]);
     for path in root::SETTINGS {
         // bwrap leaves these writable for the administrator.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::quarantine;
+use crate::beneath::random;
 use crate::job::LaunchRequest;
 use crate::policy::{self, Limits};
 
@@ -48,7 +48,7 @@ pub(crate) fn make(job: &LaunchRequest) -> Option<Groups> {
         policy::Cgroup::IfWritable => {
             let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
             let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-            let name = format!("{PREFIX}{}-{:016x}", std::process::id(), quarantine::random());
+            let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random());
             let limits = &job.policy.limits;
             let unified = hierarchy(&mounts, &membership, None)
                 .and_then(|hierarchy| Groups::unified(&hierarchy, &name, limits));

@@ -17,8 +17,8 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use super::filter::{self, Kernel, Sockets};
 use super::sys;
 use crate::author::Author;
+use crate::home::has_own_home;
 use crate::job::{LaunchRequest, Refusal};
-use crate::launch::has_own_home;
 use crate::policy::{Limits, Network};
 
 /// Where the command reads and writes.

@@ -1,8 +1,9 @@
 //! A command in a container. The container has a name, because ending the client does not end what it started.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,13 +14,17 @@ use rustix::process::{Pid, Resource};
 use super::confine::Streams;
 use super::view::{Covered, Entry, Seen, Shape, View};
 use crate::job::{LaunchRequest, Refusal};
+use crate::output::ExitOutcome;
 use crate::policy::{Backend, Network};
 
-/// How long the container's end is waited for.
-const REMOVAL: Duration = Duration::from_secs(20);
+/// How long the client is waited for, when it is to do something with the container.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The file that the client makes when there is a container.
-const CREATED: &str = "id";
+/// What a client exits with that did not start the container: it failed, or the program cannot be run or does not exist.
+const CLIENT_FAILED: RangeInclusive<i32> = 125..=127;
+
+/// How the time begins at which a container was started that never was.
+const NEVER: &str = "0001-01-01";
 
 /// Starts the client, with the command's environment in a private file and not among its arguments.
 pub(crate) fn launch(
@@ -41,26 +46,72 @@ pub(crate) fn launch(
     Ok(Pid::from_child(&child))
 }
 
-/// Whether there was a container at all; a client that fails before that says so by its status alone, which could be
-/// the command's as well.
-pub(crate) fn was_created(scratch: &Path) -> bool {
-    scratch.join(CREATED).exists()
+/// Returns `true` if the container was started, so that the status of the client is the command's. A client that
+/// fails before says so by its status alone, which could be the command's as well.
+pub(crate) fn was_started(
+    job: &LaunchRequest,
+    scratch: &Path,
+    outcome: Option<ExitOutcome>,
+) -> bool {
+    if !identity(job, scratch).exists() {
+        return false;
+    }
+    let is_doubtful =
+        matches!(outcome, Some(ExitOutcome::Exited(status)) if CLIENT_FAILED.contains(&status));
+    let never = || {
+        let name = job.container.as_deref().unwrap_or_default();
+        let words = ["inspect", "--format", "{{.State.StartedAt}}"];
+        let started = ask(job, &words, name, Stdio::piped());
+        started.is_some_and(|at| at.starts_with(NEVER))
+    };
+    !is_doubtful || !never()
 }
 
-/// Ends the container and forgets it.
+/// The file in which the client writes which container it has made.
+fn identity(job: &LaunchRequest, scratch: &Path) -> PathBuf {
+    scratch.join(format!("{}.id", job.backend.name()))
+}
+
+/// Ends the container, if there may be one, and forgets it.
 pub(crate) fn remove(job: &LaunchRequest) {
-    let name = job.container.as_deref().unwrap_or_default();
-    let removal = client(job)
-        .args(["rm", "--force", name])
+    ask(job, &["rm", "--force"], job.container.as_deref().unwrap_or_default(), Stdio::null());
+}
+
+/// Ends the container of a helper that was ended from outside and left this folder. Returns `false` if it is one of
+/// another program.
+pub(crate) fn remove_left(job: &LaunchRequest, scratch: &Path) -> bool {
+    if let Ok(id) = fs::read_to_string(identity(job, scratch)) {
+        ask(job, &["rm", "--force"], id.trim(), Stdio::null());
+        return true;
+    }
+    let is_identity = |it: fs::DirEntry| it.path().extension().is_some_and(|it| it == "id");
+    !fs::read_dir(scratch).into_iter().flatten().flatten().any(is_identity)
+}
+
+/// Has the client do something with a container, and returns what it prints. `None` means that it takes too long or
+/// cannot be started.
+fn ask(job: &LaunchRequest, words: &[&str], container: &str, stdout: Stdio) -> Option<String> {
+    let mut asked = client(job)
+        .args(words)
+        .arg(container)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(stdout)
         .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut removal) = removal else { return };
+        .spawn()
+        .ok()?;
     let started = Instant::now();
-    while started.elapsed() < REMOVAL && matches!(removal.try_wait(), Ok(None)) {
+    while matches!(asked.try_wait(), Ok(None)) {
+        if started.elapsed() >= PATIENCE {
+            return None;
+        }
         std::thread::sleep(Duration::from_millis(10));
     }
+    // It is short enough to be in the pipe as a whole.
+    let mut text = String::new();
+    if let Some(mut output) = asked.stdout.take() {
+        output.read_to_string(&mut text).ok()?;
+    }
+    Some(text)
 }
 
 fn client(job: &LaunchRequest) -> Command {
@@ -102,7 +153,7 @@ pub(crate) fn arguments(
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |argument: &str| arguments.push(argument.into());
-    for argument in ["run", "--rm", "--interactive", "--init", "--read-only"] {
+    for argument in ["run", "--interactive", "--init", "--read-only"] {
         add(argument);
     }
     for argument in [
@@ -121,8 +172,7 @@ pub(crate) fn arguments(
     ] {
         add(&argument);
     }
-    // Without a limit of its own Podman sets one that is higher than this user may have, and fails.
-    if let Some(most) = rustix::process::getrlimit(Resource::Nproc).maximum {
+    if let Some(most) = most_processes() {
         add(&format!("--ulimit=nproc={most}:{most}"));
     }
     if job.policy.network != Network::Host {
@@ -136,12 +186,22 @@ pub(crate) fn arguments(
     }
     let with = |option: &str, path: &Path| [OsString::from(option), path.into()];
     arguments.extend(with("--env-file", variables));
-    arguments.extend(with("--cidfile", &variables.with_file_name(CREATED)));
+    arguments.extend(with("--cidfile", &identity(job, variables.parent().unwrap_or(variables))));
     arguments.extend(with("--workdir", &view.workdir));
     arguments.push("--".into());
     arguments.push(job.policy.image.clone().into());
     arguments.extend(job.argv.iter().cloned());
     Ok(arguments)
+}
+
+/// Returns how many processes the user of a container may have. Without a limit of its own Podman sets one that is higher
+/// than this user may have, and fails; its own is at most how many numbers the machine has for processes. `None` means that
+/// there is no limit.
+fn most_processes() -> Option<u64> {
+    let most = rustix::process::getrlimit(Resource::Nproc).maximum?;
+    let numbers = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let numbers = numbers.and_then(|it| it.trim().parse().ok()).unwrap_or(most);
+    Some(most.min(numbers))
 }
 
 fn mount(entry: &Entry) -> Result<OsString, Refusal> {
@@ -164,4 +224,35 @@ fn mount(entry: &Entry) -> Result<OsString, Refusal> {
         _ => format!("--mount=type=bind,source={source},target={path}{read_only}"),
     }
     .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::linux::view::tests::job;
+    use crate::policy::SandboxPolicy;
+
+    #[test]
+    fn the_container_of_a_killed_helper_is_ended_by_its_own_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("client"), format!("#!/bin/sh\necho \"$@\" >> {}\n", at("log").display()))
+            .unwrap();
+        fs::set_permissions(at("client"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(at("left")).unwrap();
+        let of = |backend| LaunchRequest {
+            backend,
+            program: Some(at("client")),
+            ..job(SandboxPolicy::in_dir("/srv"))
+        };
+        assert!(remove_left(&of(Backend::Podman), &at("left")));
+        fs::write(at("left/docker.id"), "12ab\n").unwrap();
+        assert!(!remove_left(&of(Backend::Podman), &at("left")));
+        assert!(!remove_left(&of(Backend::Landlock), &at("left")));
+        assert!(!at("log").exists());
+        assert!(remove_left(&of(Backend::Docker), &at("left")));
+        assert_eq!(fs::read_to_string(at("log")).unwrap(), "rm --force 12ab\n");
+    }
 }

@@ -4,24 +4,15 @@ use std::io;
 use std::mem::size_of;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
-use serde::{Deserialize, Serialize};
 
-use super::root;
 use super::sys;
+use crate::home::{SCRATCH, SHARED_MEMORY};
+use crate::job::Held;
 use crate::policy::Network;
-
-/// Bytes that the namespaces of a command hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Held {
-    /// Files in memory, and shared memory of System V: what the kernel counts as shared memory.
-    pub(crate) shared: u64,
-    /// Messages and semaphores of System V, and the buffers of sockets.
-    pub(crate) kernel: u64,
-}
 
 /// What is held at this moment. The buffers of a network that is the host's are not counted: they are every caller's.
 pub(crate) fn now(network: Network) -> Held {
-    let files = [root::SCRATCH, root::SHARED_MEMORY].map(|path| {
+    let files = [SCRATCH, SHARED_MEMORY].map(|path| {
         rustix::fs::statvfs(path).map_or(0, |status| {
             status.f_blocks.saturating_sub(status.f_bfree).saturating_mul(status.f_frsize)
         })

@@ -12,13 +12,7 @@ use rustix::process::DumpableBehavior;
 
 use super::confine::{self, Streams};
 use super::{stage, start, sys, watch};
-use crate::job::{self, Event, LaunchRequest, Refusal};
-
-/// The name under which a program is started to be the helper.
-pub(crate) const NAME: &str = "loopwright-sandbox-helper";
-
-/// The first argument of a program that is started to be the first process of a sandbox.
-pub(crate) const STAGE: &str = "stage";
+use crate::job::{self, Event, LaunchRequest, NAME, Refusal, STAGE};
 
 /// Whether this process was started to be a helper.
 pub(crate) fn is_wanted() -> bool {
@@ -86,12 +80,4 @@ fn take_job(mut socket: &UnixStream) -> io::Result<(LaunchRequest, Streams)> {
         .map_err(|_| io::Error::other("the streams are missing"))?;
     let job = job::receive(&mut socket)?.ok_or_else(|| io::Error::other("the job is missing"))?;
     Ok((job, Streams { stdin, stdout, stderr }))
-}
-
-/// Reads what has arrived without waiting for the rest.
-pub(crate) fn read_some(from: &mut impl io::Read, arrived: &mut Vec<u8>) -> io::Result<usize> {
-    let mut buffer = [0; 4096];
-    let count = from.read(&mut buffer)?;
-    arrived.extend_from_slice(&buffer[..count]);
-    Ok(count)
 }

@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::root::open_below;
+use super::kept::Kept;
 use super::view::{Covered, Seen, View};
-use crate::policy::SandboxPolicy;
+use crate::beneath::{make_open_writable, open_below, random};
+use crate::job::LaunchRequest;
+use crate::policy::Backend;
 use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
 
 /// Where such files go, below the folder in which they were found.
@@ -27,26 +29,38 @@ const DEEPEST: usize = 128;
 /// What is looked through when a command has ended.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    roots: Vec<PathBuf>,
+    roots: Vec<Root>,
     /// What the command could not change.
     covered: Vec<PathBuf>,
-    screen: Screen,
     began: (i64, i64),
     /// The folders that were there, by path and number: one that is renamed brings along what is older than the command.
     folders: HashSet<(PathBuf, u64)>,
 }
 
+/// A folder that is looked through.
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    /// What is obeyed in it, as settings said before the command.
+    screen: Screen,
+    /// What the command could change although it is protected.
+    kept: Kept,
+}
+
 impl Sweep {
     /// Everything that a command may change at once from now on.
-    pub(crate) fn of(view: &View, policy: &SandboxPolicy) -> Self {
+    pub(crate) fn of(view: &View, job: &LaunchRequest) -> Self {
+        let policy = &job.policy;
         let is_collected = |root: &&PathBuf| policy.staging.is_some() && **root == view.workdir;
         let roots = view.writable.iter().filter(|root| !is_collected(root)).cloned();
         let direct = view.entries.iter().filter_map(|entry| match entry.seen {
             Seen::Part { covered: Covered::Direct, .. } => Some(entry.at.clone()),
             _ => None,
         });
+        // Parts of a folder that may be written to are protected by mounts only.
+        let is_covered = job.backend != Backend::Landlock;
         let covered = view.entries.iter().filter_map(|entry| match entry.seen {
-            Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } => {
+            Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } if is_covered => {
                 Some(entry.at.clone())
             }
             _ => None,
@@ -54,27 +68,31 @@ impl Sweep {
         // What could not be changed had it been there does not appear either, whatever it holds.
         let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
         let screen = policy.screen(screen);
-        Self::beginning(roots.chain(direct).collect(), covered.collect(), screen)
+        let roots = roots.chain(direct).map(|path| {
+            let screen = screen.clone().of_user(&path, &job.settings);
+            let protected = if is_covered { &[][..] } else { &policy.protected };
+            Root { kept: Kept::of(&path, protected), path, screen }
+        });
+        Self::beginning(roots.collect(), covered.collect())
     }
 
-    fn beginning(roots: Vec<PathBuf>, covered: Vec<PathBuf>, screen: Screen) -> Self {
+    fn beginning(roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
         // The clock that file systems read.
         let now = clock_gettime(ClockId::RealtimeCoarse);
         let mut folders = HashSet::new();
         for root in &roots {
-            note_folders(root, 0, &mut folders);
+            note_folders(&root.path, 0, &mut folders);
         }
-        Self { roots, covered, screen, began: (now.tv_sec, now.tv_nsec), folders }
+        Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders }
     }
 
     /// Moves what is to be moved, and tells of each. For the time when every process of the command has ended; still,
     /// no step follows a link, because the command may have left some.
     pub(crate) fn run(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        for root in &self.roots {
-            let screen = self.screen.clone().of(root);
+        for Root { path: root, screen, kept } in &self.roots {
             let mut found = Vec::new();
-            self.search(root, Path::new(""), Age::Unknown, &screen, &mut found);
+            self.search(root, Path::new(""), Age::Unknown, screen, &mut found);
             for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) => {
@@ -87,6 +105,10 @@ impl Sweep {
                     ),
                 });
             }
+            let back = kept.put_back(root).into_iter();
+            notes.extend(
+                back.map(|path| format!("{} is as it was before the command", path.display())),
+            );
         }
         notes
     }
@@ -221,7 +243,7 @@ fn move_away(root: &Path, path: &Path) -> io::Result<String> {
     statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     // A command may have taken the right to change its folder.
     for opened in [&parent, &OwnedFd::from(folder.try_clone()?)] {
-        crate::transaction::make_open_writable(opened);
+        make_open_writable(opened);
     }
     mkdirat(&folder, FOLDER, Mode::RWXU).ok();
     let mark = format!("{:016x}", random());
@@ -238,15 +260,6 @@ fn move_away(root: &Path, path: &Path) -> io::Result<String> {
 
 fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &str) -> io::Result<()> {
     Ok(renameat(from, name, to, new)?)
-}
-
-/// Returns an unpredictable number.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0_u8; 8];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(_) => u64::from_ne_bytes(bytes),
-        Err(_) => u64::from(std::process::id()),
-    }
 }
 
 #[cfg(test)]

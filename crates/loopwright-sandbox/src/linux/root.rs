@@ -3,11 +3,11 @@
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::CWD;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
     mount_change, move_mount, open_tree, unmount,
@@ -19,14 +19,10 @@ use super::overlay;
 use super::share;
 use super::sys;
 use super::view::{Covered, Entry, Seen, Shape, View};
+use crate::beneath::open_below;
+use crate::home::HOME;
 use crate::job::Refusal;
 use crate::policy::Limits;
-
-/// The scratch folder and the home of a command.
-pub(crate) const SCRATCH: &str = "/tmp";
-pub(crate) const HOME: &str = "/tmp/home";
-/// Where shared memory with names is.
-pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Devices that programs expect.
 pub(crate) const DEVICES: [&str; 5] =
@@ -85,18 +81,6 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
             Ok(Some(open_tree(CWD, entry.source(), flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
         }
     }
-}
-
-/// Opens a path below a folder, through no link.
-pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat2(
-        folder,
-        path,
-        flags,
-        Mode::empty(),
-        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-    )?)
 }
 
 /// What an entry's mount may not do.

@@ -13,7 +13,9 @@ use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
 use super::quarantine::Sweep;
 use super::view::{Seen, View};
-use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
+use super::{bubblewrap, container, first, namespaces, root, tree};
+use crate::beneath::random;
+use crate::home::SCRATCH;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, Network};
 
@@ -52,7 +54,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
-    let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, &job.policy));
+    let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, job));
     let started = |pid, inner| Started {
         pid,
         inner,
@@ -77,7 +79,8 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
         }
         Backend::Landlock => landlock(job, view, streams, sweep),
         Backend::Docker | Backend::Podman => {
-            let scratch = scratch().map_err(|error| Refusal::setup("environment file", &error))?;
+            let scratch =
+                scratch(job).map_err(|error| Refusal::setup("environment file", &error))?;
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
                 fs::remove_dir_all(&scratch).ok();
             })?;
@@ -104,7 +107,7 @@ fn landlock(
     streams: Streams,
     sweep: Option<Sweep>,
 ) -> Result<Started, Refusal> {
-    let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
+    let scratch = scratch(job).map_err(|error| Refusal::setup("scratch space", &error))?;
     let mut counted = with_user_limit(job);
     for (name, value) in &mut counted.env {
         let given =
@@ -177,8 +180,8 @@ fn limited() -> Processes {
 }
 
 /// Makes a private folder, and removes those that helpers have left who were ended from outside.
-fn scratch() -> io::Result<PathBuf> {
-    let temporary = Path::new(root::SCRATCH);
+fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
+    let temporary = Path::new(SCRATCH);
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(temporary)?.flatten() {
         let name = entry.file_name();
@@ -187,11 +190,12 @@ fn scratch() -> io::Result<PathBuf> {
         let left = helper.is_some_and(|helper| !Path::new("/proc").join(helper).exists());
         if left
             && entry.metadata().is_ok_and(|metadata| metadata.uid() == user && metadata.is_dir())
+            && container::remove_left(job, &entry.path())
         {
             fs::remove_dir_all(entry.path()).ok();
         }
     }
-    let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), quarantine::random());
+    let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), random());
     let path = temporary.join(name);
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)

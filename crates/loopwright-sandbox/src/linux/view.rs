@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
-use crate::launch;
 use crate::policy::{BroadPaths, WorkdirAccess};
 
 /// Programs and libraries of the system.
@@ -15,7 +15,7 @@ const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
 /// What programs need of `/etc`; the rest of it is not seen.
-const ETC: [&str; 39] = [
+const ETC: [&str; 41] = [
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
@@ -45,6 +45,9 @@ const ETC: [&str; 39] = [
     "fonts",
     "java-17-openjdk",
     "java-21-openjdk",
+    // Not its `settings.xml`, which holds passwords.
+    "maven/logging",
+    "maven/m2.conf",
     "python3",
     "python3.11",
     "python3.12",
@@ -168,7 +171,7 @@ impl View {
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
-        let place = launch::cache_place(job.backend, policy);
+        let place = cache_place(job.backend, policy);
         let cache = policy.cache.as_ref().zip(place);
         let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
         if policy.broad_paths == BroadPaths::Refused {

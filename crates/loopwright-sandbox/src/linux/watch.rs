@@ -13,7 +13,6 @@ use rustix::process::{
 
 use super::account::Account;
 use super::cgroup::Groups;
-use super::helper::read_some;
 use super::quarantine::Sweep;
 use super::start::{Inner, Started};
 use super::{container, enforced, first, tree};
@@ -108,13 +107,23 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         }
     }
     watch.until_the_end();
-    if watch.kind == Kind::Client && watch.cause.is_some() {
+    if let (Kind::Client, Some(scratch)) = (watch.kind, &scratch) {
+        if watch.cause.is_none() && !container::was_started(job, scratch, watch.status) {
+            watch.notes.push(
+                "the container did not start: its program failed, and the command was not run"
+                    .to_owned(),
+            );
+            watch.cause = Some(ExitOutcome::Lost);
+        }
+        watch.elapsed = watch.began.elapsed();
         container::remove(job);
     }
     if let Err(count) = tree::end_all() {
         watch.notes.push(format!("{count} processes start others faster than they can be ended"));
     }
-    watch.elapsed = watch.began.elapsed();
+    if watch.kind != Kind::Client {
+        watch.elapsed = watch.began.elapsed();
+    }
     watch.read_last_reports();
     if watch.groups.take().is_some_and(|groups| groups.ran_out_of_memory()) && watch.cause.is_none()
     {
@@ -124,14 +133,6 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         watch.notes.extend(sweep.iter().flat_map(Sweep::run));
     }
     if let Some(scratch) = scratch {
-        if watch.kind == Kind::Client && watch.cause.is_none() && !container::was_created(&scratch)
-        {
-            watch.notes.push(
-                "there was no container: its program failed, and the command was not run"
-                    .to_owned(),
-            );
-            watch.cause = Some(ExitOutcome::Lost);
-        }
         fs::remove_dir_all(scratch).ok();
     }
     watch.tell(complaints)
@@ -236,7 +237,9 @@ impl Watch<'_> {
         let usage = tree::usage(root);
         let heavy = usage.memory > limits.memory / 4;
         self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
-        let reached = if self.account.exceeds(root, usage, limits.memory) {
+        // The kernel ends one process; the others would continue without it.
+        let is_out_of_memory = self.groups.as_ref().is_some_and(Groups::ran_out_of_memory);
+        let reached = if is_out_of_memory || self.account.exceeds(root, usage, limits.memory) {
             Some(Limit::Memory)
         } else if limits.cpu.is_some_and(|cpu| usage.cpu > cpu) {
             Some(Limit::Cpu)
@@ -278,7 +281,7 @@ impl Watch<'_> {
     /// Hears the agent, whose end is the end of the command.
     fn hear(&mut self) {
         let Some(agent) = &mut self.agent else { return };
-        match read_some(agent, &mut self.asked) {
+        match job::read_some(agent, &mut self.asked) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => {
                 self.agent = None;
@@ -294,7 +297,7 @@ impl Watch<'_> {
 
     fn read_reports(&mut self) {
         let Some(reports) = &mut self.reports else { return };
-        match read_some(reports, &mut self.reported) {
+        match job::read_some(reports, &mut self.reported) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => self.reports = None,
             Ok(_) => {}

@@ -70,43 +70,137 @@ pub(super) fn obeyed(content: &[u8]) -> Option<Vec<String>> {
     Some(obeyed)
 }
 
-/// What a setting names a path for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PathSetting {
-    /// Where hooks are.
-    Hooks,
-    /// More settings.
-    Include,
+/// A setting as git reads it. Names are in lower case, but for that of a subsection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) section: String,
+    pub(super) sub: Option<String>,
+    pub(super) key: String,
+    /// Empty for a setting without a value.
+    pub(super) value: String,
 }
 
-/// Returns the paths of hooks and of included settings, in their order. More than git would obey rather than less: no
-/// condition is looked at, and of a line that is written in an unusual way only the end counts.
-pub(super) fn paths(content: &[u8]) -> Vec<(PathSetting, String)> {
+/// Returns the settings of a file, in their order. What git refuses to read is left out, and what follows it is read, so
+/// that these are rather too many than too few.
+pub(super) fn settings(content: &[u8]) -> Vec<Setting> {
     let text = String::from_utf8_lossy(content);
-    let mut paths = Vec::new();
-    let mut section = String::new();
-    for line in text.lines() {
-        let line = line.trim();
-        let line = match line.rsplit_once(']') {
-            Some((heading, rest)) if line.starts_with('[') => {
-                section = heading[1..].trim().to_ascii_lowercase();
-                rest
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+    let mut rest = Rest(text.as_str());
+    let mut section = None;
+    let mut settings = Vec::new();
+    loop {
+        rest.skip(|it| it.is_ascii_whitespace());
+        match rest.0.chars().next() {
+            None => return settings,
+            Some('#' | ';') => rest.skip(|it| it != '\n'),
+            Some('[') => {
+                rest.0 = &rest.0[1..];
+                section = rest.heading();
             }
-            _ => line,
-        };
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let end = value.find([';', '#']).unwrap_or(value.len());
-        let value = value[..end].trim().trim_matches('"').to_owned();
-        let kind = match key.trim().to_ascii_lowercase().as_str() {
-            "hookspath" => PathSetting::Hooks,
-            "path" if section.starts_with("include") => PathSetting::Include,
-            _ => continue,
-        };
-        if !value.is_empty() {
-            paths.push((kind, value));
+            Some(_) => {
+                let key =
+                    rest.take(|it| it.is_ascii_alphanumeric() || it == '-').to_ascii_lowercase();
+                rest.skip(|it| it == ' ' || it == '\t');
+                let value = match rest.0.strip_prefix('=') {
+                    Some(after) => {
+                        rest.0 = after;
+                        rest.value()
+                    }
+                    None => Some(String::new()),
+                };
+                match (&section, value) {
+                    (Some((section, sub)), Some(value)) if !key.is_empty() => {
+                        let (section, sub) = (String::clone(section), Option::clone(sub));
+                        settings.push(Setting { section, sub, key, value });
+                    }
+                    _ => rest.skip(|it| it != '\n'),
+                }
+            }
         }
     }
-    paths
+}
+
+/// What is still to be read.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let end = self.0.find(|it| !is_part(it)).unwrap_or(self.0.len());
+        let (taken, rest) = self.0.split_at(end);
+        self.0 = rest;
+        taken
+    }
+
+    fn skip(&mut self, is_part: impl Fn(char) -> bool) {
+        self.take(is_part);
+    }
+
+    /// Reads the name of a section and its subsection, after the bracket.
+    fn heading(&mut self) -> Option<(String, Option<String>)> {
+        let name = self.take(|it| it.is_ascii_alphanumeric() || it == '-' || it == '.');
+        let name = name.to_ascii_lowercase();
+        let dotted =
+            name.split_once('.').map(|(name, sub)| (name.to_owned(), Some(sub.to_owned())));
+        self.skip(|it| it == ' ' || it == '\t');
+        let Some(quoted) = self.0.strip_prefix('"') else {
+            self.0 = self.0.strip_prefix(']')?;
+            return Some(dotted.unwrap_or((name, None)));
+        };
+        let mut sub = String::new();
+        let mut characters = quoted.char_indices();
+        loop {
+            match characters.next()? {
+                (at, '"') => {
+                    self.0 = quoted[at + 1..].strip_prefix(']')?;
+                    return Some((name, Some(sub)));
+                }
+                (_, '\n') => return None,
+                (_, '\\') => sub.push(characters.next()?.1),
+                (_, character) => sub.push(character),
+            }
+        }
+    }
+
+    /// Reads a value, after the sign. `None` means that git takes it for an error.
+    fn value(&mut self) -> Option<String> {
+        let (mut value, mut is_quoted, mut is_comment) = (String::new(), false, false);
+        // Spaces count only if something follows them.
+        let mut spaces = String::new();
+        let mut characters = self.0.char_indices();
+        let mut end = self.0.len();
+        while let Some((at, character)) = characters.next() {
+            match character {
+                '\n' => {
+                    end = at;
+                    break;
+                }
+                _ if is_comment => {}
+                '#' | ';' if !is_quoted => is_comment = true,
+                it if it.is_ascii_whitespace() && !is_quoted => {
+                    if !value.is_empty() {
+                        spaces.push(it);
+                    }
+                }
+                it => {
+                    value.push_str(&std::mem::take(&mut spaces));
+                    match it {
+                        '"' => is_quoted = !is_quoted,
+                        '\\' => match characters.next()?.1 {
+                            '\n' => {}
+                            't' => value.push('\t'),
+                            'b' => value.push('\u{8}'),
+                            'n' => value.push('\n'),
+                            it @ ('\\' | '"') => value.push(it),
+                            _ => return None,
+                        },
+                        it => value.push(it),
+                    }
+                }
+            }
+        }
+        self.0 = &self.0[end..];
+        (!is_quoted).then_some(value)
+    }
 }
 
 /// Reads `[name]` or `[name "sub"]`.

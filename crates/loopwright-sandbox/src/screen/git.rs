@@ -1,9 +1,9 @@
 //! What git takes for a repository, and what in it makes git run or find something.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-use super::config::{self, PathSetting};
+use super::config;
 use super::{EntryKind, FolderView, Reason};
 
 const LINK: Reason = Reason::new("sends git to a repository elsewhere");
@@ -107,60 +107,6 @@ fn settings(path: &Path, after: &dyn FolderView) -> Option<Reason> {
 
 fn is_sample(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("sample"))
-}
-
-/// How far included settings are followed.
-const MAX_INCLUDES: usize = 10;
-
-/// Returns what the settings of the folder's own repository make git obey in the folder besides what is always judged:
-/// where its hooks are, and which files of settings it includes, with what those include.
-pub(super) fn obeyed_paths(root: &Path) -> Vec<PathBuf> {
-    let mut obeyed = Vec::new();
-    for name in ["config", "config.worktree"] {
-        follow(root, &root.join(".git").join(name), 0, &mut obeyed);
-    }
-    obeyed
-}
-
-/// Adds what one file of settings makes git obey.
-fn follow(root: &Path, file: &Path, depth: usize, obeyed: &mut Vec<PathBuf>) {
-    let Some(content) = super::read_beginning(file).filter(|_| depth < MAX_INCLUDES) else {
-        return;
-    };
-    for (kind, value) in config::paths(&content) {
-        // Git takes hooks from the folder, and what is included from where it is included.
-        let base = match kind {
-            PathSetting::Hooks => Some(root),
-            PathSetting::Include => file.parent(),
-        };
-        let path = match value.strip_prefix("~/") {
-            Some(rest) => std::env::var_os("HOME").map(|home| Path::new(&home).join(rest)),
-            None => base.map(|base| base.join(value)),
-        };
-        let Some(path) = path.as_deref().map(without_parents) else { continue };
-        if let Ok(below) = path.strip_prefix(root)
-            && !below.as_os_str().is_empty()
-            && !obeyed.iter().any(|known| known == below)
-        {
-            obeyed.push(below.to_path_buf());
-        }
-        if kind == PathSetting::Include {
-            follow(root, &path, depth + 1, obeyed);
-        }
-    }
-}
-
-/// The path without `.` and `..`, by its names alone.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Returns `true` if a folder that becomes a repository holds already what git would obey. What is new in it is judged on

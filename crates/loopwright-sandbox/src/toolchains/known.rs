@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::maven::{MAVEN, REPOSITORY};
 use crate::environment::holds_password;
 
 /// Folders that every command sees.
@@ -133,6 +134,15 @@ pub(super) const ALL: &[Known] = &[
         .parts(&["bin", "pkg/mod"])
         .sets(&[("GOMODCACHE", "pkg/mod")]),
     known("java", &[], "bin/java").named_by("JAVA_HOME").sets(&[("JAVA_HOME", "")]),
+    // What was downloaded, and never `settings.xml` and `gradle.properties`, which hold passwords. Neither program writes
+    // there: see `toolchains/maven.rs`, and Gradle has a variable for it.
+    known(MAVEN, &[".m2"], REPOSITORY)
+        .parts(&[REPOSITORY, "wrapper"])
+        .sets(&[("MAVEN_USER_HOME", "")]),
+    known("gradle", &[".gradle"], "caches/modules-2")
+        .named_by("GRADLE_USER_HOME")
+        .parts(&["caches/modules-2"])
+        .sets(&[("GRADLE_RO_DEP_CACHE", "caches")]),
     known("sdkman", &[".sdkman"], "candidates")
         .named_by("SDKMAN_DIR")
         .parts(&["bin", "candidates", "libexec"])

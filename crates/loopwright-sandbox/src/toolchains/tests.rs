@@ -60,6 +60,35 @@ fn rust_is_shown_without_credentials_and_settings() {
 }
 
 #[test]
+fn maven_and_gradle_are_shown_with_what_they_have_downloaded_alone() {
+    let world = World::with(&[
+        ".m2/repository/org/x/x.jar",
+        ".m2/settings.xml",
+        ".m2/settings-security.xml",
+        ".gradle/caches/modules-2/files-2.1/x.jar",
+        ".gradle/caches/jars-9/x",
+        ".gradle/gradle.properties",
+        ".gradle/init.d/a.gradle",
+    ]);
+    let found = world.found(&[], &[]);
+    let own = |it: &&PathBuf| it.starts_with(world.path(""));
+    let read: Vec<&PathBuf> = found.read.iter().filter(own).collect();
+    let (repository, modules) =
+        (world.path(".m2/repository"), world.path(".gradle/caches/modules-2"));
+    assert_eq!(read, [&repository, &modules]);
+    let repository = repository.display();
+    let variables = [
+        ("GRADLE_RO_DEP_CACHE", world.path(".gradle/caches").display().to_string()),
+        (
+            "MAVEN_OPTS",
+            format!("-Dmaven.repo.local={repository} -Dmaven.repo.local.tail={repository}"),
+        ),
+        ("MAVEN_USER_HOME", world.path(".m2").display().to_string()),
+    ];
+    assert_eq!(found.variables, variables.map(|(name, value)| (name.to_owned(), value)).into());
+}
+
+#[test]
 fn a_variable_says_where_a_toolchain_is() {
     let world =
         World::with(&["jdk/bin/java", "tools/py/versions/3/bin/python", "tools/py/shims/py"]);

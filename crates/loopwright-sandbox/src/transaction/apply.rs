@@ -17,6 +17,7 @@ use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
+use crate::beneath::through;
 
 /// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
 /// the path was changed since.
@@ -204,13 +205,13 @@ pub(super) fn in_folder(
 
 pub(super) fn change_mode(root: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<()> {
     let folder = place::open(root, path)?;
-    fs::set_permissions(place::through(&folder), fs::Permissions::from_mode(mode))
+    fs::set_permissions(through(&folder), fs::Permissions::from_mode(mode))
 }
 
 /// Gives a folder its rights and times, unless its rights were changed since to others than these.
 pub(super) fn set(root: BorrowedFd<'_>, path: &Path, was: Look, look: Look) -> io::Result<()> {
     let folder = place::open(root, path)?;
-    let through = place::through(&folder);
+    let through = through(&folder);
     let mode = fs::metadata(&through)?.permissions().mode() & 0o7777;
     if mode != was.mode && mode != look.mode {
         return Ok(());

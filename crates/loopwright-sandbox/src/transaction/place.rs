@@ -2,13 +2,13 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, utimensat};
 
-use crate::linux::root::open_below;
+use crate::beneath::open_below;
 
 /// The folder that a path lies in, and the path's name in it.
 pub(super) struct Place<'a> {
@@ -44,11 +44,6 @@ pub(super) fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(root, flags, Mode::empty())?)
 }
 
-/// A path that leads to what is open, wherever that is now.
-pub(super) fn through(opened: &OwnedFd) -> PathBuf {
-    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
-}
-
 /// Sets the times of last access and change of content.
 pub(super) fn set_times(path: &Path, like: &Metadata) -> io::Result<()> {
     let times = Timestamps {
@@ -62,16 +57,6 @@ pub(super) fn set_times(path: &Path, like: &Metadata) -> io::Result<()> {
 pub(super) fn make_writable(folder: &Path) -> io::Result<()> {
     let mode = fs::symlink_metadata(folder)?.permissions().mode();
     fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
-}
-
-/// The same for a folder that is open; where it cannot be, what needs it says so.
-pub(crate) fn make_open_writable(folder: &OwnedFd) {
-    let folder = through(folder);
-    if let Ok(status) = fs::metadata(&folder)
-        && status.mode() & 0o300 != 0o300
-    {
-        fs::set_permissions(folder, fs::Permissions::from_mode(status.mode() | 0o700)).ok();
-    }
 }
 
 /// The same for every folder of a tree.

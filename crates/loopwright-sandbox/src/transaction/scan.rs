@@ -12,7 +12,7 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
-use super::{Moment, UPPER, place};
+use super::{Moment, UPPER, place, remove};
 use crate::screen::{self, EntryKind, FolderView, Reason, Screen, entries};
 
 /// How the names begin of what the file system notes for itself.
@@ -297,7 +297,7 @@ impl Scan<'_> {
             }
             if refused.is_some() || is_whiteout(&new) {
                 is_whole = false;
-                take_out(&at).map_err(TransactionError::at(&at))?;
+                remove(&at).map_err(TransactionError::at(&at))?;
                 continue;
             }
             let is = taken(&at, &new)?;
@@ -313,7 +313,7 @@ impl Scan<'_> {
                     parts.truncate(planned);
                     self.refuse(&path, TOO_LONG);
                     is_whole = false;
-                    take_out(&at).map_err(TransactionError::at(&at))?;
+                    remove(&at).map_err(TransactionError::at(&at))?;
                 }
                 done => done?,
             }
@@ -503,17 +503,6 @@ fn same_bytes(one: fs::File, other: fs::File) -> io::Result<bool> {
         one.consume(length);
         other.consume(length);
     }
-}
-
-/// Takes something out of what was collected.
-fn take_out(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_dir() {
-        return fs::remove_file(path);
-    }
-    fs::remove_dir_all(path).or_else(|_| {
-        place::make_tree_writable(path);
-        fs::remove_dir_all(path)
-    })
 }
 
 /// A folder that its owner may look into while this is held.

@@ -8,7 +8,9 @@ use super::*;
 fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
     // The clock of a file system ticks some hundred times a second.
     thread::sleep(Duration::from_millis(15));
-    let sweep = Sweep::beginning(vec![root.into()], Vec::new(), Screen::standard());
+    let protected = [".git/hooks".into(), ".git/config".into()];
+    let (screen, kept) = (Screen::standard(), Kept::of(root, &protected));
+    let sweep = Sweep::beginning(vec![Root { path: root.into(), screen, kept }], Vec::new());
     done();
     sweep.run()
 }
@@ -134,4 +136,41 @@ fn a_folder_that_was_there_keeps_what_it_held_whatever_else_is_new_around_it() {
     });
     assert!(at("sub/.git/config").exists() && at("sub/.idea/mine").exists(), "{notes:?}");
     assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn protected_files_that_were_changed_or_removed_are_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(".git").join(name);
+    fs::create_dir_all(at("hooks")).unwrap();
+    fs::write(at("config"), "[alias]\n\tst = !mine\n").unwrap();
+    for hook in ["pre-commit", "post-commit"] {
+        fs::write(at("hooks").join(hook), "mine").unwrap();
+    }
+    let notes = swept(folder.path(), || {
+        fs::write(at("config"), "[alias]\n\tst = !evil\n").unwrap();
+        fs::write(at("hooks/pre-commit"), "evil").unwrap();
+        fs::write(at("hooks/pre-push"), "evil").unwrap();
+        fs::remove_file(at("hooks/post-commit")).unwrap();
+    });
+    let read = |name: &str| fs::read_to_string(at(name)).unwrap_or_default();
+    assert_eq!(read("config"), "[alias]\n\tst = !mine\n");
+    let hooks = ["hooks/pre-commit", "hooks/post-commit", "hooks/pre-push"].map(read);
+    assert_eq!(hooks, ["mine", "mine", ""]);
+    let back = notes.iter().filter(|it| it.ends_with(" is as it was before the command")).count();
+    assert_eq!((back, notes.len()), (3, 6), "{notes:?}");
+}
+
+#[test]
+fn a_link_is_not_followed_when_a_protected_file_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+    fs::create_dir_all(root.join(".git")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(root.join(".git/config"), "mine").unwrap();
+    swept(&root, || {
+        fs::remove_dir_all(root.join(".git")).unwrap();
+        symlink(&outside, root.join(".git")).unwrap();
+    });
+    assert_eq!(names(&outside), [""; 0]);
 }

@@ -2,6 +2,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::policy::{Backend, SandboxPolicy};
+use crate::screen::UserSettings;
 
 pub(crate) fn job(policy: SandboxPolicy) -> LaunchRequest {
     LaunchRequest {
@@ -10,6 +11,7 @@ pub(crate) fn job(policy: SandboxPolicy) -> LaunchRequest {
         env: Vec::new(),
         policy,
         home: Some("/home/somebody".into()),
+        settings: UserSettings::default(),
         program: None,
         container: None,
         client_env: Vec::new(),

@@ -1,0 +1,31 @@
+//! Where a command has its home, its scratch space and its cache.
+
+use std::path::{Path, PathBuf};
+
+use crate::policy::{Backend, SandboxPolicy};
+
+/// The scratch folder and the home of a command.
+pub(crate) const SCRATCH: &str = "/tmp";
+pub(crate) const HOME: &str = "/tmp/home";
+/// Where shared memory with names is.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Where a cache is, in a home.
+const CACHE: &str = ".cache";
+
+/// Returns where a command finds its cache. `None` means that it has none.
+pub(crate) fn cache_place(backend: Backend, policy: &SandboxPolicy) -> Option<PathBuf> {
+    let cache = policy.cache.as_ref()?;
+    match backend {
+        Backend::Host => None,
+        Backend::Landlock => Some(cache.clone()),
+        Backend::Namespaces | Backend::Bubblewrap => Some(Path::new(HOME).join(CACHE)),
+        Backend::Docker | Backend::Podman => Some(Path::new(SCRATCH).join(CACHE)),
+    }
+}
+
+/// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.
+pub(crate) fn has_own_home(backend: Backend, policy: &SandboxPolicy) -> bool {
+    matches!(backend, Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock)
+        && !policy.environment.values.contains_key("HOME")
+}
