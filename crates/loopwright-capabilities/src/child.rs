@@ -19,7 +19,8 @@
 //!
 //! A child keeps its changes in a journal of its own. When its tool is
 //! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call is entered again after a
-//! crash, the child continues where it was: what was answered is not asked and not paid for again.
+//! crash, the child continues where it was: what was answered is not asked and not paid for again. The tool returns
+//! errors of the child as [`ChildError::into_tool_error`] makes them.
 
 mod defined;
 mod ended;
@@ -34,8 +35,8 @@ use std::{fmt, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
 use loopwright_core::{
-    AgentLoop, AgentState, AnyTool, Budget, HookStack, JournalError, Key, Reach, ReplayError,
-    ToolCx, ToolError, ToolPause, ToolSet,
+    AgentLoop, AgentState, AnyTool, Budget, Failure, HookStack, Key, Reach, ReplayError, ToolCx,
+    ToolError, ToolPause, ToolSet,
 };
 
 pub use self::{
@@ -94,14 +95,20 @@ pub enum ChildError {
         #[source]
         source: BuildError,
     },
-    /// What it did before an interruption cannot be read.
-    #[error("the history of `{name}` cannot be read")]
+    /// What it did before an interruption cannot be read, or what it does cannot be kept. The run of its parent ends
+    /// here, and makes the call again when it resumes.
+    #[error("the history of `{name}` cannot be read or kept: {failure}")]
     Journal {
         /// Its name.
         name: Arc<str>,
         /// Why.
-        #[source]
-        source: JournalError,
+        failure: Failure,
+    },
+    /// It had begun, and what it did is gone: nothing of it is done again.
+    #[error("`{name}` had begun, and its history is gone; whether it took effect is not known")]
+    Lost {
+        /// Its name.
+        name: Arc<str>,
     },
     /// What it did before an interruption makes no sense.
     #[error("the history of `{name}` is inconsistent")]
@@ -136,10 +143,13 @@ pub enum ChildError {
 }
 
 impl ChildError {
-    /// Makes the error of the tool that ran the child: a child that waits pauses the call.
+    /// Makes the error of the tool that ran the child: a child that waits pauses the call, a journal that failed ends
+    /// the run, and of a child whose history is gone the outcome is unknown.
     pub fn into_tool_error(self) -> ToolError {
         match self {
             Self::Waits { pause, .. } => ToolError::Pause(pause),
+            Self::Journal { failure, .. } => ToolError::Journal(failure),
+            Self::Lost { .. } | Self::Damaged { .. } => ToolError::OutcomeUnknown,
             error => ToolError::Failed(error.into()),
         }
     }

@@ -16,8 +16,8 @@ use loopwright_capabilities::skills::{
 };
 use loopwright_capabilities::tasks::UseTaskPlanning;
 use loopwright_core::{
-    AgentLoop, AgentState, ChatModel, ContextCompiler, LlmConfig, ModelError, ModelErrorKind,
-    ModelProvider,
+    AgentLoop, AgentState, ApprovalDecision, ChatModel, ContextCompiler, LlmConfig, ModelError,
+    ModelErrorKind, ModelProvider, ToolOutput, ToolPause,
     events::PromptCacheBroken,
     messages::{CacheBreak, InferenceRequest, ToolResult, TurnBody},
 };
@@ -337,6 +337,45 @@ async fn a_skill_is_carried_out_by_the_agent_that_it_names() {
         (tools(&request), &request.system),
         (vec!["read_file", "write_file", "bash"], &None)
     );
+}
+
+#[tokio::test]
+async fn what_a_skill_that_is_carried_out_by_itself_waits_for_is_decided_at_the_root() {
+    for agent in [None, Some("reader")] {
+        let apart = skill("apart", |info| {
+            info.context = SkillContext::Fork;
+            info.agent = agent.map(str::to_owned);
+        });
+        let mut agents = DefinitionRegistry::new();
+        agents.register(AgentDefinition::new("reader", "Reads.", "You read."));
+        let skills = UseSkills::new(SkillLibrary::default().with(apart)).agents(agents);
+        let ask = MockTool::with_cx("ask", "", |_, cx| {
+            let answer = cx.answer().cloned();
+            Box::pin(async move {
+                match answer {
+                    None => Err(ToolPause::ask("Which color?").into()),
+                    Some(answer) => Ok(ToolOutput::json(answer)),
+                }
+            })
+        });
+        let steps = [
+            ScenarioStep::tool_calls([load("apart")]),
+            ScenarioStep::tool_calls([call("ask")]),
+            "it is red".into(),
+            "done".into(),
+        ];
+        let model = FakeModel::script(steps);
+        let agent = agent_with(&model, skills);
+        let agent = agent.with_tools(agent.tools().clone().with(ask.clone()));
+        let paused = agent.execute(start()).await;
+        let pending = paused.pending();
+        let [asked] = &pending[..] else { panic!("{:?}", told(&paused)) };
+        assert_eq!((&*asked.path[0].agent, asked.address()), ("skill:apart", vec![0, 0]));
+        let reply = ApprovalDecision::Reply(json!("red"));
+        let done = agent.execute(agent.decide(&paused, &[0, 0], reply).unwrap()).await;
+        assert_eq!((done.text().as_str(), told(&done)), ("done", vec!["it is red".to_owned()]));
+        assert_eq!((ask.keys().len(), model.asked()), (2, 4));
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ use self::{
         profile, step_error, tool,
     },
     state::{change, continuation, edit, execution, fold, outbox, outcome, pause, step},
-    value::{budget, clock, failure, file_changes, key, llm, meter, shared, stop},
+    value::{budget, clock, failure, file_changes, interrupted, key, llm, meter, shared, stop},
 };
 
 pub use loopwright_messages as messages;
@@ -50,12 +50,13 @@ pub use crate::{
     failure::{Failure, FailureKind, panic_message},
     file_changes::{ChangedFile, FileChangeKind, FilesChanged, Writes},
     fold::ReplayError,
-    handle::RunHandle,
+    handle::{CancelReason, RunHandle},
     hook::{
         CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
         InferenceDecision, StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
+    interrupted::OnInterrupted,
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},
     key::{Key, Metadata, Namespace, Scope, StateKey},
     layer::{ModelLayer, ModelLayers},
@@ -87,7 +88,7 @@ pub use crate::{
     executor::{ToolExecutor, ToolRunner},
     interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
     reply::{AskError, Reply},
-    run::{OnInterrupted, Run, RunOptions},
+    run::{Run, RunOptions},
 };
 
 /// Every kind of event, by its name.

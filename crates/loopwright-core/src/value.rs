@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod clock;
 pub(crate) mod failure;
 pub(crate) mod file_changes;
+pub(crate) mod interrupted;
 pub(crate) mod key;
 pub(crate) mod llm;
 pub(crate) mod meter;

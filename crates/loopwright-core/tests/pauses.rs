@@ -280,3 +280,41 @@ fn a_conversation_that_goes_on_without_the_answer_says_that_the_call_had_begun()
     assert!(told(&cleared)[0].starts_with("Cancelled: "), "{:?}", told(&cleared));
     assert!(told(&cleared)[0].contains("may have taken effect"), "{:?}", told(&cleared));
 }
+
+#[test]
+fn a_reply_to_a_call_that_needs_an_approval_runs_nothing_and_the_call_asks_again() {
+    let (agent, pay) = careful();
+    let paused = execute(&agent, asked());
+    let ignored = paused.clone().decide(0, reply("yes"));
+    assert_eq!(ignored.pending(), paused.pending(), "it is not recorded");
+    // A state that another program wrote.
+    let approved = serde_json::to_string(&paused.decide(0, ApprovalDecision::Approve)).unwrap();
+    let replied = approved.replace(r#"{"decided":"approve"}"#, r#"{"decided":{"reply":"yes"}}"#);
+    assert_ne!(replied, approved);
+    let again = execute(&agent, serde_json::from_str(&replied).unwrap());
+    assert_eq!((again.status(), pay.keys().len()), (&ExecutionStatus::Paused, 0));
+    let [asked] = &again.pending()[..] else { panic!("{again:?}") };
+    assert!(asked.question.is_recovery(), "{asked:?}");
+    let state = agent.decide(&again, &[0], approve_with(r#"{"sum":9}"#)).unwrap();
+    assert_eq!(told(&execute(&agent, state)), [r#"{"sum":9}"#]);
+}
+
+#[test]
+fn a_decision_is_checked_without_the_agent_but_for_the_arguments_of_its_own_tools() {
+    let (agent, ..) = painting(SideEffects::ReadOnly);
+    let paused = execute(&agent, asked());
+    let refused = paused.try_decide(&[0], reply("green")).unwrap_err();
+    assert!(matches!(refused, DecisionError::InvalidReply { .. }), "{refused}");
+    let decided = paused.try_decide(&[0], reply("red")).unwrap();
+    assert_eq!(decided, agent.decide(&paused, &[0], reply("red")).unwrap());
+    let (agent, _) = careful();
+    let paused = execute(&agent, asked());
+    let asked = &paused.pending()[0];
+    let edited = approve_with(r#"{"sum":9}"#);
+    assert_eq!(
+        (asked.needs_agent(&edited), asked.needs_agent(&ApprovalDecision::Approve)),
+        (true, false)
+    );
+    let refused = paused.try_decide(&[0], edited).unwrap_err();
+    assert_eq!(refused, DecisionError::NeedsAgent { tool: "pay".into() });
+}

@@ -557,3 +557,41 @@ fn tools_of_a_step_after_a_stop_that_was_overruled_are_not_cancelled() {
     assert_eq!(told(&state).last().map(String::as_str), Some("seen"));
     assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::Completed, 3));
 }
+
+#[test]
+fn an_answer_that_was_interrupted_names_the_reason_for_which_the_run_was_cancelled() {
+    let said = |reason: Option<StopSignal>| {
+        let cancel = CancellationToken::new();
+        let options = RunOptions { cancel: cancel.clone(), ..RunOptions::default() };
+        if let Some(reason) = reason {
+            options.cancel_reason.set(reason);
+        }
+        let model = Interrupting(cancel);
+        let run = test_loop(ModelDriver::new(model)).start(asked(), options);
+        let state = block_on(run.finish());
+        (state.transcript().last().unwrap().message().text(), state.stop_signal().cloned().unwrap())
+    };
+    let (text, signal) = said(None);
+    assert_eq!(text, "as far as\n\n[interrupted by the user]");
+    assert_eq!(signal.reason, StopReason::UserRequested);
+    let why =
+        StopSignal::new(StopReason::TimeLimitReached, "budget", "the time is up").into_final();
+    let (text, signal) = said(Some(why.clone()));
+    assert_eq!((text.as_str(), signal), ("as far as\n\n[the time is up]", why));
+}
+
+/// Is cancelled in its answer.
+struct Interrupting(CancellationToken);
+
+#[async_trait]
+impl ChatModel for Interrupting {
+    async fn infer(
+        &self,
+        _request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        cx.deltas.push(Delta::Text("as far as"));
+        self.0.cancel();
+        Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"))
+    }
+}

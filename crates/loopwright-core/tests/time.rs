@@ -438,3 +438,33 @@ fn what_was_said_before_a_run_is_given_up_has_the_time_of_its_end() {
         assert_eq!(state.updated_at(), Some(clock.now()));
     }
 }
+
+#[test]
+fn a_tool_that_is_cancelled_because_the_time_is_up_learns_why_and_so_does_a_run_that_it_started() {
+    let inner = agent([ScenarioStep::tool_call("hang", json!({})), "done".into()]);
+    let inner = inner.with_tool(MockTool::hanging("hang"));
+    let ended: Arc<Mutex<Option<AgentState>>> = Arc::default();
+    let kept = Arc::clone(&ended);
+    let tool = MockTool::with_cx("run", "", move |_, cx| {
+        let (inner, kept) = (inner.clone(), Arc::clone(&kept));
+        Box::pin(async move {
+            let options = RunOptions {
+                env: cx.env.clone(),
+                cancel: cx.cancel.clone(),
+                cancel_reason: cx.cancel_reason.clone(),
+                grace: cx.grace / 2,
+                ..RunOptions::default()
+            };
+            // The inner run has no limit of its own.
+            *lock(&kept) = Some(inner.start(asked(), options).finish().await);
+            Ok(ToolOutput::text("ended"))
+        })
+    });
+    let agent = agent([ScenarioStep::tool_call("run", json!({})), "done".into()]).with_tool(tool);
+    let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
+    let outer = execute(&agent, asked().with_budget(budget));
+    let inner = lock(&ended).take().unwrap();
+    let why = |state: &AgentState| state.stop_signal().map(|it| (it.reason, it.message.clone()));
+    assert_eq!(why(&inner), why(&outer));
+    assert_eq!(why(&inner).unwrap().0, StopReason::TimeLimitReached);
+}

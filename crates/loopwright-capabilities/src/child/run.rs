@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_broadcast::text::shorten;
 use loopwright_core::{
-    AgentLoop, AgentState, Edit, ExecutionStatus, Journal, JournalError, PauseRequest, Run,
-    RunOptions, Spend, ToolCx, ToolPause,
+    AgentLoop, AgentState, Edit, ExecutionStatus, Failure, FailureKind, Journal, JournalError,
+    PauseRequest, Run, RunOptions, Spend, ToolCx, ToolPause,
     messages::{AgentId, Usage},
 };
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,11 @@ impl ChildAgent<'_> {
         }
         let state = paid.run.state().clone();
         drop(paid);
+        if let ExecutionStatus::Failed(failure) = state.status()
+            && failure.kind == FailureKind::Journal
+        {
+            return Err(self.journal_failed(failure.clone()));
+        }
         let took = cx.env.clock.monotonic().saturating_sub(started);
         cx.emit_subagent_completed(&self.name, &state, took);
         let pause = self.pause(&agent, &state, journal.is_some());
@@ -80,10 +85,7 @@ impl ChildAgent<'_> {
     /// Returns what the call kept of the child when it paused.
     fn kept(&self) -> Result<Kept, ChildError> {
         let Some(value) = self.cx.resume_value() else { return Ok(Kept::default()) };
-        Kept::deserialize(value).map_err(|error| {
-            let source = JournalError::Unavailable(error.into());
-            ChildError::Journal { name: Arc::clone(&self.name), source }
-        })
+        Kept::deserialize(value).map_err(|_| ChildError::Lost { name: Arc::clone(&self.name) })
     }
 
     /// Hands on what was decided about the child, unless it has that on record already.
@@ -102,13 +104,21 @@ impl ChildAgent<'_> {
     ) -> Result<Option<AgentState>, ChildError> {
         let name = || Arc::clone(&self.name);
         let Some(journal) = journal else { return Ok(None) };
-        let recorded = journal.load_changes().await;
-        let changes = recorded.map_err(|source| ChildError::Journal { name: name(), source })?;
+        let changes = match journal.load_changes().await {
+            Err(JournalError::Lost) => return Err(ChildError::Lost { name: name() }),
+            recorded => recorded.map_err(|error| {
+                self.journal_failed(Failure::from_error(FailureKind::Journal, &error))
+            })?,
+        };
         if changes.is_empty() {
             return Ok(None);
         }
         let state = AgentState::new().replay(changes);
         Ok(Some(state.map_err(|source| ChildError::Damaged { name: name(), source })?))
+    }
+
+    fn journal_failed(&self, failure: Failure) -> ChildError {
+        ChildError::Journal { name: Arc::clone(&self.name), failure }
     }
 
     /// Makes the state that a child begins with. Whatever `begin` says of the budget, it is capped.
@@ -141,6 +151,8 @@ impl ChildAgent<'_> {
             meter: Some(cx.meter.clone()),
             sinks: cx.events.sinks(),
             cancel: cx.cancel.clone(),
+            cancel_reason: cx.cancel_reason.clone(),
+            on_interrupted: cx.on_interrupted,
             // It has ended before its parent gives it up.
             grace: cx.grace / 4 * 3,
             ..RunOptions::default()

@@ -1,13 +1,19 @@
-//! What becomes of a parent whose child waits.
+//! What becomes of a parent whose child waits, or cannot be kept.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
 
+use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, ExecutionStatus, RunOptions,
-    SideEffects, ToolOptions, ToolOutput, ToolPause,
+    AgentLoop, AgentState, ApprovalDecision, Arguments, ChangeRecord, DecisionError,
+    ExecutionStatus, FailureKind, IdempotencyKey, Journal, JournalError, OnInterrupted, RunOptions,
+    Seq, SideEffects, ToolOptions, ToolOutput, ToolPause, messages::TurnBody,
 };
 use loopwright_testing::{
-    FakeModel, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, test_env, test_loop,
+    FakeModel, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
+    test_env, test_loop,
 };
 use serde_json::json;
 
@@ -137,4 +143,133 @@ fn arguments_that_are_edited_at_the_root_fit_the_tool_of_the_child() {
     assert!(matches!(refused, DecisionError::InvalidArguments { .. }), "{refused}");
     let done = run(&agent, agent.decide(&paused, &[0, 0], with(r#"{"n":9}"#)).unwrap(), None);
     assert_eq!((done.text().as_str(), pay.calls()), ("done", vec![json!({ "n": 9 })]));
+}
+
+/// A child whose payment never came back, and the tool that pays.
+fn interrupted_payment(journal: &MemoryJournal) -> (AgentLoop, MockTool) {
+    let hangs = std::sync::atomic::AtomicBool::new(true);
+    let pay = MockTool::with_cx("pay", "", move |_, _| {
+        let hang = hangs.swap(false, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(async move {
+            if hang {
+                std::future::pending::<()>().await;
+            }
+            Ok(ToolOutput::text("paid"))
+        })
+    });
+    let side_effects = SideEffects::AtMostOnce;
+    let pay = pay.with_options(ToolOptions { side_effects, ..ToolOptions::default() });
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("outer", json!({})),
+        ScenarioStep::tool_call("inner", json!({})),
+        ScenarioStep::tool_call("pay", json!({})),
+        "it is paid".into(),
+        "the inner one paid".into(),
+        "all is paid".into(),
+    ]);
+    let agent = test_loop(ModelDriver::new(model))
+        .with_tool(spawning("outer", "helper"))
+        .with_tool(spawning("inner", "payer"))
+        .with_tool(pay.clone());
+    let options = RunOptions {
+        env: test_env(1),
+        journal: Some(Arc::new(journal.clone()) as _),
+        ..RunOptions::default()
+    };
+    let run = agent.start(AgentState::new().with_user_message("go"), options).finish();
+    assert!(run_until_stuck(run).is_none());
+    (agent, pay)
+}
+
+#[test]
+fn an_interrupted_call_of_a_child_waits_for_a_decision_at_the_root_if_that_is_the_policy() {
+    let answer = ApprovalDecision::Answer(ToolOutput::text("it was paid"));
+    let denied = ApprovalDecision::Deny { reason: "not again".to_owned() };
+    for (decision, calls) in [(ApprovalDecision::Approve, 2), (denied, 1), (answer, 1)] {
+        let journal = MemoryJournal::new();
+        let (agent, pay) = interrupted_payment(&journal);
+        let resume = |state| {
+            let options = RunOptions {
+                env: test_env(1),
+                journal: Some(Arc::new(journal.clone()) as _),
+                on_interrupted: OnInterrupted::RequireApproval,
+                ..RunOptions::default()
+            };
+            block_on(agent.start(state, options).finish())
+        };
+        let paused = resume(AgentState::new().replay(journal.changes()).unwrap());
+        assert_eq!((paused.status(), pay.keys().len()), (&ExecutionStatus::Paused, 1));
+        let [asked] = &paused.pending()[..] else { panic!("{paused:?}") };
+        assert_eq!((asked.address(), &*asked.call.name), (vec![0, 0, 0], "pay"));
+        assert!(asked.question.is_recovery(), "{asked:?}");
+        let done = resume(agent.decide(&paused, &[0, 0, 0], decision).unwrap());
+        assert_eq!((done.text().as_str(), pay.keys().len()), ("all is paid", calls));
+    }
+}
+
+/// A journal whose children cannot reach their store at one of their appends, counted from zero.
+struct Failing {
+    inner: Arc<dyn Journal>,
+    left: Arc<AtomicUsize>,
+    is_child: bool,
+}
+
+#[async_trait]
+impl Journal for Failing {
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
+        if self.is_child && self.left.fetch_sub(1, SeqCst) == 0 {
+            return Err(JournalError::Unavailable("the disk is full".into()));
+        }
+        self.inner.append(first, changes).await
+    }
+
+    async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
+        self.inner.load_changes().await
+    }
+
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
+        let (inner, left) = (self.inner.child(call), Arc::clone(&self.left));
+        Arc::new(Self { inner, left, is_child: true })
+    }
+}
+
+#[test]
+fn a_journal_that_fails_in_a_child_ends_the_run_and_nothing_finished_is_repeated() {
+    // The child appends five times.
+    for append in 0..5 {
+        let count = MockTool::returning("count", "", "counted");
+        let side_effects = SideEffects::AtMostOnce;
+        let count = count.with_options(ToolOptions { side_effects, ..ToolOptions::default() });
+        // An answer that was not kept is asked for again.
+        let model = FakeModel::from_fn(|request| {
+            let turns = request.prompt.turns.iter();
+            let calls = turns.filter(|it| matches!(it.body(), TurnBody::ToolExchange(_))).count();
+            let is_child = request.prompt.stable().any(|it| it.message().text() == "work");
+            let step: ScenarioStep = match (is_child, calls) {
+                (true, 0) => ScenarioStep::tool_call("count", json!({})),
+                (false, 0) => ScenarioStep::tool_call("outer", json!({})),
+                (true, _) => "counted".into(),
+                (false, _) => "done".into(),
+            };
+            step.to_response()
+        });
+        let agent = test_loop(ModelDriver::new(model))
+            .with_tool(spawning("outer", "helper"))
+            .with_tool(count.clone());
+        let kept = MemoryJournal::new();
+        let left = Arc::new(AtomicUsize::new(append));
+        let run = |state| {
+            let (inner, left) = (Arc::new(kept.clone()), Arc::clone(&left));
+            let journal = Arc::new(Failing { inner, left, is_child: false });
+            let options =
+                RunOptions { env: test_env(1), journal: Some(journal), ..RunOptions::default() };
+            block_on(agent.start(state, options).finish())
+        };
+        let failed = run(AgentState::new().with_user_message("go"));
+        let is_journal = |it: &ExecutionStatus| matches!(it, ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal);
+        assert!(is_journal(failed.status()), "{append}: {:?}", failed.status());
+        assert!(failed.explain_stop().contains("the disk is full"), "{}", failed.explain_stop());
+        let done = run(AgentState::new().replay(kept.changes()).unwrap());
+        assert_eq!((done.text().as_str(), count.keys().len()), ("done", 1), "{append}");
+    }
 }

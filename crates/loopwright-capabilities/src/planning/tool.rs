@@ -132,7 +132,8 @@ impl Tool for PlanWithSubagent {
                 let state = state.with_system_prompt(system.as_ref());
                 state.with_user_message(Arc::clone(&specification))
             })
-            .await?;
+            .await
+            .map_err(ChildError::into_tool_error)?;
         let plan = ended.answer().map_err(ChildError::into_tool_error)?;
         let is_stopped = matches!(ended.state.status(), ExecutionStatus::Stopped(_));
         let text = if plan.text.is_empty() && !is_stopped {

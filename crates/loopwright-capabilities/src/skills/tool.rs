@@ -278,7 +278,12 @@ impl Tool for LoadSkill {
     }
 
     async fn call(&self, args: LoadSkillArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
-        Ok(self.run(args, cx).await?)
+        self.run(args, cx).await.map_err(|error| match error {
+            SkillError::Child(error) | SkillError::Defined(DefinedError::Child(error)) => {
+                error.into_tool_error().into()
+            }
+            error => error.into(),
+        })
     }
 }
 

@@ -86,8 +86,8 @@ impl Tool for ResearchSubagent {
             return Err(SpawnError::Cancelled(NAME.to_owned()).into());
         };
         let question = ask(&args);
-        let ended =
-            child.run(&question, |state| state.with_user_message(question.as_str())).await?;
+        let ended = child.run(&question, |state| state.with_user_message(question.as_str())).await;
+        let ended = ended.map_err(ChildError::into_tool_error)?;
         let answer = ended.answer().map_err(ChildError::into_tool_error)?;
         Ok(ended.to_output(self.policy.show(NAME, &answer.to_text())))
     }

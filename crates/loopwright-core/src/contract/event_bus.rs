@@ -135,6 +135,16 @@ impl EventBus {
         self.0.is_some()
     }
 
+    /// Returns the agent whose events these are. `None` if there is no listener.
+    pub fn agent(&self) -> Option<&AgentId> {
+        self.0.as_ref().map(|bus| &bus.agent)
+    }
+
+    /// Returns the agent for which that one works. `None` if it works for none, or there is no listener.
+    pub fn parent(&self) -> Option<&AgentId> {
+        self.0.as_ref()?.parent.as_ref()
+    }
+
     /// Returns the listeners, for the run of a sub-agent.
     pub fn sinks(&self) -> EventSinks {
         self.0.as_ref().map(|bus| bus.sinks.clone()).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
 };
 
 use loopwright_messages::Message;
@@ -38,7 +38,7 @@ impl RunHandle {
     /// ```
     pub fn cancel_with(&self, signal: StopSignal) {
         if let Some(inbox) = self.inbox.upgrade() {
-            lock(&inbox.0).cancel_reason.get_or_insert(signal);
+            inbox.cancel_reason.set(signal);
         }
         self.cancel.cancel();
     }
@@ -50,7 +50,7 @@ impl RunHandle {
 
     /// Returns `true` if the run takes nothing more: it is ending, over, or dropped.
     pub fn is_finished(&self) -> bool {
-        self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.0).is_closed)
+        self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.state).is_closed)
     }
 
     /// Returns `true` if both are handles of one run.
@@ -72,6 +72,33 @@ impl RunHandle {
     }
 }
 
+/// Why something is cancelled, for what is cancelled with it: the first reason counts. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CancelReason {
+    own: Arc<OnceLock<StopSignal>>,
+    /// Why what it belongs to is cancelled.
+    outer: Option<Arc<Self>>,
+}
+
+impl CancelReason {
+    /// Sets the reason, unless there is one. Call it before the token is cancelled.
+    pub fn set(&self, signal: StopSignal) {
+        // A later reason is let go.
+        let _first = self.own.set(signal);
+    }
+
+    /// Returns the reason; `None` if nothing was cancelled, or nothing was said.
+    pub fn get(&self) -> Option<StopSignal> {
+        self.own.get().cloned().or_else(|| self.outer.as_ref()?.get())
+    }
+
+    /// Makes that of something that is cancelled with this, and may be cancelled for reasons of its own.
+    #[must_use]
+    pub fn inner(&self) -> Self {
+        Self { own: Arc::default(), outer: Some(Arc::new(self.clone())) }
+    }
+}
+
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Inbox")
@@ -86,21 +113,27 @@ impl fmt::Debug for RunHandle {
     }
 }
 
-/// Messages that were said and not yet heard.
+/// Messages that were said and not yet heard, and why the run was cancelled.
 #[derive(Default)]
-pub(crate) struct Inbox(Mutex<InboxState>);
+pub(crate) struct Inbox {
+    state: Mutex<InboxState>,
+    pub(crate) cancel_reason: CancelReason,
+}
 
 #[derive(Default)]
 struct InboxState {
     messages: VecDeque<Message>,
-    /// Why the run was cancelled.
-    cancel_reason: Option<StopSignal>,
     is_closed: bool,
 }
 
 impl Inbox {
+    /// Makes that of a run that its owner cancels for such a reason.
+    pub(crate) fn new(cancel_reason: &CancelReason) -> Self {
+        Self { state: Mutex::default(), cancel_reason: cancel_reason.inner() }
+    }
+
     fn push(&self, message: Message) -> Result<(), Message> {
-        let mut inbox = lock(&self.0);
+        let mut inbox = lock(&self.state);
         if inbox.is_closed {
             return Err(message);
         }
@@ -110,25 +143,26 @@ impl Inbox {
 
     /// Returns why the run was cancelled.
     pub(crate) fn why(&self) -> StopSignal {
-        let why = lock(&self.0).cancel_reason.clone();
-        why.unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
+        self.cancel_reason
+            .get()
+            .unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
     }
 
     /// Takes everything.
     pub(crate) fn drain(&self) -> VecDeque<Message> {
-        std::mem::take(&mut lock(&self.0).messages)
+        std::mem::take(&mut lock(&self.state).messages)
     }
 
     /// Takes everything; if there is nothing, nothing more can be put in.
     pub(crate) fn drain_or_close(&self) -> VecDeque<Message> {
-        let mut inbox = lock(&self.0);
+        let mut inbox = lock(&self.state);
         inbox.is_closed = inbox.messages.is_empty();
         std::mem::take(&mut inbox.messages)
     }
 
     /// Takes everything, and lets nothing more in.
     pub(crate) fn close(&self) -> VecDeque<Message> {
-        let mut inbox = lock(&self.0);
+        let mut inbox = lock(&self.state);
         inbox.is_closed = true;
         std::mem::take(&mut inbox.messages)
     }

@@ -98,6 +98,12 @@ pub enum JournalError {
     /// Somebody else appended to this session.
     #[error("another writer changed the session; load it again and repeat the missing changes")]
     Conflict,
+    /// There were changes, and they are gone for good.
+    #[error("the history was deleted, and what it held is not known")]
+    Lost,
+    /// Another process uses the session of a sub-agent.
+    #[error("the session of the sub-agent is in use: {0}; wait until it is free, then resume")]
+    InUse(#[source] BoxError),
     /// The right to write was lost.
     #[error("the session lease was lost; load the session again before you continue")]
     LeaseLost,

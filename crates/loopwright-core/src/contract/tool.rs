@@ -27,8 +27,11 @@ use crate::{
     budget::BudgetUsage,
     clock::RunEnv,
     event_bus::EventBus,
+    failure::Failure,
     file_changes::Writes,
+    handle::CancelReason,
     host::RunHost,
+    interrupted::OnInterrupted,
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
     model::ChatModel,
@@ -239,6 +242,10 @@ pub struct ToolCx<'a> {
     /// the run is stopped, the call has the same grace without being told. It fires too when the run
     /// is over or dropped, which ends what a call has left running.
     pub cancel: &'a CancellationToken,
+    /// Why `cancel` fires.
+    pub cancel_reason: &'a CancelReason,
+    /// What the run does about a call that was interrupted and must not happen twice.
+    pub on_interrupted: OnInterrupted,
     /// How long what is under way has once `cancel` fires.
     pub grace: Duration,
     /// Where to tell what happens.
@@ -317,6 +324,13 @@ pub enum ToolError {
     /// The tool needs an answer first; not a failure. The call waits, and is made again with the answer.
     #[error("the tool waits for an answer")]
     Pause(Box<ToolPause>),
+    /// The journal of a sub-agent could not be read or written. The run ends before its next effect, as when its own
+    /// journal fails; a run that resumes makes the call again.
+    #[error("{0}")]
+    Journal(Failure),
+    /// What an earlier attempt of the call did is not known any more; the model is told.
+    #[error("what the call did before an interruption is not known")]
+    OutcomeUnknown,
     /// The tool failed; the model is told.
     #[error(transparent)]
     Failed(BoxError),

@@ -18,7 +18,7 @@ use crate::{
 #[non_exhaustive]
 pub enum DecisionError {
     /// No call waits there.
-    #[error("no call waits at {path:?}: see what `pending` lists; decide about one of those")]
+    #[error("no call waits at {}: see what `pending` lists; decide about one of those", PendingApproval::format_address(.path))]
     NotPending {
         /// The address of the call that was named.
         path: Vec<u16>,
@@ -36,6 +36,14 @@ pub enum DecisionError {
         "`{tool}` is not a tool of this agent: deny the call, or answer in the place of the tool"
     )]
     UnknownTool {
+        /// The tool.
+        tool: Arc<str>,
+    },
+    /// Only the agent can check the edited arguments.
+    #[error(
+        "the edited arguments of `{tool}` cannot be checked without its agent; decide with `AgentLoop::decide`"
+    )]
+    NeedsAgent {
         /// The tool.
         tool: Arc<str>,
     },
@@ -74,51 +82,87 @@ impl AgentLoop {
         decision: ApprovalDecision,
     ) -> Result<AgentState, DecisionError> {
         let pending = state.pending();
-        let asked = pending.iter().find(|it| it.address() == path);
-        let asked = asked.ok_or_else(|| DecisionError::NotPending { path: path.to_vec() })?;
-        self.check(asked, &decision)?;
+        let asked = find(&pending, path)?;
+        if let (true, ApprovalDecision::ApproveWith { arguments }) =
+            (asked.needs_agent(&decision), &decision)
+        {
+            let tool = || Arc::clone(&asked.call.name);
+            let known = self.tools().get(&asked.call.name);
+            let known = known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?;
+            check_edited(asked, arguments, |value| known.violation(value))?;
+        } else {
+            asked.check(&decision)?;
+        }
         Ok(state.clone().decide_at(path, decision))
     }
+}
 
-    fn check(
+impl AgentState {
+    /// Decides about a call that waits, as [`AgentLoop::decide`] does, without the agent.
+    ///
+    /// # Errors
+    ///
+    /// If the decision does not fit, or only the agent can check it: see
+    /// [`needs_agent`](PendingApproval::needs_agent). Nothing is recorded then.
+    pub fn try_decide(
         &self,
-        asked: &PendingApproval<'_>,
-        decision: &ApprovalDecision,
-    ) -> Result<(), DecisionError> {
-        let tool = || Arc::clone(&asked.call.name);
-        if !asked.kind.accepts(decision) {
-            let is_question = matches!(asked.kind, RequestKind::Question { .. });
+        path: &[u16],
+        decision: ApprovalDecision,
+    ) -> Result<Self, DecisionError> {
+        find(&self.pending(), path)?.check(&decision)?;
+        Ok(self.clone().decide_at(path, decision))
+    }
+}
+
+impl PendingApproval<'_> {
+    /// Returns `true` if only the agent can check a decision: it edits the arguments of one of the agent's own tools.
+    /// A request of a sub-agent holds the schema of the arguments.
+    pub fn needs_agent(&self, decision: &ApprovalDecision) -> bool {
+        let has_no_schema = matches!(self.kind, RequestKind::Approval { parameters: None });
+        has_no_schema && matches!(decision, ApprovalDecision::ApproveWith { .. })
+    }
+
+    /// Checks a decision by what the request holds.
+    fn check(&self, decision: &ApprovalDecision) -> Result<(), DecisionError> {
+        let tool = || Arc::clone(&self.call.name);
+        if !self.kind.accepts(decision) {
+            let is_question = matches!(self.kind, RequestKind::Question { .. });
             return Err(DecisionError::WrongKind { tool: tool(), is_question });
         }
-        match (asked.kind, decision) {
+        match (self.kind, decision) {
             (RequestKind::Question { schema: Some(schema) }, ApprovalDecision::Reply(value)) => {
                 let invalid = |reason| DecisionError::InvalidReply { tool: tool(), reason };
                 violation_of(schema, value).map_or(Ok(()), |reason| Err(invalid(reason)))
             }
             (RequestKind::Approval { parameters }, ApprovalDecision::ApproveWith { arguments }) => {
-                self.check_edited(asked, arguments, parameters.as_ref())
+                let schema = parameters.as_ref();
+                let schema = schema.ok_or_else(|| DecisionError::NeedsAgent { tool: tool() })?;
+                check_edited(self, arguments, |value| violation_of(schema, value))
             }
             _ => Ok(()),
         }
     }
+}
 
-    /// Checks edited arguments: those for a sub-agent by the schema that the sub-agent told.
-    fn check_edited(
-        &self,
-        asked: &PendingApproval<'_>,
-        arguments: &Arguments,
-        told: Option<&Arc<Value>>,
-    ) -> Result<(), DecisionError> {
-        let tool = || Arc::clone(&asked.call.name);
-        let invalid = |reason| DecisionError::InvalidArguments { tool: tool(), reason };
-        let call = ToolCall { arguments: Arc::clone(arguments.shared()), ..asked.call.clone() };
-        let value = call.parse_arguments().map_err(|error| invalid(error.to_string()))?;
-        let violation = if let Some(schema) = told {
-            violation_of(schema, &value)
-        } else {
-            let known = self.tools().get(&call.name);
-            known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?.violation(&value)
-        };
-        violation.map_or(Ok(()), |reason| Err(invalid(reason)))
-    }
+fn find<'p, 'a>(
+    pending: &'p [PendingApproval<'a>],
+    path: &[u16],
+) -> Result<&'p PendingApproval<'a>, DecisionError> {
+    let asked = pending.iter().find(|it| it.address() == path);
+    asked.ok_or_else(|| DecisionError::NotPending { path: path.to_vec() })
+}
+
+/// Checks edited arguments: they are JSON and violate no schema.
+fn check_edited(
+    asked: &PendingApproval<'_>,
+    arguments: &Arguments,
+    violation: impl FnOnce(&Value) -> Option<String>,
+) -> Result<(), DecisionError> {
+    let tool = Arc::clone(&asked.call.name);
+    let call = ToolCall { arguments: Arc::clone(arguments.shared()), ..asked.call.clone() };
+    let reason = match call.parse_arguments() {
+        Ok(value) => violation(&value),
+        Err(error) => Some(error.to_string()),
+    };
+    reason.map_or(Ok(()), |reason| Err(DecisionError::InvalidArguments { tool, reason }))
 }

@@ -16,9 +16,11 @@ use crate::{
     change::Change,
     event::ToolCallStarted,
     failure::{Failure, FailureKind, panic_message},
+    handle::CancelReason,
     hook::{Flow, HookCx, HookError, HookPoint, ToolDecision},
     infer::Inference,
-    journal::{EffectRecord, IdempotencyKey, Journal, JournalError, contained},
+    interrupted::OnInterrupted,
+    journal::{EffectRecord, IdempotencyKey, Journal, contained},
     outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
     pause::{CallNote, ToolPause},
     state::AgentState,
@@ -82,6 +84,8 @@ pub(crate) struct CallContext {
     pub(crate) positions: CallPositions,
     pub(crate) journal: Option<JournalRef>,
     pub(crate) cancel: Arc<CancellationToken>,
+    pub(crate) cancel_reason: CancelReason,
+    pub(crate) on_interrupted: OnInterrupted,
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: IdempotencyKey,
@@ -151,8 +155,8 @@ pub(crate) struct FinishedCall {
     pub(crate) signal: Option<StopSignal>,
     /// The step failed: a hook could not do its work.
     pub(crate) failure: Option<Failure>,
-    /// The journal refused the call.
-    pub(crate) journal: Option<JournalError>,
+    /// The journal refused the call, or that of a sub-agent refused a change.
+    pub(crate) journal: Option<Failure>,
     /// Who kept it from running.
     pub(crate) blocked_by: Option<Arc<str>>,
     /// The call is not over: the tool asks somebody.
@@ -308,7 +312,7 @@ impl CallContext {
                 Ok(_) => (),
                 Err(error) => {
                     return FinishedCall {
-                        journal: Some(error),
+                        journal: Some(Failure::from_error(FailureKind::Journal, &error)),
                         ..ToolOutcome::Skipped { reason: "the journal is not available".into() }
                             .into()
                     };
@@ -343,7 +347,8 @@ impl CallContext {
             paused.arguments = Some(ready.arguments);
             return ended;
         }
-        if !self.inference.agent.interceptor().contains(HookPoint::AfterTool) {
+        let hooks = self.inference.agent.interceptor();
+        if ended.journal.is_some() || !hooks.contains(HookPoint::AfterTool) {
             return ended;
         }
         Box::pin(self.finish(index, ended, state)).await
@@ -406,6 +411,8 @@ impl CallContext {
             meter: &self.inference.meter,
             journal: self.journal.as_ref().map(|it| &it.0),
             cancel: &self.cancel,
+            cancel_reason: &self.cancel_reason,
+            on_interrupted: self.on_interrupted,
             grace: self.grace,
             events: &self.inference.events,
             env: &self.inference.env,
@@ -504,6 +511,10 @@ fn ended_by(error: ToolError) -> FinishedCall {
             let paused = PausedCall { pause: *pause, arguments: None };
             FinishedCall { pause: Some(Box::new(paused)), ..outcome.into() }
         }
+        ToolError::Journal(failure) => {
+            FinishedCall { journal: Some(failure), ..ToolOutcome::Unknown.into() }
+        }
+        ToolError::OutcomeUnknown => ToolOutcome::Unknown.into(),
         ToolError::InvalidArguments(text) => failed(FailureKind::InvalidArguments, text).into(),
         ToolError::Failed(error) => {
             ToolOutcome::Failed(Failure::from_error(FailureKind::Tool, &*error)).into()

@@ -33,7 +33,7 @@ use crate::{
     event_bus::EventBus,
     execution::{Execution, ExecutionStatus},
     failure::Failure,
-    handle::{Inbox, RunHandle},
+    handle::{CancelReason, Inbox, RunHandle},
     hook::{HookError, HookPoint},
     infer::{Inference, InferenceContext, SharedMemory, SpendTally},
     interceptor::{HookCall, HookOutcome},
@@ -45,7 +45,7 @@ use crate::{
     stop::StopSignal,
 };
 
-pub use self::options::{OnInterrupted, RunOptions};
+pub use self::options::RunOptions;
 
 /// One execution in progress, advanced by its caller.
 ///
@@ -91,6 +91,8 @@ pub struct Run {
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
     tools: Arc<CancellationToken>,
+    /// Why they are ended.
+    tools_reason: CancelReason,
     /// Ends what tools have left running, once the run is over or dropped.
     leftovers: CancelOnDrop,
     /// Why the step that was just taken failed for good.
@@ -158,7 +160,7 @@ impl Run {
     pub(crate) fn new(agent: AgentLoop, state: AgentState, mut options: RunOptions) -> Self {
         // Whoever cancels this run does not cancel what else its owner's token stands for.
         options.cancel = options.cancel.child_token();
-        let inbox = Arc::<Inbox>::default();
+        let inbox = Arc::new(Inbox::new(&options.cancel_reason));
         let way = InferenceContext {
             agent: agent.clone(),
             env: options.env.clone(),
@@ -173,6 +175,7 @@ impl Run {
         let leftovers = CancelOnDrop(options.cancel.child_token());
         Self {
             tools: Arc::new(leftovers.0.child_token()),
+            tools_reason: inbox.cancel_reason.inner(),
             leftovers,
             way: Arc::new(way),
             agent,

@@ -219,4 +219,9 @@ impl<'a> PendingApproval<'a> {
     pub fn address(&self) -> Vec<u16> {
         [self.index].into_iter().chain(self.path.iter().map(|it| it.call)).collect()
     }
+
+    /// Writes an address for people, as in `0.2`.
+    pub fn format_address(address: &[u16]) -> String {
+        address.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
+    }
 }

@@ -218,8 +218,8 @@ impl Run {
         let acting = Arc::clone(&batch.acting);
         match event {
             BatchEvent::Ended(index, ended) => {
-                if let Some(error) = ended.journal {
-                    return Err(self.abort(&error));
+                if let Some(failure) = ended.journal {
+                    return Err(self.abort(failure));
                 }
                 match ended.pause {
                     Some(pause) => self.pause_call(index, *pause, ended.spend),
@@ -233,8 +233,9 @@ impl Run {
             }
             BatchEvent::Late => {
                 batch.deadline = None;
-                self.cancel_tools(&acting);
                 let signal = self.lateness();
+                self.tools_reason.set(signal.clone().into_final());
+                self.cancel_tools(&acting);
                 self.halt(StopMode::Stopped, Some(signal));
                 Ok(())
             }

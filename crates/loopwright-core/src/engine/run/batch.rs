@@ -12,9 +12,10 @@ use crate::{
     clock::Timestamp,
     executor::{CallContext, CallDisposition, CallPositions, FinishedCall, JournalRef, ReadyCall},
     failure::{Failure, FailureKind},
+    interrupted::OnInterrupted,
     journal::IdempotencyKey,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
-    run::{OnInterrupted, Run, halt::StopMode, parked::CancelSafe, running::Running},
+    run::{Run, halt::StopMode, parked::CancelSafe, running::Running},
     step::{CallState, Few, StepResponse},
     tool::{AnyTool, SideEffects},
 };
@@ -93,6 +94,8 @@ impl Batch {
             thought,
             journal: run.options.journal.clone().map(JournalRef),
             cancel: Arc::clone(&run.tools),
+            cancel_reason: run.tools_reason.clone(),
+            on_interrupted: run.options.on_interrupted,
             grace: run.options.grace,
             inference: run.inference(),
             key,
@@ -132,9 +135,13 @@ impl Batch {
                 self.asked.push((index, question));
                 return None;
             }
-            // One who answers what nobody asked approves.
-            CallState::Decided(ApprovalDecision::Approve | ApprovalDecision::Reply(_)) => {
-                (true, None)
+            CallState::Decided(ApprovalDecision::Approve) => (true, None),
+            // No tool asked for a value: whether the call may run is still open.
+            CallState::Decided(ApprovalDecision::Reply(_)) => {
+                let text = "a reply does not say whether the call may run, and it may have run already: run it?";
+                let source = ApprovalRequest::RECOVERY.into();
+                self.asked.push((index, ApprovalRequest { text: text.to_owned(), source }));
+                return None;
             }
             CallState::Decided(ApprovalDecision::ApproveWith { arguments }) => {
                 edited = Some(arguments);

@@ -98,7 +98,8 @@ impl Run {
         let mut sinks = self.agent.sinks().clone();
         sinks.extend(&self.options.sinks);
         if let Some(agent) = self.state.id().cloned() {
-            let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
+            let parent = self.state.parent().filter(|_| !self.options.is_top_level).cloned();
+            let id = execution.id().clone();
             self.events = EventBus::new(&sinks, &self.options.env.clock, agent, parent, id);
         }
         self.set_limits();

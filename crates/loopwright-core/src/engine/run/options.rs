@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{clock::RunEnv, event_bus::EventSinks, journal::Journal, meter::BudgetAccount};
+use crate::{
+    clock::RunEnv, event_bus::EventSinks, handle::CancelReason, interrupted::OnInterrupted,
+    journal::Journal, meter::BudgetAccount,
+};
 
 /// What a run is given besides its state. The default keeps no journal and draws from the state's own
 /// budget.
@@ -18,24 +21,19 @@ pub struct RunOptions {
     pub meter: Option<BudgetAccount>,
     /// Who listens to this run, besides those who listen to the loop.
     pub sinks: EventSinks,
+    /// Whether the run is no part of another one. Its events then name no parent, also if the agent was the sub-agent
+    /// of an earlier run.
+    pub is_top_level: bool,
     /// Cancels the run.
     pub cancel: CancellationToken,
+    /// Why `cancel` fires. If it is not set by then, the user asked for it.
+    pub cancel_reason: CancelReason,
     /// How long running tools have to come to an end when the run is stopped or cancelled.
     pub grace: Duration,
     /// How often a step that was interrupted may begin again.
     pub max_attempts: u32,
     /// What is done about a call that was interrupted and must not happen twice.
     pub on_interrupted: OnInterrupted,
-}
-
-/// What is done about a call that was interrupted and must not happen twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnInterrupted {
-    /// The model is told that the outcome is unknown.
-    #[default]
-    ReportUnknown,
-    /// The run pauses until somebody has decided.
-    RequireApproval,
 }
 
 impl Default for RunOptions {
@@ -45,7 +43,9 @@ impl Default for RunOptions {
             journal: None,
             meter: None,
             sinks: EventSinks::default(),
+            is_top_level: false,
             cancel: CancellationToken::new(),
+            cancel_reason: CancelReason::default(),
             grace: Duration::from_secs(1),
             max_attempts: 5,
             on_interrupted: OnInterrupted::default(),

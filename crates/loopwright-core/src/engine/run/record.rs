@@ -12,7 +12,7 @@ use crate::{
     failure::{Failure, FailureKind},
     hook::{HookError, HookPoint},
     interceptor::{HookCall, HookOutcome},
-    journal::{JournalError, contained},
+    journal::contained,
     run::{HookPass, Phase, Run, parked::CancelSafe},
     state::AgentState,
     stop::StopSignal,
@@ -89,7 +89,9 @@ impl Run {
             self.time_passed();
             match appended {
                 Ok(()) => self.state_mut().outbox.acknowledge(),
-                Err(error) => return Err(self.abort(&error)),
+                Err(error) => {
+                    return Err(self.abort(Failure::from_error(FailureKind::Journal, &error)));
+                }
             }
         }
         for event in self.pending_events.drain(..) {
@@ -100,8 +102,7 @@ impl Run {
 
     /// Ends the run where it stands. The state keeps what was not acknowledged, so that a run that
     /// goes on with it sends that first.
-    pub(super) fn abort(&mut self, error: &JournalError) -> JournalFailed {
-        let failure = Failure::from_error(FailureKind::Journal, error);
+    pub(super) fn abort(&mut self, failure: Failure) -> JournalFailed {
         self.batch = None;
         self.drain_inbox_final();
         self.pending_events.clear();

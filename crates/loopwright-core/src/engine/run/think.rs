@@ -15,6 +15,7 @@ use crate::{
     shared::lock,
     step::{OpenStep, StepResponse},
     step_error::StepError,
+    stop::StopReason,
 };
 
 impl Run {
@@ -43,7 +44,9 @@ impl Run {
         self.thinking = None;
         self.time_passed();
         match came {
-            Some(ThinkResult { journal: Some(error), .. }) => Err(self.abort(&error)),
+            Some(ThinkResult { journal: Some(error), .. }) => {
+                Err(self.abort(Failure::from_error(FailureKind::Journal, &error)))
+            }
             Some(thinking) => Ok(self.take_thought(thinking)),
             None => Ok(self.advance_to(Phase::Decide)),
         }
@@ -111,7 +114,10 @@ impl Run {
             }
             Err(StepError::Cancelled) => {
                 self.charge(ledger.spend);
-                self.keep_interrupted_answer("interrupted by the user");
+                let why = self.inbox.why();
+                let is_users = why.reason == StopReason::UserRequested;
+                let note = if is_users { "interrupted by the user" } else { &why.message };
+                self.keep_interrupted_answer(note);
                 // Decided at once: nothing overrules a cancellation.
                 self.options.cancel.cancel();
                 self.advance_to(Phase::Decide)
