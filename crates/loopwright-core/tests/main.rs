@@ -20,4 +20,5 @@ mod steering;
 mod stop;
 mod surface;
 mod time;
+mod tool_sources;
 mod tools;

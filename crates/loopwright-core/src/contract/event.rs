@@ -265,6 +265,26 @@ events! {
         /// What went wrong.
         errors: usize,
     }
+    /// The tools of a source changed for this run.
+    ToolSourceUpdated {
+        /// The name of the source.
+        source: Arc<str>,
+        /// New tools, and tools that are available again.
+        added: Vec<Arc<str>>,
+        /// Tools whose description or schema changed.
+        changed: Vec<Arc<str>>,
+        /// Tools whose calls fail from now on.
+        removed: Vec<Arc<str>>,
+        /// Tools that the run does not use because their names belong to the agent or to another source.
+        refused: Vec<Arc<str>>,
+    }
+    /// A source could not list its tools. The run keeps the tools that it has.
+    ToolSourceFailed {
+        /// The name of the source.
+        source: Arc<str>,
+        /// Why.
+        error: String,
+    }
     /// A sub-agent is about to begin.
     SubagentSpawning {
         /// The sub-agent's name.
