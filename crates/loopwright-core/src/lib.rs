@@ -44,7 +44,7 @@ pub use crate::{
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
     edit::StateEdit,
-    event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
+    event::{AgentEvent, CustomEvent, CustomEventData, EventEnvelope, EventType, StreamFragment},
     event_bus::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
     failure::{Failure, FailureKind, panic_message},

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_capabilities::compaction::ConversationCompacted;
 use loopwright_capabilities::compaction::{SPILL_DIR, UseCompaction};
-use loopwright_core::{
-    AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, events::ConversationCompacted,
-};
+use loopwright_core::{AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions};
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;
@@ -145,7 +144,7 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::events::TranscriptSize;
+    use loopwright_capabilities::summarization::TranscriptSize;
 
     use super::*;
 
