@@ -52,7 +52,7 @@ pub use crate::{
     fold::ReplayError,
     handle::RunHandle,
     hook::{
-        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
+        AsyncHookFn, CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
         InferenceDecision, StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
