@@ -5,9 +5,11 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::{
-    capabilities::summarization::{SummarizationPolicy, UseSummarization},
+    capabilities::summarization::{
+        MessageBufferSummarized, MessagesMovedToBuffer, SummarizationPolicy, UseSummarization,
+    },
     prelude::*,
-    runtime::events::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
+    runtime::events::PromptCacheBroken,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;

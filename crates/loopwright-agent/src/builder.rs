@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Interceptor,
-    Priority, ToolExecutor,
+    Priority,
 };
 
 use crate::{
@@ -111,24 +111,14 @@ impl AgentBuilder {
             Some(explicit) => replacing(explicit, &hooks)?,
             None => hooks,
         };
-        // 7. What runs the calls.
-        let executor = ToolExecutor::default();
+        // 7. What runs the calls is the default of `AgentParts`.
         // 8. The loop.
-        let (instructions, head, response_format) = agent.prompt.resolve();
-        let sinks = agent.sinks;
-        Ok(AgentLoop::new(AgentParts {
-            driver,
-            compiler,
-            tools,
-            executor,
-            interceptor,
-            event_sinks: sinks,
-            instructions,
-            preamble: head,
-            response_format,
-            layers: agent.layers,
-            profile: agent.profile,
-        }))
+        let mut parts = AgentParts::new(driver, compiler);
+        (parts.instructions, parts.preamble, parts.response_format) = agent.prompt.resolve();
+        (parts.tools, parts.sources) = (tools, agent.sources);
+        (parts.interceptor, parts.event_sinks) = (interceptor, agent.sinks);
+        (parts.layers, parts.profile) = (agent.layers, agent.profile);
+        Ok(AgentLoop::new(parts))
     }
 }
 

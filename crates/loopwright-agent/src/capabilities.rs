@@ -8,6 +8,7 @@ mod identity;
 mod hooks;
 mod llm;
 mod policy;
+mod tool_source;
 mod tools;
 
 pub use self::{
@@ -21,6 +22,7 @@ pub use self::{
     identity::UseIdentity,
     llm::{UseLlmConfig, UseReActConfig},
     policy::{UseContinuation, UseErrorPolicy},
+    tool_source::UseToolSource,
     tools::{UseToolFactory, UseTools},
 };
 

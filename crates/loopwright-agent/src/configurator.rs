@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     AgentLoop, AgentMeta, AnyTool, Audience, ContextCompiler, Driver, EventSinks, Fragment,
-    HookStack, Instructions, Interceptor, IntoTool, ModelLayers, ToolSet,
+    HookStack, Instructions, Interceptor, IntoTool, ModelLayers, ToolSet, ToolSources,
     messages::{ResponseFormat, Transcript},
 };
 
@@ -21,6 +21,8 @@ use crate::{
 pub struct Configurator {
     /// What the model may call.
     pub tools: ToolChannel,
+    /// Tools that can change while the agent works.
+    pub sources: ToolSources,
     /// Hooks, with priorities.
     pub hooks: HookStack,
     /// What the model is told.
@@ -59,14 +61,20 @@ impl Configurator {
     pub(crate) fn configure_for(
         &mut self,
         capability: &dyn Capability,
-        may_call: &(dyn Fn(&AnyTool) -> bool + Send + Sync),
+        may_call: &Arc<dyn Fn(&AnyTool) -> bool + Send + Sync>,
     ) -> Result<(), BuildError> {
         let (prompt, compiler) = (self.prompt.clone(), self.compiler.mark());
         let tools = std::mem::take(&mut self.tools);
+        let sources = std::mem::take(&mut self.sources);
         let configured = capability.configure(self);
         let brought = std::mem::replace(&mut self.tools, tools);
+        let brought_sources = std::mem::replace(&mut self.sources, sources);
         configured?;
-        let has_use = !brought.deferred.is_empty() || brought.direct.iter().any(may_call);
+        let may = Arc::clone(may_call);
+        self.sources.extend(&brought_sources.filter(move |tool| may(tool)));
+        let has_use = !brought.deferred.is_empty()
+            || !brought_sources.is_empty()
+            || brought.direct.iter().any(|tool| may_call(tool));
         if !brought.direct.is_empty() && !has_use {
             self.prompt = prompt;
             self.compiler.reset(compiler);

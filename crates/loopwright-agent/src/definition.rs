@@ -72,6 +72,12 @@ impl AgentDefinition {
         self.capability_config.get(capability).unwrap_or(&Value::Null)
     }
 
+    /// Returns a definition that allows the same tools and says nothing else.
+    pub(crate) fn tool_rules(&self) -> Self {
+        let (tools, tools_deny) = (self.tools.clone(), self.tools_deny.clone());
+        Self { tools, tools_deny, ..Self::default() }
+    }
+
     /// Returns `true` if it may call a tool that there is.
     pub fn allows_tool(&self, name: &str) -> bool {
         let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));

@@ -34,13 +34,16 @@ impl LoopFactory for AgentLoop {
                 "an `AgentLoop` runs definitions without capabilities; use `DefinitionLoopFactory`";
             return Err(BuildError::capability(name.to_owned(), text));
         }
-        let unknown = |name: &&str| self.tools().get(name).is_none();
+        // A source may list what is unknown now.
+        let unknown = |name: &&str| self.sources().is_empty() && self.tools().get(name).is_none();
         if let Some(name) = definition.tools.iter().flat_map(NameList::iter).find(unknown) {
             let known = self.tools().names().join(", ");
             return Err(BuildError::Unknown { kind: "tool", name: name.to_owned(), known });
         }
+        let rules = definition.tool_rules();
         Ok(self.with(|parts| {
             parts.tools = parts.tools.filter(|tool| definition.allows_tool(tool.name()));
+            parts.sources = parts.sources.filter(move |tool| rules.allows_tool(tool.name()));
             if parts.profile.name.is_empty() {
                 parts.profile.name = definition.name.as_str().into();
                 parts.profile.description = definition.description.as_str().into();
@@ -94,11 +97,17 @@ impl DefinitionLoopFactory {
         &self,
         definition: &AgentDefinition,
         built: &ToolSet,
+        has_sources: bool,
     ) -> Result<ToolSet, BuildError> {
         let mut tools = built.clone();
         for name in definition.tools.iter().flat_map(NameList::iter) {
             if tools.get(name).is_none() {
-                tools.add(self.tools.get(name).map_err(|_| self.unknown_tool(name, built))?);
+                match self.tools.get(name) {
+                    Ok(tool) => tools.add(tool),
+                    // A source may list it later.
+                    Err(_) if has_sources => {}
+                    Err(_) => return Err(self.unknown_tool(name, built)),
+                }
             }
         }
         Ok(tools.filter(|tool| definition.allows_tool(tool.name())))
@@ -115,8 +124,7 @@ impl DefinitionLoopFactory {
 impl LoopFactory for DefinitionLoopFactory {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let mut builder = self.base.clone();
-        let (allowed, denied) = (definition.tools.clone(), definition.tools_deny.clone());
-        let rules = AgentDefinition { tools: allowed, tools_deny: denied, ..Default::default() };
+        let rules = definition.tool_rules();
         let may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> =
             Arc::new(move |tool| rules.allows_tool(tool.name()));
         for name in definition.capabilities.iter() {
@@ -124,9 +132,11 @@ impl LoopFactory for DefinitionLoopFactory {
             builder = builder.with_capability(UseIfCallable::new(capability, may_call.clone()));
         }
         let agent = builder.build()?;
-        let tools = self.tools_of(definition, agent.tools())?;
+        let tools = self.tools_of(definition, agent.tools(), !agent.sources().is_empty())?;
+        let rules = definition.tool_rules();
         Ok(agent.with(|parts| {
             parts.tools = tools;
+            parts.sources = parts.sources.filter(move |tool| rules.allows_tool(tool.name()));
             parts.profile.name = definition.name.as_str().into();
             parts.profile.description = definition.description.as_str().into();
         }))

@@ -30,7 +30,7 @@ pub use crate::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
         UseIdentity, UseIfCallable, UseInterceptor, UseLlmConfig, UseReActConfig,
-        UseStateProcessor, UseToolFactory, UseTools,
+        UseStateProcessor, UseToolFactory, UseToolSource, UseTools,
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{
-    AgentLoop, AgentMeta, AgentParts, ChatModel, Driver, EventSinks, Instructions, Interceptor,
-    ModelLayers, ToolExecutor, ToolSet, messages::Transcript,
-};
+use loopwright_core::{AgentLoop, AgentParts, ChatModel, Driver};
 
 use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 
@@ -37,18 +34,6 @@ pub trait AgentLoopExt: Sized {
 
 impl AgentLoopExt for AgentLoop {
     fn from_driver(driver: Arc<dyn Driver>) -> Self {
-        Self::new(AgentParts {
-            driver,
-            compiler: Arc::new(AllSections),
-            tools: ToolSet::new(),
-            executor: ToolExecutor::default(),
-            interceptor: Interceptor::default(),
-            event_sinks: EventSinks::default(),
-            instructions: Instructions::default(),
-            preamble: Transcript::new(),
-            response_format: None,
-            layers: ModelLayers::default(),
-            profile: AgentMeta::default(),
-        })
+        Self::new(AgentParts::new(driver, Arc::new(AllSections)))
     }
 }

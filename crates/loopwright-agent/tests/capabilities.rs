@@ -11,7 +11,7 @@ use loopwright_agent::{
     StateProcessor, UseCachedContext, UseContextCompiler, UseContextCompilerDecorator,
     UseContextConfig, UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards,
     UseHook, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory,
-    UseTools,
+    UseToolSource, UseTools,
 };
 use loopwright_core::{
     AgentLoop, AnyTool, BoxError, Budget, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook,
@@ -21,8 +21,10 @@ use loopwright_core::{
     messages::{Content, Message, Part, ResponseFormat, Role, ToolCall},
 };
 use loopwright_testing::{
-    FakeDriver, FakeModel, FullTranscript, MockTool, SCRIPTED_TOOL, ScenarioStep, Timeline,
+    FakeDriver, FakeModel, FullTranscript, MockTool, SCRIPTED_TOOL, ScenarioStep,
+    ScriptedToolSource, Timeline,
 };
+use serde_json::json;
 
 use crate::support::{
     asked, asking, execute, hook_names, recorded, scripted, stopped, tool_names, with,
@@ -34,6 +36,7 @@ fn each_capability_is_known_by_its_name() {
     let names: Vec<Cow<'static, str>> = [
         &UseTools::new() as &dyn Capability,
         &UseToolFactory::new(|_| Ok::<_, BuildError>(MockTool::scripted())),
+        &UseToolSource::new(ScriptedToolSource::new("server", ToolSet::new())),
         &UseHook::new(CallableHook::new("hook")),
         &UseGuards::default(),
         &UseDriver::new(FakeDriver::default()),
@@ -55,6 +58,7 @@ fn each_capability_is_known_by_its_name() {
     let expect = [
         "use_tools",
         "use_tool_factory",
+        "use_tool_source",
         "use_hook",
         "use_guards",
         "use_driver",
@@ -375,4 +379,41 @@ fn the_simplest_loop_is_a_model_with_the_default_compiler_and_nothing_else() {
 
     let driven = AgentLoop::from_driver(Arc::new(FakeDriver::responses(["done"])));
     assert_eq!((execute(&driven, asked()).text(), tool_names(&driven)), ("done".into(), vec![]));
+}
+
+fn offered(model: &FakeModel) -> Vec<String> {
+    model.requests()[0].tools.iter().map(|it| it.name.to_string()).collect()
+}
+
+fn server(name: &str) -> ScriptedToolSource {
+    let search = MockTool::returning("search", "Searches.", format!("{name} answered"));
+    ScriptedToolSource::new(name, ToolSet::new().with(search))
+}
+
+#[test]
+fn sources_with_prefixes_may_have_tools_of_the_same_name() {
+    let calls = [("issues_search", json!({})), ("mail_search", json!({}))];
+    let model = FakeModel::script([ScenarioStep::tool_calls(calls), "done".into()]);
+    let agent = asking(&model)
+        .with(UseToolSource::new(server("issues")).with_prefix("issues_"))
+        .with(UseToolSource::new(server("mail")).with_prefix("mail_"))
+        .build()
+        .unwrap();
+    let state = execute(&agent, asked());
+    let outcomes = state.steps().flat_map(loopwright_core::Step::tool_executions);
+    let answers: Vec<_> = outcomes.map(|(_, outcome)| outcome.to_result().to_text()).collect();
+    assert_eq!(answers, ["issues answered", "mail answered"]);
+    assert_eq!(offered(&model), [SCRIPTED_TOOL, "issues_search", "mail_search"]);
+}
+
+#[test]
+fn tools_of_the_agent_come_first_however_capabilities_are_ordered() {
+    let model = FakeModel::default();
+    let agent = asking(&model)
+        .with(UseToolSource::new(server("mail")))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
+        .build()
+        .unwrap();
+    execute(&agent, asked());
+    assert_eq!(offered(&model), [SCRIPTED_TOOL, "search"]);
 }

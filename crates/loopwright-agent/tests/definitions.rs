@@ -13,12 +13,13 @@ use loopwright_agent::{
     AgentBuilder, AgentDefinition, AllSections, BuildError, Capability, CapabilityEntry,
     CapabilityError, CapabilityRegistry, Configurator, DefinitionError, DefinitionLoopFactory,
     DefinitionRegistry, DefinitionStateFactory, Definitions as _, LoopFactory as _, NameList,
-    StateFactory as _, UseContextConfig, UseGuards, UseLlmConfig, UseTools,
+    StateFactory as _, UseContextConfig, UseGuards, UseLlmConfig, UseToolSource, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, LlmConfig, RegistryError, ToolRegistry, messages::Message,
+    AgentLoop, AgentState, Budget, LlmConfig, RegistryError, ToolRegistry,
+    messages::{InferenceRequest, Message},
 };
-use loopwright_testing::{FakeModel, MockTool};
+use loopwright_testing::{FakeModel, MockTool, ScriptedToolSource};
 use serde_json::json;
 
 use crate::support::{asked, execute, tool_names};
@@ -427,4 +428,28 @@ fn capabilities_of_a_definition_come_after_those_of_the_factory() {
     let fragments: Vec<_> = agent.instructions().fragments().collect();
     assert_eq!(fragments, [("context_config", "Be polite.")]);
     assert_eq!(execute(&agent, asked()).step_count(), 0);
+}
+
+#[test]
+fn a_definition_allows_and_denies_tools_of_sources() {
+    let offered = |definition: AgentDefinition| {
+        let model = FakeModel::default();
+        let tools = ["search", "delete"].map(tool).into_iter().collect();
+        let base = AgentBuilder::base()
+            .with_capability(UseLlmConfig::model(model.clone()))
+            .with_capability(UseToolSource::new(ScriptedToolSource::new("server", tools)));
+        let by_factory = DefinitionLoopFactory::new(base.clone()).instantiate(&definition).unwrap();
+        let by_agent = base.build().unwrap().instantiate(&definition).unwrap();
+        for agent in [by_factory, by_agent] {
+            execute(&agent, asked());
+        }
+        let names = |it: &InferenceRequest| -> Vec<String> {
+            it.tools.iter().map(|it| it.name.to_string()).collect()
+        };
+        model.requests().iter().map(names).collect::<Vec<_>>()
+    };
+    let denies = AgentDefinition { tools_deny: names(["delete"]), ..definition() };
+    assert_eq!(offered(denies), vec![vec!["search"]; 2]);
+    let allows = AgentDefinition { tools: Some(names(["delete"])), ..definition() };
+    assert_eq!(offered(allows), vec![vec!["delete"]; 2]);
 }

@@ -3,13 +3,14 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use loopwright_core::{
-    AgentEvent, EventEnvelope, StopReason, StreamFragment, Timestamp, ToolOutcome,
+    AgentEvent, CustomEventData, EventEnvelope, StopReason, StreamFragment, Timestamp, ToolOutcome,
     events::{
         ContinuationEvaluated, StepCompleted, StepStarted, StreamDelta, ToolCallCompleted,
         ToolCallStarted,
     },
     messages::{AgentId, ExecutionId, FinishReason},
 };
+use serde_json::Value;
 
 use crate::{
     arguments,
@@ -127,6 +128,7 @@ impl Broadcaster {
                 }
                 self.chunk = 0;
             }
+            AgentEvent::Custom(it) => frames.push(self.custom(it, at)),
             _ => (),
         }
         frames
@@ -286,6 +288,20 @@ impl Broadcaster {
             evaluations: evaluations.collect(),
         };
         frames.push(self.frame(at, &payload));
+    }
+
+    fn custom(&self, it: &CustomEventData, at: Timestamp) -> EncodedEnvelope {
+        let most = self.config.max_arg_length;
+        let cut = |name: &str, value: &Value| {
+            self.redaction.shortened_value(name, value.clone(), most, most)
+        };
+        let data = match it.value() {
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), cut(name, value))).collect()
+            }
+            value => cut("", value),
+        };
+        self.frame(at, &Payload::Custom { name: it.name(), data })
     }
 
     /// Returns a text without secrets, and not longer than is told.

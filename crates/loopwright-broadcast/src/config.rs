@@ -13,7 +13,7 @@ pub struct BroadcastConfig {
     pub include_continuation_trace: bool,
     /// Whether tools' arguments are told as a whole, and not only in a few words.
     pub include_tool_args: bool,
-    /// How many characters of an argument, of a result's summary and of an error are told.
+    /// How many characters of an argument, of a result's summary, of an error and of a text of a custom event are told.
     pub max_arg_length: usize,
     /// Whether a run that begins and one that completes change the status. A run that fails or is
     /// stopped does so in any case.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    Timestamp,
+    CustomEventData, Timestamp,
     messages::{AgentId, ExecutionId},
 };
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub mod envelope_types {
     pub const STREAM_CHUNK: &str = "agent.stream.chunk";
     /// It was decided whether another step is taken.
     pub const CONTINUATION: &str = "agent.continuation";
+    /// An event that a capability or a program defines; the payload has its name.
+    pub const EVENT: &str = "agent.event";
     /// This listener was too slow for some envelopes before this one.
     pub const DROPPED: &str = "agent.dropped";
 }
@@ -59,6 +61,14 @@ impl BroadcastEnvelope {
     pub fn status(&self) -> Option<BroadcastStatus> {
         let status = self.payload.get("status").filter(|_| self.kind == envelope_types::STATUS)?;
         BroadcastStatus::deserialize(status).ok()
+    }
+
+    /// Returns the event that a capability or a program defined; `None` if it tells of something else. Texts of the event
+    /// may be cut, and secrets are redacted.
+    pub fn custom_event(&self) -> Option<CustomEventData> {
+        let is_event = self.kind == envelope_types::EVENT;
+        let name = self.payload.get("name").filter(|_| is_event)?.as_str()?;
+        Some(CustomEventData::from_value(name, self.payload.get("data")?.clone()))
     }
 
     /// Returns `true` if the agent itself, and not one that works for it, takes no further step by itself:
@@ -164,6 +174,7 @@ fn kind_of(payload: &Payload<'_>) -> &'static str {
         Payload::ToolCompleted { .. } => envelope_types::TOOL_COMPLETED,
         Payload::Chunk { .. } => envelope_types::STREAM_CHUNK,
         Payload::Continuation { .. } => envelope_types::CONTINUATION,
+        Payload::Custom { .. } => envelope_types::EVENT,
         Payload::Dropped { .. } => envelope_types::DROPPED,
     }
 }

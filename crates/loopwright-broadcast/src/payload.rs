@@ -62,6 +62,10 @@ pub(crate) enum Payload<'a> {
         resolved_by: &'a str,
         evaluations: Vec<Voice<'a>>,
     },
+    Custom {
+        name: &'a str,
+        data: Value,
+    },
     Dropped {
         count: u64,
     },

@@ -459,3 +459,23 @@ fn nothing_is_heard_of_a_run_to_which_nobody_listens() {
     drop(broadcasting);
     assert_eq!(all(subscription), []);
 }
+
+#[test]
+fn a_custom_event_is_told_under_its_name_without_secrets_and_with_short_texts() {
+    let mut broadcaster =
+        broadcaster(BroadcastConfig::standard()).with_redaction(Redactor::new(["hunter2hunter2"]));
+    let event = json!({
+        "type": "ticket_created", "number": 7, "title": "ä".repeat(101),
+        "note": "hunter2hunter2", "api_key": "k",
+    });
+    let data = json!({
+        "number": 7, "title": format!("{}...", "ä".repeat(100)),
+        "note": "[redacted]", "api_key": "[redacted]",
+    });
+    let told = hear(&mut broadcaster, event);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["type"], envelope_types::EVENT);
+    assert_eq!(told[0]["payload"], json!({ "name": "ticket_created", "data": data }));
+    let told = hear(&mut broadcaster, json!({ "type": "progress", "value": 0.5 }));
+    assert_eq!(told[0]["payload"], json!({ "name": "progress", "data": { "value": 0.5 } }));
+}

@@ -1,7 +1,7 @@
 //! Agents that work for an agent.
 //!
 //! A tool makes a [`ChildAgent`] of the agent that called it, when it is called: the child has what that agent
-//! really has at that moment and nothing more. Tools are only ever taken away, guards and whatever
+//! really has at that moment and nothing more, tools of sources included: a child follows no source. Tools are only ever taken away, guards and whatever
 //! stands around models and tools stay, the budget is what is left of the parent's, and the account,
 //! the cancellation, the events and the journal are the parent's too.
 //!
@@ -36,7 +36,7 @@ use std::{fmt, sync::Arc};
 use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
 use loopwright_core::{
     AgentLoop, AgentState, AnyTool, Budget, Failure, HookStack, Key, Reach, ReplayError, ToolCx,
-    ToolError, ToolPause, ToolSet,
+    ToolError, ToolPause, ToolSet, ToolSources,
 };
 
 pub use self::{
@@ -165,7 +165,7 @@ impl<'a> ChildAgent<'a> {
         Self {
             cx: *cx,
             name: name.into(),
-            tools: cx.agent.tools().filter(|tool| may(tool.name())),
+            tools: cx.agent.tools().filter(|tool| !tool.is_withdrawn() && may(tool.name())),
             filters: vec![may],
             capabilities: Vec::new(),
             budget: cx.state.budget().remaining(cx.used()),
@@ -271,6 +271,8 @@ impl<'a> ChildAgent<'a> {
         inherit::all(built.interceptor(), &mut hooks);
         Ok(built.with(|parts| {
             parts.tools = self.tools.clone();
+            // The child has what the sources of its parent listed by now, and follows none.
+            parts.sources = ToolSources::default();
             for tool in tools.iter().filter(|tool| self.tools.get(tool.name()).is_none()) {
                 parts.tools.add(tool.clone());
             }

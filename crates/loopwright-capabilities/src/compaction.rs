@@ -20,6 +20,7 @@
 
 mod capability;
 mod compactor;
+mod event;
 mod hook;
 mod known;
 mod plan;
@@ -28,4 +29,7 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
-pub use self::{capability::UseCompaction, policy::CompactionPolicy, spill::SPILL_DIR};
+pub use self::{
+    capability::UseCompaction, event::ConversationCompacted, policy::CompactionPolicy,
+    spill::SPILL_DIR,
+};

@@ -150,6 +150,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_react_config", "takes a driver with models of the program"),
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),
+    ("use_tool_source", "takes code"),
     ("use_tools", "takes tools, which are code"),
 ];
 

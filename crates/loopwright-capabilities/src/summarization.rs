@@ -23,6 +23,7 @@ mod backoff;
 mod capability;
 mod contained;
 mod counter;
+mod event;
 mod hook;
 mod ledger;
 mod policy;
@@ -43,6 +44,7 @@ pub(crate) use self::{
 pub use self::{
     capability::UseSummarization,
     counter::{ApproximateCounter, LazyCounter, TokenCounter, turn_tokens},
+    event::{MessageBufferSummarized, MessagesMovedToBuffer, SummarizationFailed, TranscriptSize},
     policy::SummarizationPolicy,
     summarizer::{ModelSummarizer, Summarizer, SummaryInput},
 };

@@ -1,9 +1,10 @@
 //! An agent of everything, in a long run: requests continue where the last one ended.
 
 use loopwright_agent::AgentBuilder;
+use loopwright_capabilities::summarization::MessageBufferSummarized;
 use loopwright_core::{
     AgentState, RunOptions, Step,
-    events::{MessageBufferSummarized, PromptCacheBroken},
+    events::PromptCacheBroken,
     messages::{CacheBreak, InferenceRequest, Message},
 };
 use loopwright_testing::{EventRecorder, FrozenClock};

@@ -2,7 +2,7 @@
 //!
 //! - [`AgentState`] is everything an agent remembers. It is the fold of its [`Change`]s.
 //! - [`AgentLoop`] runs states; [`Run`] is one execution in progress, the heart of this crate.
-//! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`Hook`], [`Journal`] and [`EventSink`]
+//! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`ToolSource`], [`Hook`], [`Journal`] and [`EventSink`]
 //!   are the seams.
 //!
 //! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
@@ -44,7 +44,7 @@ pub use crate::{
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
     edit::StateEdit,
-    event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
+    event::{AgentEvent, CustomEvent, CustomEventData, EventEnvelope, EventType, StreamFragment},
     event_bus::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
     failure::{Failure, FailureKind, panic_message},
@@ -52,8 +52,8 @@ pub use crate::{
     fold::ReplayError,
     handle::{CancelReason, RunHandle},
     hook::{
-        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
-        InferenceDecision, StopDecision, ToolDecision,
+        AsyncHookFn, CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint,
+        HookPoints, InferenceDecision, StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
     interrupted::OnInterrupted,
@@ -74,9 +74,10 @@ pub use crate::{
     step_error::StepError,
     stop::{StopReason, StopSignal, Strength},
     tool::{
-        AnyTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError, SideEffects,
-        Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolRetry,
-        ToolSet, ToolVisibility, tool_fn, tool_fn_with,
+        AnyTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError,
+        SOURCE_TOOLS, SideEffects, Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler,
+        ToolListing, ToolOptions, ToolRegistry, ToolRetry, ToolSet, ToolSource, ToolSourceError,
+        ToolSources, ToolVisibility, tool_fn, tool_fn_with,
     },
 };
 

@@ -1,10 +1,11 @@
 //! What is told, and in which order.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget, CallableHook,
-    EventEnvelope, EventSink, InferenceDecision, RunOptions, StopSignal, ToolDecision,
+    AgentEvent, AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget,
+    CallableHook, CustomEvent, EventEnvelope, EventSink, EventType as _, InferenceDecision,
+    RunOptions, StopSignal, ToolDecision,
     events::{
         ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
         StepCompleted, StepStarted, StopSignalReceived, TokenUsageReported, ToolCallBlocked,
@@ -15,6 +16,7 @@ use loopwright_core::{
 use loopwright_testing::{
     EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::support::{agent, asked, execute, hooked, options};
@@ -223,7 +225,7 @@ fn a_listener_that_panics_is_contained_and_hears_of_the_next_event() {
     let agent = agent([]).with_event_sink(panicking).with_event_sink(events.sink());
     let state = execute(&agent, asked());
     assert_eq!(state.text(), "ok");
-    assert_eq!(events.names().last(), Some(&"ExecutionCompleted"));
+    assert_eq!(events.names().last().map(String::as_str), Some("ExecutionCompleted"));
 }
 
 #[test]
@@ -271,4 +273,118 @@ fn every_signal_is_told_with_its_source() {
     let sources: Vec<_> = told.iter().map(|it| it.signal.source.as_deref().unwrap()).collect();
     assert_eq!(sources, ["one", "two"]);
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("one"));
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct TicketCreated {
+    number: u32,
+    labels: Vec<String>,
+}
+
+impl CustomEvent for TicketCreated {
+    const NAME: &'static str = "ticket_created";
+}
+
+/// An event of the same name in another form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct OtherTicket {
+    title: String,
+}
+
+impl CustomEvent for OtherTicket {
+    const NAME: &'static str = "ticket_created";
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Progress(f64);
+
+impl CustomEvent for Progress {
+    const NAME: &'static str = "progress";
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Idle;
+
+impl CustomEvent for Idle {
+    const NAME: &'static str = "idle";
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Typed {
+    r#type: String,
+}
+
+impl CustomEvent for Typed {
+    const NAME: &'static str = "typed";
+}
+
+fn ticket() -> TicketCreated {
+    TicketCreated { number: 7, labels: vec!["bug".to_owned()] }
+}
+
+#[test]
+fn a_custom_event_of_a_tool_reaches_listeners_of_its_type_and_of_everything() {
+    let events = EventRecorder::new();
+    let create = MockTool::with_cx("create", "Creates a ticket.", |_, cx| {
+        cx.events.emit(ticket);
+        Box::pin(async { Ok(loopwright_core::ToolOutput::text("created")) })
+    });
+    let agent = agent([ScenarioStep::tool_call("create", json!({})), "done".into()])
+        .with_tool(create)
+        .with_event_sink(events.sink());
+    execute(&agent, asked());
+    assert_eq!(events.events_of::<TicketCreated>(), [ticket()]);
+    assert_eq!((events.events_of::<OtherTicket>(), events.events_of::<Idle>()), (vec![], vec![]));
+    let names = events.names();
+    let at = |name: &str| names.iter().position(|it| it == name).unwrap();
+    assert!(at("ToolCallStarted") < at("ticket_created"), "{names:?}");
+    assert!(at("ticket_created") < at("ToolCallCompleted"), "{names:?}");
+}
+
+#[test]
+fn a_custom_event_is_json_under_its_name_and_read_without_loss() {
+    fn check<T: CustomEvent + Clone + PartialEq>(event: &T, expect: &serde_json::Value) {
+        let written = serde_json::to_value(AgentEvent::from(event.clone())).unwrap();
+        assert_eq!(&written, expect);
+        let read: AgentEvent = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(T::of(&read), Some(event));
+        assert_eq!(serde_json::to_value(&read).unwrap(), written);
+    }
+    check(&ticket(), &json!({ "type": "ticket_created", "number": 7, "labels": ["bug"] }));
+    check(&Progress(0.5), &json!({ "type": "progress", "value": 0.5 }));
+    check(&Idle, &json!({ "type": "idle" }));
+    let typed = Typed { r#type: "odd".to_owned() };
+    check(&typed, &json!({ "type": "typed", "value": { "type": "odd" } }));
+}
+
+#[test]
+fn an_event_of_another_program_keeps_its_name_and_fields() {
+    let written = json!({ "type": "ticket_created", "title": "Broken" });
+    let event: AgentEvent = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(event.name(), "ticket_created");
+    assert_eq!((TicketCreated::of(&event), Idle::of(&event)), (None, None));
+    assert_eq!(OtherTicket::of(&event), Some(&OtherTicket { title: "Broken".to_owned() }));
+    assert_eq!(serde_json::to_value(&event).unwrap(), written);
+}
+
+#[test]
+fn an_event_of_the_core_that_is_malformed_is_no_custom_event() {
+    let read = |value| serde_json::from_value::<AgentEvent>(value).map_err(|it| it.to_string());
+    let error = read(json!({ "type": "message_steered" })).unwrap_err();
+    assert_eq!(error, "missing field `text`");
+    assert_eq!(read(json!({ "text": "hi" })).unwrap_err(), "missing field `type`");
+}
+
+#[test]
+fn a_custom_event_that_cannot_be_encoded_says_so_and_ends_no_run() {
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Unwritable(HashMap<(u8, u8), u8>);
+
+    impl CustomEvent for Unwritable {
+        const NAME: &'static str = "unwritable";
+    }
+
+    let event = AgentEvent::from(Unwritable(HashMap::from([((1, 2), 3)])));
+    let written = serde_json::to_value(event).unwrap();
+    assert_eq!(written["encoding_error"], "key must be a string");
 }

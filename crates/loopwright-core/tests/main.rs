@@ -1,6 +1,7 @@
 //! The core as facts. One binary: a module below is one theme.
 
 mod support;
+mod async_hooks;
 mod bad_input;
 mod budget;
 mod children;
@@ -20,4 +21,5 @@ mod steering;
 mod stop;
 mod surface;
 mod time;
+mod tool_sources;
 mod tools;

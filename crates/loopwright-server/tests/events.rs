@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use axum::{Router, body::Body, http::Request, response::Response, routing::get};
 use http_body_util::BodyExt as _;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
-use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, Timestamp};
+use loopwright_broadcast::{BroadcastConfig, BroadcastEnvelope};
+use loopwright_core::{AgentLoop, AgentState, CustomEvent, CustomEventData, Timestamp, ToolOutput};
 use loopwright_server::{EventStreams, events};
 use loopwright_sessions::{
     MemoryStore, SendMessage, SessionFactory, SessionId, SessionLog, SessionRuntime,
     SessionStore as _,
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, run_until_stuck, test_loop,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
+    test_loop,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
@@ -32,7 +33,10 @@ fn id() -> SessionId {
 }
 
 async fn begun(store: &MemoryStore, script: Vec<ScenarioStep>) -> SessionRuntime {
-    let agent = test_loop(ModelDriver::new(FakeModel::script(script).streaming(4)));
+    begun_with(store, test_loop(ModelDriver::new(FakeModel::script(script).streaming(4)))).await
+}
+
+async fn begun_with(store: &MemoryStore, agent: AgentLoop) -> SessionRuntime {
     let runtime = SessionRuntime::new(Arc::new(store.clone()), Same(agent))
         .with_env(FrozenClock::new().env(0))
         .with_event_log(BroadcastConfig::standard());
@@ -246,4 +250,36 @@ async fn a_real_socket_carries_the_same_bytes() {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.0 200 OK\r\n"), "{head}");
     assert_eq!(body, expect);
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct TicketCreated {
+    number: u32,
+    labels: Vec<String>,
+}
+
+impl CustomEvent for TicketCreated {
+    const NAME: &'static str = "ticket_created";
+}
+
+#[tokio::test]
+async fn a_custom_event_comes_through_event_log_and_stream_with_its_type() {
+    let ticket = || TicketCreated { number: 7, labels: vec!["bug".to_owned()] };
+    let create = MockTool::with_cx("create", "Creates a ticket.", move |_, cx| {
+        cx.events.emit(ticket);
+        Box::pin(async { Ok(ToolOutput::text("created")) })
+    });
+    let store = MemoryStore::default();
+    let steps = [ScenarioStep::tool_call("create", serde_json::json!({})), "done".into()];
+    let agent = test_loop(ModelDriver::new(FakeModel::script(steps))).with_tool(create);
+    let runtime = begun_with(&store, agent).await;
+    runtime.execute(&id(), &SendMessage::text("go")).await.unwrap();
+    let stream = whole(ask(&app(&store), EVENTS, None).await).await;
+    let events: Vec<CustomEventData> = stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str::<BroadcastEnvelope>(data).unwrap())
+        .filter_map(|envelope| envelope.custom_event())
+        .collect();
+    assert_eq!(events.iter().map(CustomEventData::get).collect::<Vec<_>>(), [Some(&ticket())]);
 }

@@ -375,7 +375,7 @@ fn a_sink_of_the_runtime_is_told_what_its_agents_do() {
     let runtime = runtime(&store, &agent).0.with_event_sink(events.sink());
     block_on(runtime.create(session("a"))).unwrap();
     block_on(runtime.execute(&id("a"), &SendMessage::text("1?"))).unwrap();
-    assert_eq!(events.names().last(), Some(&"ExecutionCompleted"));
+    assert_eq!(events.names().last().map(String::as_str), Some("ExecutionCompleted"));
 }
 
 #[test]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentMeta, AgentParts, AgentState, CompileError, ContextCompiler, Driver,
-    EventSinks, Instructions, Interceptor, ModelLayers, ToolExecutor, ToolSet,
-    messages::{Prompt, SectionName, Selection, Transcript},
+    AgentLoop, AgentParts, AgentState, CompileError, ContextCompiler, Driver,
+    messages::{Prompt, SectionName, Selection},
 };
 
 use crate::tool::MockTool;
@@ -14,19 +13,9 @@ use crate::tool::MockTool;
 /// Makes the smallest agent of a driver: it offers [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL), shows the
 /// whole conversation, and has neither hooks nor listeners.
 pub fn test_loop(driver: impl Driver + 'static) -> AgentLoop {
-    AgentLoop::new(AgentParts {
-        driver: Arc::new(driver),
-        compiler: Arc::new(FullTranscript),
-        tools: ToolSet::new().with(MockTool::scripted()),
-        executor: ToolExecutor::default(),
-        interceptor: Interceptor::default(),
-        event_sinks: EventSinks::default(),
-        instructions: Instructions::default(),
-        preamble: Transcript::new(),
-        response_format: None,
-        layers: ModelLayers::default(),
-        profile: AgentMeta::default(),
-    })
+    let mut parts = AgentParts::new(Arc::new(driver), Arc::new(FullTranscript));
+    parts.tools.add(MockTool::scripted());
+    AgentLoop::new(parts)
 }
 
 /// Shows a model everything.

@@ -15,6 +15,7 @@ mod scenario;
 mod driver;
 mod model;
 mod tool;
+pub mod tool_source;
 mod timeline;
 mod recorder;
 mod journal;
@@ -35,5 +36,6 @@ pub use crate::{
     scenario::ScenarioStep,
     timeline::Timeline,
     tool::{MockTool, SCRIPTED_TOOL},
+    tool_source::ScriptedToolSource,
     validate::validate,
 };

@@ -37,8 +37,8 @@ impl EventRecorder {
     }
 
     /// Returns the names of the events, oldest first.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.envelopes().iter().map(|it| it.event.name()).collect()
+    pub fn names(&self) -> Vec<String> {
+        self.envelopes().iter().map(|it| it.event.name().to_owned()).collect()
     }
 
     /// Returns the events of one kind, oldest first.

@@ -13,7 +13,7 @@ const BEGINNING: &str = "\
 What a run tells its listeners in Rust: `on_event(|it: &StepStarted, envelope| …)` hears one kind, `wiretap` all of them. The kinds are
 in `loopwright::runtime::events`. Each comes in an `Envelope` with its number within the run (`seq`), the moment (`at`), the agent, the agent
 that this one works for (`parent`) and the execution. As JSON, `type` is the name in parentheses, beside the fields. There may be
-others in time. Programs that are not written in Rust listen to [envelopes](../broadcasting.md).
+others in time. Capabilities and programs define [events of their own](../how-to/custom-events.md). Programs that are not written in Rust listen to [envelopes](../broadcasting.md).
 
 This page is made of the code: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-testing --test main reference`.
 ";

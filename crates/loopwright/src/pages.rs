@@ -20,6 +20,8 @@ pages! {
     Decisions = "docs/how-to/decisions.md",
     Errors = "docs/how-to/errors.md",
     ToolArguments = "docs/how-to/tool-arguments.md",
+    ToolSources = "docs/how-to/tool-sources.md",
+    CustomEvents = "docs/how-to/custom-events.md",
     Limits = "docs/how-to/limits.md",
     Streaming = "docs/how-to/streaming.md",
     WriteACapability = "docs/how-to/write-a-capability.md",

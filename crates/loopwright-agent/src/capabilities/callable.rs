@@ -35,7 +35,7 @@ impl Capability for UseIfCallable {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        agent.configure_for(&*self.capability, &*self.may_call)
+        agent.configure_for(&*self.capability, &self.may_call)
     }
 }
 

@@ -7,6 +7,18 @@ use loopwright_core::{Hook, HookPoints, Interceptor, Priority};
 use crate::{capabilities::capability, processor::StateProcessor};
 
 /// Adds a hook.
+///
+/// ```
+/// use loopwright_agent::UseHook;
+/// use loopwright_core::{CallableHook, Flow, HookPoint};
+///
+/// let audit = CallableHook::new("audit").after_tool_async(async |call, outcome, _state, _cx| {
+///     // Write to a database here, with `.await`.
+///     println!("{}: {}", call.name, outcome.to_result().to_text());
+///     Ok(Flow::Continue)
+/// });
+/// let audit = UseHook::new(audit).with_points(HookPoint::AfterTool);
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct UseHook {

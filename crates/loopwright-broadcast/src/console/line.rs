@@ -127,6 +127,10 @@ impl ConsoleOptions {
                 let errors = it.errors.iter().take(ERRORS).map(|it| single_line(&clean(it), ERROR));
                 format!("validation failed: {}", errors.collect::<Vec<_>>().join("; "))
             }),
+            E::Custom(it) => Said("EVNT", CYAN, {
+                let fields = self.arguments(&it.value().to_string());
+                format!("{} {fields}", single_line(it.name(), PROMPT)).trim_end().to_owned()
+            }),
             _ => return None,
         })
     }

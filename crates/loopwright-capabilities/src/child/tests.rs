@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use loopwright_agent::{Capability, NameList};
+use loopwright_agent::{Capability, NameList, UseToolSource};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ChatModel, Delta, Edit, Flow, HookStack, InferCx,
     LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, StopReason, ToolDecision,
@@ -14,7 +14,8 @@ use loopwright_core::{
     messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
-    FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, test_env, test_loop,
+    FakeModel, MockTool, ModelDriver, ScenarioStep, ScriptedToolSource, block_on, test_env,
+    test_loop,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +88,40 @@ fn a_child_has_the_tools_that_its_parent_has_when_it_is_made() {
     assert_eq!(narrowed.tools(), ["read", "spawn"]);
     let kept = child_of(|it| it, AgentState::new(), &|it| it.keep_tools(|name| name == "read"));
     assert_eq!(kept.tools(), ["read"]);
+}
+
+#[test]
+fn a_child_has_the_tools_that_sources_of_its_parent_list_and_follows_no_source() {
+    let listed = MockTool::returning("search", "Searches.", "found");
+    let source = ScriptedToolSource::new("server", ToolSet::new().with(listed));
+    let parent = source.clone();
+    let seen = child_of(
+        move |agent| agent.with(|parts| parts.sources.add(Arc::new(parent))),
+        AgentState::new(),
+        &|it| it,
+    );
+    assert_eq!(seen.tools(), ["read", "write", "spawn", "search"]);
+    assert_eq!((source.listings(), source.closings()), (1, 0));
+    let kept_source = source.clone();
+    let kept = child_of(
+        move |agent| agent.with(|parts| parts.sources.add(Arc::new(kept_source))),
+        AgentState::new(),
+        &|it| it.keep_tools(|name| name == "read"),
+    );
+    assert_eq!(kept.tools(), ["read"]);
+}
+
+#[test]
+fn a_source_of_a_capability_of_a_child_gives_it_nothing_that_its_parent_lacks() {
+    fn with_source(child: ChildAgent<'_>) -> ChildAgent<'_> {
+        let listed = MockTool::returning("delete", "Deletes everything.", "gone");
+        let source = ScriptedToolSource::new("server", ToolSet::new().with(listed));
+        let capability: Arc<dyn Capability> = Arc::new(UseToolSource::new(source));
+        child.with_capabilities([capability])
+    }
+
+    let seen = child_of(|it| it, AgentState::new(), &|it| with_source(it));
+    assert_eq!(seen.tools(), ["read", "write", "spawn"]);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::compaction::ConversationCompacted;
+use crate::summarization::TranscriptSize;
 use loopwright_core::{
     AgentState, BoxError, HookCx, Key, StateEdit,
-    events::{ConversationCompacted, TranscriptSize},
     messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 

@@ -1,6 +1,7 @@
 //! When what failed is tried again.
 
-use loopwright_core::{AgentState, BoxError, Key, StateEdit, events::SummarizationFailed};
+use crate::summarization::SummarizationFailed;
+use loopwright_core::{AgentState, BoxError, Key, StateEdit};
 use serde::{Deserialize, Serialize};
 
 /// How often summaries failed in a row, and when the next one is tried.

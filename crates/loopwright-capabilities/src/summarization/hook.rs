@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::summarization::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit,
-    events::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
     messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 

@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use loopwright_core::{
-    events::TranscriptSize,
-    messages::{AgentId, Mark, Transcript},
-};
+use crate::summarization::TranscriptSize;
+use loopwright_core::messages::{AgentId, Mark, Transcript};
 
 use crate::summarization::counter::{TokenCounter, turn_tokens};
 

@@ -3,13 +3,17 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use loopwright_agent::{AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseTools};
+use loopwright_agent::{
+    AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseToolSource, UseTools,
+};
 use loopwright_core::{
-    AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
+    AgentLoop, AgentState, RunOptions, Step, ToolRegistry, ToolSet,
     events::PromptCacheBroken,
     messages::{CacheBreak, ToolSpecs},
 };
-use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};
+use loopwright_testing::{
+    EventRecorder, FakeModel, MockTool, ScenarioStep, ScriptedToolSource, block_on,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -220,4 +224,41 @@ fn a_run_is_offered_the_same_list_however_many_others_come_and_go() {
         offer(&specs());
         assert!(offer(&own).ptr_eq(&first));
     }
+}
+
+#[test]
+fn late_tools_on_demand_are_found_by_search_and_break_no_prefix_before_they_are_asked_for() {
+    let weather = || MockTool::returning("weather", "Reports the weather.", "sunny");
+    let source = ScriptedToolSource::new("server", ToolSet::new());
+    let model = FakeModel::script([
+        ScenarioStep::tool("working"),
+        ScenarioStep::tool_calls([
+            tools(json!({ "action": "search", "query": "weather" })),
+            tools(json!({ "action": "activate", "tool": "weather" })),
+        ]),
+        ScenarioStep::tool_call("weather", json!({})),
+        "done".into(),
+    ]);
+    let events = EventRecorder::new();
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseToolRegistry::new(ToolRegistry::new()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
+        .with_capability(UseToolSource::new(source.clone()).deferred())
+        .with_event_sink(events.sink())
+        .build()
+        .unwrap();
+    let state = block_on(async {
+        let mut run = agent.start(asked(), RunOptions::default());
+        run.next().await;
+        source.set_tools(ToolSet::new().with(weather()));
+        run.finish().await
+    });
+    let found: Value = serde_json::from_str(&told(&state)[1]).unwrap();
+    assert_eq!(found["tools"], json!([{ "name": "weather", "summary": "Reports the weather." }]));
+    assert_eq!(told(&state)[3], "sunny");
+    let (before, after) = (vec!["tools", "scripted"], vec!["tools", "scripted", "weather"]);
+    assert_eq!(offered(&model), [before.clone(), before, after.clone(), after]);
+    let breaks = events.events_of::<PromptCacheBroken>();
+    assert_eq!(breaks.into_iter().map(|it| it.step).collect::<Vec<_>>(), [3]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_core::{
     AnyTool, BoxError, SideEffects, Tool, ToolCx, ToolDescriptor, ToolOptions, ToolOutput,
-    ToolRegistry,
+    ToolRegistry, ToolVisibility,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -135,17 +135,33 @@ impl ToolsTool {
     fn named(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<AnyTool, ToolsError> {
         let name = args.tool.as_deref().map(str::trim).filter(|it| !it.is_empty());
         let name = name.ok_or(ToolsError::NoTool)?;
-        let there = self.registry.contains(name).then(|| self.find(name, cx)).flatten();
+        let there = self.find(name, cx).filter(|tool| self.offers(tool));
         there.ok_or_else(|| ToolsError::Unknown(name.to_owned()))
     }
 
-    /// Returns the names of the tools that this agent may be told of.
+    /// Returns the names of the tools that this agent may know of: those of the registry, and those that a source of the
+    /// agent keeps out of requests.
     fn names<'a>(&'a self, cx: &'a ToolCx<'_>) -> impl Iterator<Item = &'a str> {
-        let is_there = |name: &&str| match self.offer {
-            ToolExposure::Callable => cx.agent.tools().get(name).is_some(),
-            ToolExposure::DescribeOnly => true,
-        };
-        self.registry.names().filter(is_there)
+        let is_callable = self.offer == ToolExposure::Callable;
+        let tools = cx.agent.tools();
+        let is_there =
+            move |name: &&str| !is_callable || tools.get(name).is_some_and(|it| !it.is_withdrawn());
+        let others = tools
+            .iter()
+            .filter(move |it| is_callable && !it.is_withdrawn() && self.is_from_source(it));
+        let others = others.map(|tool| &**tool.name());
+        self.registry.names().filter(is_there).chain(others)
+    }
+
+    fn offers(&self, tool: &AnyTool) -> bool {
+        let is_known = self.registry.contains(tool.name()) || self.is_from_source(tool);
+        is_known && !tool.is_withdrawn()
+    }
+
+    /// Returns `true` for a tool on demand that the registry does not have.
+    fn is_from_source(&self, tool: &AnyTool) -> bool {
+        let is_on_demand = tool.options().visibility == ToolVisibility::Deferred;
+        is_on_demand && !self.registry.contains(tool.name())
     }
 
     /// Returns a tool: the agent's own, from which some may have been taken, or one that is made now.

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_capabilities::compaction::UseCompaction;
-use loopwright_core::{
-    AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, events::ConversationCompacted,
-};
+use loopwright_capabilities::compaction::{ConversationCompacted, UseCompaction};
+use loopwright_core::{AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions};
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use loopwright_capabilities::compaction::SPILL_DIR;
-use loopwright_core::events::ConversationCompacted;
+use loopwright_capabilities::compaction::{ConversationCompacted, SPILL_DIR};
 
 use super::words::{count, number, sanitize_terminal};
 
@@ -34,7 +33,7 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::events::TranscriptSize;
+    use loopwright_capabilities::summarization::TranscriptSize;
 
     use super::*;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use loopwright_capabilities::compaction::ConversationCompacted;
 use loopwright_core::{
     AgentEvent, StreamFragment, ToolOutcome,
     events::{ToolCallCompleted, ToolCallStarted},
@@ -122,10 +123,10 @@ impl Progress {
             }
             UiEvent::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
             UiEvent::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
-            UiEvent::Event(_, AgentEvent::ConversationCompacted(it))
-                if self.details != Verbosity::Errors =>
-            {
-                self.say(&format!("{FAINT}{}{FAINT:#}", compacted(it)));
+            UiEvent::Event(_, AgentEvent::Custom(it)) if self.details != Verbosity::Errors => {
+                if let Some(it) = it.get::<ConversationCompacted>() {
+                    self.say(&format!("{FAINT}{}{FAINT:#}", compacted(it)));
+                }
             }
             UiEvent::Changed(it) => {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());

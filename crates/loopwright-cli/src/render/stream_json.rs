@@ -155,6 +155,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
             "source": it.signal.source,
         }),
         AgentEvent::ExecutionPaused(it) => json!({"type": "paused", "calls": it.calls}),
+        AgentEvent::Custom(it) => json!({"type": "event", "name": it.name(), "data": it.value()}),
         _ => return None,
     })
 }
@@ -179,5 +180,28 @@ fn millis(duration: Duration) -> u64 {
 impl fmt::Debug for StreamJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamJson").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::CustomEvent;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct TicketCreated {
+        number: u32,
+    }
+
+    impl CustomEvent for TicketCreated {
+        const NAME: &'static str = "ticket_created";
+    }
+
+    #[test]
+    fn a_custom_event_is_a_line_with_its_name_and_fields() {
+        let expect = json!({"type": "event", "name": "ticket_created", "data": {"number": 7}});
+        assert_eq!(line(&TicketCreated { number: 7 }.into()), Some(expect));
     }
 }

@@ -1,9 +1,12 @@
 //! What is told about a run while it goes on.
 
+mod custom;
+
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use loopwright_messages::{AgentId, CacheBreak, ExecutionId, FinishReason, Usage};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::{
     clock::Timestamp,
@@ -14,7 +17,10 @@ use crate::{
     stop::StopSignal,
 };
 
-/// A kind of event, for listeners that want one kind only.
+pub use self::custom::{CustomEvent, CustomEventData};
+
+/// A kind of event, for listeners that want one kind only. Implemented by the events of the core and by every
+/// [`CustomEvent`].
 pub trait EventType: Sized {
     /// Returns the event if it is of this kind.
     fn of(event: &AgentEvent) -> Option<&Self>;
@@ -23,17 +29,43 @@ pub trait EventType: Sized {
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
         /// Something that happened. New kinds may be added.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum AgentEvent {
             $($(#[$doc])* $name($name),)*
+            /// Something that the core does not know.
+            #[serde(untagged)]
+            Custom(CustomEventData),
+        }
+
+        /// The events of the core, as they are read.
+        #[derive(Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum CoreEvent {
+            $($name($name),)*
+        }
+
+        /// The names of the events of the core.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum CoreName {
+            $($name,)*
+        }
+
+        impl From<CoreEvent> for AgentEvent {
+            fn from(event: CoreEvent) -> Self {
+                match event { $(CoreEvent::$name(event) => Self::$name(event),)* }
+            }
         }
 
         impl AgentEvent {
-            /// Returns the name of the kind.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$name(_) => stringify!($name),)* }
+            /// Returns the name of the kind: that of its type, or [`CustomEvent::NAME`].
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$name(_) => stringify!($name),)*
+                    Self::Custom(event) => event.name(),
+                }
             }
         }
 
@@ -265,6 +297,26 @@ events! {
         /// What went wrong.
         errors: usize,
     }
+    /// The tools of a source changed for this run.
+    ToolSourceUpdated {
+        /// The name of the source.
+        source: Arc<str>,
+        /// New tools, and tools that are available again.
+        added: Vec<Arc<str>>,
+        /// Tools whose description or schema changed.
+        changed: Vec<Arc<str>>,
+        /// Tools whose calls fail from now on.
+        removed: Vec<Arc<str>>,
+        /// Tools that the run does not use because their names belong to the agent or to another source.
+        refused: Vec<Arc<str>>,
+    }
+    /// A source could not list its tools. The run keeps the tools that it has.
+    ToolSourceFailed {
+        /// The name of the source.
+        source: Arc<str>,
+        /// Why.
+        error: String,
+    }
     /// A sub-agent is about to begin.
     SubagentSpawning {
         /// The sub-agent's name.
@@ -311,43 +363,6 @@ events! {
         /// How many there are.
         max_attempts: u32,
     }
-    /// The oldest turns of the conversation were moved to where they wait to be summarised. The model
-    /// still reads them.
-    MessagesMovedToBuffer {
-        /// What was moved.
-        moved: TranscriptSize,
-        /// What stayed.
-        kept: TranscriptSize,
-    }
-    /// Turns were replaced by a summary.
-    MessageBufferSummarized {
-        /// What the summary stands for from now on, besides what the summary before it stood for.
-        buffer: TranscriptSize,
-        /// The summary.
-        summary: String,
-        /// How large it is.
-        tokens: u64,
-    }
-    /// There is no summary. The run goes on with the conversation as it is.
-    SummarizationFailed {
-        /// Why.
-        error: String,
-        /// How often in a row it has failed.
-        failures: u32,
-        /// How many steps later it is tried again.
-        retry_after: u64,
-    }
-    /// The conversation was compacted.
-    ConversationCompacted {
-        /// What the model was shown before.
-        before: TranscriptSize,
-        /// What it is shown from now on.
-        after: TranscriptSize,
-        /// Where long outputs of tools are now.
-        files: Vec<String>,
-        /// What could not be done.
-        problems: Vec<String>,
-    }
     /// A model's answer does not have the form it must have.
     ValidationFailed {
         /// The step, counted from one.
@@ -359,40 +374,16 @@ events! {
     }
 }
 
-/// How much of a conversation there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TranscriptSize {
-    /// Turns.
-    pub turns: usize,
-    /// Tokens, as far as whoever tells can count them.
-    pub tokens: u64,
-}
-
-impl MessagesMovedToBuffer {
-    /// Tells that turns were moved.
-    pub fn new(moved: TranscriptSize, kept: TranscriptSize) -> Self {
-        Self { moved, kept }
-    }
-}
-
-impl MessageBufferSummarized {
-    /// Tells that turns were replaced by a summary.
-    pub fn new(buffer: TranscriptSize, summary: String, tokens: u64) -> Self {
-        Self { buffer, summary, tokens }
-    }
-}
-
-impl SummarizationFailed {
-    /// Tells that there is no summary.
-    pub fn new(error: String, failures: u32, retry_after: u64) -> Self {
-        Self { error, failures, retry_after }
-    }
-}
-
-impl ConversationCompacted {
-    /// Tells that the conversation was compacted.
-    pub fn new(before: TranscriptSize, after: TranscriptSize) -> Self {
-        Self { before, after, files: Vec::new(), problems: Vec::new() }
+impl<'de> Deserialize<'de> for AgentEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let is_known = value.get("type").is_some_and(|it| CoreName::deserialize(it).is_ok());
+        let event = if is_known {
+            CoreEvent::deserialize(value).map(Self::from)
+        } else {
+            CustomEventData::deserialize(value).map(Self::Custom)
+        };
+        event.map_err(serde::de::Error::custom)
     }
 }
 

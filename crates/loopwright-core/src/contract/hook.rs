@@ -1,5 +1,6 @@
 //! Policies that take part in a run.
 
+mod asynchronous;
 mod callable;
 mod error;
 mod points;
@@ -27,6 +28,7 @@ use crate::{
 };
 
 pub use self::{
+    asynchronous::AsyncHookFn,
     callable::CallableHook,
     error::HookError,
     points::{HookPoint, HookPoints},

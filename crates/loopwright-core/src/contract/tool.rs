@@ -12,6 +12,7 @@ mod output;
 mod registry;
 mod schema;
 mod set;
+mod source;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -43,8 +44,6 @@ use crate::{
 };
 
 pub(crate) use self::any::RawArgs;
-#[cfg(feature = "engine")]
-pub(crate) use self::schema::violation_of;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::ToolArgument,
@@ -52,7 +51,10 @@ pub use self::{
     output::{IntoToolOutput, Json, NoArgs},
     registry::{RegistryError, ToolRegistry},
     set::ToolSet,
+    source::{SOURCE_TOOLS, ToolListing, ToolSource, ToolSourceError, ToolSources},
 };
+#[cfg(feature = "engine")]
+pub(crate) use self::{schema::violation_of, source::AttachedSource};
 
 /// Something a model can call, with typed arguments.
 ///

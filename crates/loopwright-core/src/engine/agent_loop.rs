@@ -18,11 +18,23 @@ use crate::{
     profile::AgentMeta,
     run::{Run, RunOptions},
     state::AgentState,
-    tool::{IntoTool, ToolSet},
+    tool::{IntoTool, ToolSet, ToolSourceError, ToolSources},
 };
 
 /// What a loop is made of.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use loopwright_core::{AgentLoop, AgentParts};
+/// use loopwright_testing::{FakeDriver, FullTranscript};
+///
+/// let mut parts = AgentParts::new(Arc::new(FakeDriver::responses(["Hi."])), Arc::new(FullTranscript));
+/// parts.profile.name = "greeter".into();
+/// assert_eq!(&*AgentLoop::new(parts).profile().name, "greeter");
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct AgentParts {
     /// Makes answers.
     pub driver: Arc<dyn Driver>,
@@ -30,6 +42,8 @@ pub struct AgentParts {
     pub compiler: Arc<dyn ContextCompiler>,
     /// What the model may call.
     pub tools: ToolSet,
+    /// Tools that can change while the agent works.
+    pub sources: ToolSources,
     /// Runs the calls.
     pub executor: ToolExecutor,
     /// The hooks.
@@ -46,6 +60,26 @@ pub struct AgentParts {
     pub layers: ModelLayers,
     /// What else is known of the agent.
     pub profile: AgentMeta,
+}
+
+impl AgentParts {
+    /// Creates an agent without tools, hooks, instructions and listeners.
+    pub fn new(driver: Arc<dyn Driver>, compiler: Arc<dyn ContextCompiler>) -> Self {
+        Self {
+            driver,
+            compiler,
+            tools: ToolSet::new(),
+            sources: ToolSources::default(),
+            executor: ToolExecutor::default(),
+            interceptor: Interceptor::default(),
+            event_sinks: EventSinks::default(),
+            instructions: Instructions::default(),
+            preamble: Transcript::new(),
+            response_format: None,
+            layers: ModelLayers::default(),
+            profile: AgentMeta::default(),
+        }
+    }
 }
 
 /// How states are run.
@@ -98,6 +132,17 @@ impl AgentLoop {
         })
     }
 
+    /// Ends the life of the agent and of all its copies: closes its [sources](crate::ToolSource::close). Runs in progress
+    /// keep the tools that they have. An agent that is dropped closes nothing. Dropping the future leaves sources open
+    /// that have not finished.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first source that fails. The others are closed all the same.
+    pub async fn close(&self) -> Result<(), ToolSourceError> {
+        self.sources().close().await
+    }
+
     /// Begins a run that the caller advances, steers and cancels.
     ///
     /// ```
@@ -125,9 +170,15 @@ impl AgentLoop {
         parts
     }
 
-    /// Returns what the model may call.
+    /// Returns what the model may call: the tools of the agent itself, and in tools and hooks of a run also those that
+    /// the run has from [sources](AgentLoop::sources).
     pub fn tools(&self) -> &ToolSet {
         &self.parts().tools
+    }
+
+    /// Returns the tool sources.
+    pub fn sources(&self) -> &ToolSources {
+        &self.parts().sources
     }
 
     /// Returns what makes answers.
@@ -191,10 +242,10 @@ impl AgentLoop {
         Self::new(parts)
     }
 
-    /// Replaces all tools.
+    /// Replaces all tools, those of sources included: the copy has no sources.
     #[must_use]
     pub fn with_tools(&self, tools: ToolSet) -> Self {
-        self.with(|parts| parts.tools = tools)
+        self.with(|parts| (parts.tools, parts.sources) = (tools, ToolSources::default()))
     }
 
     /// Adds a tool, in the place of one that has its name.

@@ -283,6 +283,9 @@ impl CallContext {
             let text = format!("unknown tool `{}`; available: {}", call.name, known.join(", "));
             failed(FailureKind::UnknownTool, text)
         })?;
+        if let Some(reason) = tool.withdrawal_reason() {
+            return Err(failed(FailureKind::UnknownTool, reason));
+        }
         if tool.takes(to.as_str()) {
             return Ok((tool.clone(), None));
         }

@@ -14,6 +14,7 @@ mod options;
 mod parked;
 mod record;
 mod running;
+mod sources;
 mod think;
 mod time;
 
@@ -23,7 +24,10 @@ use futures_util::future::BoxFuture;
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
-use self::{batch::Batch, parked::CancelSafe, record::JournalFailed, time::CachedClock};
+use self::{
+    batch::Batch, parked::CancelSafe, record::JournalFailed, sources::SourceWatch,
+    time::CachedClock,
+};
 use crate::{
     agent::AgentLoop,
     budget::Spend,
@@ -87,6 +91,8 @@ pub struct Run {
     hooks: Option<CancelSafe<HookPass>>,
     thinking: Option<CancelSafe<ThinkResult>>,
     batch: Option<Batch>,
+    /// `None` if the agent has no tool sources.
+    sources: Option<Box<SourceWatch>>,
     /// The batch of changes that is on its way to the journal.
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
@@ -173,6 +179,7 @@ impl Run {
             state.outbox.changes().filter_map(Change::started_call).collect();
         unbegun.sort_unstable();
         let leftovers = CancelOnDrop(options.cancel.child_token());
+        let sources = SourceWatch::new(agent.sources());
         Self {
             tools: Arc::new(leftovers.0.child_token()),
             tools_reason: inbox.cancel_reason.inner(),
@@ -192,6 +199,7 @@ impl Run {
             hooks: None,
             thinking: None,
             batch: None,
+            sources,
             appending: None,
             failure: None,
             vetoes: 0,
@@ -321,7 +329,10 @@ impl Run {
         match self.point.clone() {
             Phase::Open => Ok(self.open()),
             Phase::BeforeExecution => self.before_execution().await,
-            Phase::Checkpoint => Ok(self.checkpoint()),
+            Phase::Checkpoint => {
+                self.update_tools().await;
+                Ok(self.checkpoint())
+            }
             Phase::BeforeStep => self.before_step().await,
             Phase::Think => self.think().await,
             Phase::Act => self.act().await,

@@ -1,8 +1,9 @@
 //! What a long run costs: as much in the end as in the beginning.
 
+use crate::summarization::{MessageBufferSummarized, MessagesMovedToBuffer};
 use loopwright_core::{
     AgentState, RunOptions,
-    events::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
+    events::PromptCacheBroken,
     messages::{CacheBreak, InferenceRequest},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};

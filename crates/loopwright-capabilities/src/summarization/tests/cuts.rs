@@ -1,9 +1,7 @@
 //! Whatever is cut, and wherever, the conversation is one that a provider accepts.
 
-use loopwright_core::{
-    AgentState,
-    events::{MessageBufferSummarized, MessagesMovedToBuffer},
-};
+use crate::summarization::{MessageBufferSummarized, MessagesMovedToBuffer};
+use loopwright_core::AgentState;
 use loopwright_testing::{FakeModel, ScenarioStep, validate};
 use proptest::{
     collection::vec,

@@ -1,9 +1,9 @@
 //! Summaries that fail, and runs that end meanwhile.
 
+use crate::summarization::{MessageBufferSummarized, SummarizationFailed};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, Budget, ExecutionStatus, HookCx, RunOptions, StepError, StopReason,
-    events::{MessageBufferSummarized, SummarizationFailed},
     messages::{FinishReason, Usage},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, run_until_stuck};

@@ -5,9 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
+use crate::summarization::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize};
 use loopwright_core::{
     AgentState, Edit,
-    events::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
     messages::{Content, Media, MediaSource, Message, Part, Role, Turn, Usage},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};

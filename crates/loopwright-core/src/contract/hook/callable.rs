@@ -12,32 +12,69 @@ use crate::{
     hook::{
         ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, StopDecision,
         ToolDecision,
+        asynchronous::{
+            AsyncCall, AsyncEdit, AsyncEnd, AsyncError, AsyncHookFn, AsyncOutcome, AsyncRequest,
+            AsyncResponse, AsyncStop, Cloned,
+        },
     },
     outcome::ToolOutcome,
     state::AgentState,
     stop::StopSignal,
 };
 
-type OnEdit<R> = dyn Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<R, BoxError> + Send + Sync;
-type OnRequest = dyn Fn(&mut InferenceRequest, &AgentState, &HookCx<'_>) -> Result<InferenceDecision, BoxError>
-    + Send
-    + Sync;
-type OnResponse = dyn Fn(&mut InferenceResponse, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
-    + Send
-    + Sync;
-type OnCall =
-    dyn Fn(&ToolCall, &AgentState, &HookCx<'_>) -> Result<ToolDecision, BoxError> + Send + Sync;
-type OnOutcome = dyn Fn(&ToolCall, &mut ToolOutcome, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
-    + Send
-    + Sync;
-type OnStop = dyn Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<StopDecision, BoxError>
-    + Send
-    + Sync;
-type OnError = dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<ErrorDecision, BoxError>
-    + Send
-    + Sync;
+/// What is done at a point.
+enum Callback<S: ?Sized, A: ?Sized> {
+    Sync(Arc<S>),
+    Async(Arc<A>),
+}
 
-/// Closures as a hook: one for each point that it takes part in.
+impl<S: ?Sized, A: ?Sized> Clone for Callback<S, A> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Sync(call) => Self::Sync(Arc::clone(call)),
+            Self::Async(call) => Self::Async(Arc::clone(call)),
+        }
+    }
+}
+
+type OnEdit<R, A> =
+    Callback<dyn Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<R, BoxError> + Send + Sync, A>;
+type OnRequest = Callback<
+    dyn Fn(&mut InferenceRequest, &AgentState, &HookCx<'_>) -> Result<InferenceDecision, BoxError>
+        + Send
+        + Sync,
+    dyn AsyncRequest,
+>;
+type OnResponse = Callback<
+    dyn Fn(&mut InferenceResponse, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
+        + Send
+        + Sync,
+    dyn AsyncResponse,
+>;
+type OnCall = Callback<
+    dyn Fn(&ToolCall, &AgentState, &HookCx<'_>) -> Result<ToolDecision, BoxError> + Send + Sync,
+    dyn AsyncCall,
+>;
+type OnOutcome = Callback<
+    dyn Fn(&ToolCall, &mut ToolOutcome, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
+        + Send
+        + Sync,
+    dyn AsyncOutcome,
+>;
+type OnStop = Callback<
+    dyn Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<StopDecision, BoxError>
+        + Send
+        + Sync,
+    dyn AsyncStop,
+>;
+type OnError = Callback<
+    dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<ErrorDecision, BoxError>
+        + Send
+        + Sync,
+    dyn AsyncError,
+>;
+
+/// Closures as a hook: one for each point that it takes part in, sync or async.
 ///
 /// ```
 /// use loopwright_core::{CallableHook, Flow, StopSignal};
@@ -46,6 +83,33 @@ type OnError = dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Error
 ///     Ok(match state.step_count() {
 ///         3.. => Flow::Stop(StopSignal::requested("three_steps", "that is enough")),
 ///         _ => Flow::Continue,
+///     })
+/// });
+/// ```
+///
+/// The setters that end in `_async` take an async closure or an `async fn`. The closure is cloned for each call, so put
+/// what it captures into an `Arc`. When the run is cancelled, a future that is pending has the grace of the run and is
+/// dropped then.
+///
+/// ```
+/// use std::{collections::HashSet, sync::Arc};
+///
+/// use loopwright_core::{BoxError, CallableHook, ToolDecision};
+///
+/// /// Allows what a service allows.
+/// struct Policy(HashSet<String>);
+///
+/// impl Policy {
+///     async fn allows(&self, tool: &str) -> Result<bool, BoxError> {
+///         Ok(self.0.contains(tool))
+///     }
+/// }
+///
+/// let policy = Arc::new(Policy(HashSet::from(["read_file".to_owned()])));
+/// let hook = CallableHook::new("policy").before_tool_async(async move |call, _state, _cx| {
+///     Ok(match policy.allows(&call.name).await? {
+///         true => ToolDecision::Run,
+///         false => ToolDecision::Block { reason: format!("`{}` is not allowed", call.name) },
 ///     })
 /// });
 /// ```
@@ -63,25 +127,44 @@ type OnError = dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Error
 #[must_use]
 pub struct CallableHook {
     name: Cow<'static, str>,
-    before_execution: Option<Arc<OnEdit<Flow>>>,
-    before_step: Option<Arc<OnEdit<Flow>>>,
-    before_inference: Option<Arc<OnRequest>>,
-    after_inference: Option<Arc<OnResponse>>,
-    before_tool: Option<Arc<OnCall>>,
-    after_tool: Option<Arc<OnOutcome>>,
-    after_step: Option<Arc<OnEdit<Flow>>>,
-    on_stop: Option<Arc<OnStop>>,
-    on_error: Option<Arc<OnError>>,
-    after_execution: Option<Arc<OnEdit<()>>>,
+    before_execution: Option<OnEdit<Flow, dyn AsyncEdit>>,
+    before_step: Option<OnEdit<Flow, dyn AsyncEdit>>,
+    before_inference: Option<OnRequest>,
+    after_inference: Option<OnResponse>,
+    before_tool: Option<OnCall>,
+    after_tool: Option<OnOutcome>,
+    after_step: Option<OnEdit<Flow, dyn AsyncEdit>>,
+    on_stop: Option<OnStop>,
+    on_error: Option<OnError>,
+    after_execution: Option<OnEdit<(), dyn AsyncEnd>>,
 }
 
-macro_rules! setter {
-    ($point:ident, $bound:path) => {
-        #[doc = concat!("Sets what is done at [`", stringify!($point), "`](Hook::", stringify!($point), ").")]
-        pub fn $point(mut self, call: impl $bound + Send + Sync + 'static) -> Self {
-            self.$point = Some(Arc::new(call));
-            self
-        }
+macro_rules! setters {
+    ($($point:ident, $point_async:ident, ($($arg:ty),*) -> $result:ty, ($($owned:ty),*);)*) => {
+        $(
+            #[doc = concat!("Sets what is done at [`", stringify!($point), "`](Hook::", stringify!($point), ").")]
+            pub fn $point(
+                mut self,
+                call: impl Fn($($arg,)* &HookCx<'_>) -> Result<$result, BoxError>
+                    + Send
+                    + Sync
+                    + 'static,
+            ) -> Self {
+                self.$point = Some(Callback::Sync(Arc::new(call)));
+                self
+            }
+
+            #[doc = concat!("Sets what is done at [`", stringify!($point), "`](Hook::", stringify!($point), "), as an async closure.")]
+            pub fn $point_async<F>(mut self, call: F) -> Self
+            where
+                F: AsyncFn($($arg,)* &HookCx<'_>) -> Result<$result, BoxError>,
+                F: for<'a, 's, 'c> AsyncHookFn<($($owned,)* &'a HookCx<'c>), Result<$result, BoxError>>,
+                F: Clone + Send + Sync + 'static,
+            {
+                self.$point = Some(Callback::Async(Arc::new(Cloned(call))));
+                self
+            }
+        )*
     };
 }
 
@@ -103,37 +186,34 @@ impl CallableHook {
         }
     }
 
-    setter!(before_execution, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<Flow, BoxError>);
-    setter!(before_step, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<Flow, BoxError>);
-    setter!(
-        before_inference,
-        Fn(&mut InferenceRequest, &AgentState, &HookCx<'_>) -> Result<InferenceDecision, BoxError>
-    );
-    setter!(
-        after_inference,
-        Fn(&mut InferenceResponse, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
-    );
-    setter!(before_tool, Fn(&ToolCall, &AgentState, &HookCx<'_>) -> Result<ToolDecision, BoxError>);
-    setter!(
-        after_tool,
-        Fn(&ToolCall, &mut ToolOutcome, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
-    );
-    setter!(after_step, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<Flow, BoxError>);
-    setter!(
-        on_stop,
-        Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<StopDecision, BoxError>
-    );
-    setter!(
-        on_error,
-        Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<ErrorDecision, BoxError>
-    );
-    setter!(after_execution, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<(), BoxError>);
+    setters! {
+        before_execution, before_execution_async, (&mut StateEdit<'_>) -> Flow,
+            (&'a mut StateEdit<'s>);
+        before_step, before_step_async, (&mut StateEdit<'_>) -> Flow, (&'a mut StateEdit<'s>);
+        before_inference, before_inference_async,
+            (&mut InferenceRequest, &AgentState) -> InferenceDecision,
+            (&'a mut InferenceRequest, &'a AgentState);
+        after_inference, after_inference_async, (&mut InferenceResponse, &AgentState) -> Flow,
+            (&'a mut InferenceResponse, &'a AgentState);
+        before_tool, before_tool_async, (&ToolCall, &AgentState) -> ToolDecision,
+            (&'a ToolCall, &'a AgentState);
+        after_tool, after_tool_async, (&ToolCall, &mut ToolOutcome, &AgentState) -> Flow,
+            (&'a ToolCall, &'a mut ToolOutcome, &'a AgentState);
+        after_step, after_step_async, (&mut StateEdit<'_>) -> Flow, (&'a mut StateEdit<'s>);
+        on_stop, on_stop_async, (Option<&StopSignal>, &mut StateEdit<'_>) -> StopDecision,
+            (Option<&'a StopSignal>, &'a mut StateEdit<'s>);
+        on_error, on_error_async, (&Failure, &mut StateEdit<'_>) -> ErrorDecision,
+            (&'a Failure, &'a mut StateEdit<'s>);
+        after_execution, after_execution_async, (&mut StateEdit<'_>) -> (),
+            (&'a mut StateEdit<'s>);
+    }
 }
 
 macro_rules! forward {
     ($self:ident, $point:ident, $default:expr, $($arg:expr),*) => {
         match &$self.$point {
-            Some(call) => call($($arg),*),
+            Some(Callback::Sync(call)) => call($($arg),*),
+            Some(Callback::Async(call)) => call.call($($arg),*).await,
             None => Ok($default),
         }
     };

@@ -34,6 +34,8 @@ enum Handler {
     /// Reads its arguments as the model wrote them.
     Typed(Arc<dyn TypedHandler>),
     Dynamic(Arc<dyn ToolHandler>),
+    /// The source of this name no longer lists the tool.
+    Withdrawn(Arc<str>),
 }
 
 /// Runs the calls of a tool whose schema is only known at run time.
@@ -151,6 +153,38 @@ impl AnyTool {
         Self::of(self.0.spec.clone(), options, self.0.handler.clone())
     }
 
+    /// Returns the same tool under another name.
+    #[must_use]
+    pub fn with_name(&self, name: impl Into<Arc<str>>) -> Self {
+        let spec = ToolSpec { name: name.into(), ..self.0.spec.clone() };
+        Self::of(spec, self.0.options.clone(), self.0.handler.clone())
+    }
+
+    /// Returns `true` if the [source](crate::ToolSource) of the tool no longer lists it. Such a tool stays in requests
+    /// until the run ends, and its calls fail.
+    pub fn is_withdrawn(&self) -> bool {
+        matches!(self.0.handler, Handler::Withdrawn(_))
+    }
+
+    /// Returns the same tool as the model sees it, whose calls fail.
+    pub(crate) fn withdrawn(&self, source: &str) -> Self {
+        let (spec, options) = (self.0.spec.clone(), self.0.options.clone());
+        Self::of(spec, options, Handler::Withdrawn(source.into()))
+    }
+
+    /// Returns why calls of the tool fail; `None` if it can be called.
+    pub(crate) fn withdrawal_reason(&self) -> Option<String> {
+        match &self.0.handler {
+            Handler::Withdrawn(source) => Some(self.withdrawal(source)),
+            _ => None,
+        }
+    }
+
+    fn withdrawal(&self, source: &str) -> String {
+        let name = self.name();
+        format!("tool `{name}` is no longer available: `{source}` has removed it; use another tool")
+    }
+
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit the schema.
     #[cfg(feature = "engine")]
     pub fn violation(&self, arguments: &Value) -> Option<String> {
@@ -163,6 +197,7 @@ impl AnyTool {
         match &self.0.handler {
             Handler::Typed(handler) => handler.writes(arguments),
             Handler::Dynamic(handler) => handler.writes(arguments, &self.0.options),
+            Handler::Withdrawn(_) => Writes::Nothing,
         }
     }
 
@@ -194,6 +229,10 @@ impl AnyTool {
                 Ok(value) => handler.call(value, cx),
                 Err(error) => Box::pin(ready(Err(error))),
             },
+            Handler::Withdrawn(source) => {
+                let error = self.withdrawal(source);
+                Box::pin(ready(Err(ToolError::Failed(error.into()))))
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::{
         parked::CancelSafe,
         record::JournalFailed,
         running::Running,
+        sources::alongside,
     },
     state::AgentState,
     step::{CallState, Few, OpenStep},
@@ -35,6 +36,10 @@ use crate::{
 impl Run {
     pub(super) async fn act(&mut self) -> Result<PhaseResult, JournalFailed> {
         if self.batch.is_none() {
+            if self.is_unlisted() {
+                // A run that resumes with the calls of an answer has the tools that they name.
+                self.update_tools().await;
+            }
             self.batch = self.start_batch();
         }
         loop {
@@ -51,7 +56,8 @@ impl Run {
                 self.flush_changes().await?;
                 self.launch();
             } else if !batch.running.is_empty() {
-                let event = batch.event(&self.options.cancel).await;
+                let event = batch.event(&self.options.cancel);
+                let event = alongside(self.sources.as_deref_mut(), event).await;
                 self.time_passed();
                 self.take_event(event)?;
                 if self.batch.as_ref().is_some_and(|it| !it.running.is_empty()) {

@@ -11,7 +11,10 @@ use crate::{
     driver::ThinkCx,
     failure::{Failure, FailureKind, Panicked, panic_message},
     journal::{EffectRecord, contained},
-    run::{Phase, PhaseResult, Run, ThinkResult, parked::CancelSafe, record::JournalFailed},
+    run::{
+        Phase, PhaseResult, Run, ThinkResult, parked::CancelSafe, record::JournalFailed,
+        sources::alongside,
+    },
     shared::lock,
     step::{OpenStep, StepResponse},
     step_error::StepError,
@@ -40,7 +43,7 @@ impl Run {
             self.thinking = Some(self.start_thinking());
         }
         let Some(parked) = &mut self.thinking else { return Ok(PhaseResult::Continue) };
-        let came = parked.wait(&self.options).await;
+        let came = alongside(self.sources.as_deref_mut(), parked.wait(&self.options)).await;
         self.thinking = None;
         self.time_passed();
         match came {
