@@ -9,7 +9,7 @@ use loopwright_agent::{
 use loopwright_capabilities::{
     compaction::UseCompaction,
     files::WorkspaceRoot,
-    permissions::{OnAsk, Permissions, UsePermissions},
+    permissions::{OnAsk, UsePermissions},
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_permissions::Mode;
@@ -17,6 +17,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::applied::SelectedAgent;
 use crate::commands::Commands;
+use crate::permissions::RunPermissions;
 use crate::session_budget::SessionBudget;
 use crate::tools;
 
@@ -49,7 +50,7 @@ pub struct Setup {
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
     /// Which calls run, ask or are denied.
-    pub permissions: Permissions,
+    pub permissions: RunPermissions,
     /// What happens with calls that ask.
     pub on_ask: OnAsk,
     /// What the project tells every agent.
@@ -104,7 +105,7 @@ impl Setup {
     }
 
     fn rules(&self) -> UsePermissions {
-        let rules = UsePermissions::new(self.permissions.clone()).with_on_ask(self.on_ask);
+        let rules = UsePermissions::new(self.permissions.shared().clone()).with_on_ask(self.on_ask);
         if self.commands.are_confined() {
             rules.with_confined_tools(tools::COMMANDS)
         } else {

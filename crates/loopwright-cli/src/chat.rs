@@ -1,18 +1,15 @@
 //! `loopwright chat`.
 
-mod ahead;
 pub(crate) mod compact;
-mod input;
 mod order;
 mod rewind;
 
-use std::io::{self, IsTerminal as _};
-
 use loopwright_core::LlmConfig;
+use loopwright_permissions::Mode;
 
-use self::input::{Input, InputEvent};
 use self::order::ChatCommand;
 use self::rewind::{Asked, Rewind, Rewound};
+use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
@@ -20,6 +17,7 @@ use crate::conversation::{Conversation, UserInput, maintenance_runtime};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::guide::guide;
+use crate::input::{Input, InputEvent, is_watched};
 use crate::model;
 use crate::opening::{StartError, Startup};
 use crate::render::{Verbosity, sanitize_terminal};
@@ -32,6 +30,8 @@ use crate::store::state_directory;
 const HELP: &str = "\
 /help           show this help
 /model [NAME]   show the model, or use PROVIDER/NAME from now on
+/mode [MODE]    show the permission mode, or change it; Shift-Tab selects the next one
+/permissions    show the permission rules
 /continue       resume what was interrupted
 /compact        summarize older messages and report the tokens saved
 /fork           continue in a copy; the original session stays unchanged
@@ -69,11 +69,6 @@ fn introduction(refusal: &StartError, opening: &Startup) -> Option<String> {
         && is_watched();
     let providers = model::providers(config, &opening.sources).ok().filter(|_| is_new)?;
     Some(guide(&providers))
-}
-
-/// Returns `true` if a person types at a terminal.
-fn is_watched() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 async fn perform(
@@ -121,8 +116,9 @@ impl ChatSession {
         let setup = &self.conversation.setup;
         let (model, workdir) = (setup.model(), setup.workdir.path().display().to_string());
         console::tell(&format!(
-            "{} · {} · /help for help",
+            "{} · mode {} · {} · /help for help",
             sanitize_terminal(&model),
+            setup.permissions.policy().mode(),
             sanitize_terminal(&workdir)
         ));
         let Some(id) = &self.conversation.session else { return };
@@ -162,16 +158,18 @@ impl ChatSession {
                     ));
                 }
                 ChatCommand::Say(text) => {
-                    if let Some(exit_code) = self.say(Some(text)).await {
+                    if let Some(exit_code) = self.say(Some(text), &mut input).await {
                         return exit_code;
                     }
                 }
                 ChatCommand::Continue if self.conversation.session.is_some() => {
-                    if let Some(exit_code) = self.say(None).await {
+                    if let Some(exit_code) = self.say(None, &mut input).await {
                         return exit_code;
                     }
                 }
                 ChatCommand::Continue => console::tell("no messages yet"),
+                ChatCommand::Mode(name) => self.mode(name.as_deref()),
+                ChatCommand::Permissions => self.permissions(),
                 ChatCommand::Model(name) => self.model(name.as_deref()),
                 ChatCommand::Compact => {
                     if let Some(exit_code) = self.compact().await {
@@ -189,9 +187,15 @@ impl ChatSession {
     }
 
     /// Takes a turn; returns an exit status if it was the last one.
-    async fn say(&mut self, text: Option<String>) -> Option<ExitCode> {
+    async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
         let said = UserInput { text: text.map(Into::into), steers: false };
-        let exit_code = self.conversation.say(self.stage, self.signals.as_mut(), said).await;
+        let input = is_watched().then_some(input);
+        let turn =
+            approval::say(&mut self.conversation, self.stage, self.signals.as_mut(), said, input);
+        let exit_code = match turn.await {
+            Turned::Ended(exit_code) => exit_code,
+            Turned::Left(exit_code) => return Some(exit_code),
+        };
         if self.is_spaced {
             console::tell("");
         }
@@ -201,6 +205,37 @@ impl ChatSession {
             _ => self.failed = exit_code,
         }
         None
+    }
+
+    /// Shows or changes the permission mode.
+    fn mode(&self, name: Option<&str>) {
+        let permissions = &self.conversation.setup.permissions;
+        let mode = match name {
+            None => return console::tell(&format!("mode {}", permissions.policy().mode())),
+            Some("next") => Ok(next(permissions.policy().mode())),
+            Some(name) => name.parse::<Mode>(),
+        };
+        let changed = match mode {
+            Ok(mode) => permissions.set_mode(mode),
+            Err(error) => {
+                console::fail(&error, ExitCode::Usage);
+                return;
+            }
+        };
+        match changed {
+            Ok(()) => console::tell(&format!("mode {}", permissions.policy().mode())),
+            Err(error) => {
+                console::fail(&error, ExitCode::Usage);
+            }
+        }
+    }
+
+    fn permissions(&self) {
+        let policy = self.conversation.setup.permissions.policy();
+        console::tell(&format!("mode {}", policy.mode()));
+        for rule in policy.rules() {
+            console::tell(&sanitize_terminal(&rule.to_string()));
+        }
     }
 
     fn model(&mut self, name: Option<&str>) {
@@ -251,6 +286,16 @@ impl ChatSession {
             Err(error) => tell(Err(error)),
         }
         None
+    }
+}
+
+/// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.
+fn next(mode: Mode) -> Mode {
+    match mode {
+        Mode::Ask => Mode::AcceptEdits,
+        Mode::AcceptEdits => Mode::Auto,
+        Mode::Auto => Mode::Plan,
+        Mode::Plan | Mode::Deny | Mode::Unconfined => Mode::Ask,
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Conversation {
     pub interrupted: OnInterrupted,
     /// The session, once there is one.
     pub session: Option<SessionId>,
+    /// Whether a user is there to answer what calls ask.
+    pub is_attended: bool,
     /// How the program is called to resume it, without the session's name.
     pub command: Command,
 }
@@ -140,7 +142,11 @@ impl Conversation {
                 Ok(session) => {
                     let report = Report::of(session.state(), brake.why(), began.elapsed());
                     let report = report.within(&self.budget, session.state());
-                    let report = report.expecting(&self.setup.model()).of_session(&id);
+                    let mut report = report.expecting(&self.setup.model()).of_session(&id);
+                    if self.is_attended && report.exit_code == ExitCode::NeedsInput {
+                        // The dialog that follows says what is asked.
+                        report.remark = None;
+                    }
                     (Some(id.clone()), report)
                 }
                 Err(error) => {

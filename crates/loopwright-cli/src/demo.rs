@@ -23,7 +23,7 @@ use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::model::USUAL_WINDOW;
-use crate::permissions;
+use crate::permissions::RunPermissions;
 use crate::render::Verbosity;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
@@ -154,7 +154,7 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
-        permissions: permissions::without_rules(&folder.workdir),
+        permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
         system_prompt: None,
         applied: None,

@@ -12,6 +12,7 @@
 //! | [`mod@reference`] | what the pages of reference are made of |
 
 pub mod agent;
+mod approval;
 pub mod agents;
 pub mod applied;
 pub mod args;
@@ -33,12 +34,13 @@ pub(crate) mod folders;
 pub mod files;
 mod granted;
 mod guide;
+mod input;
 pub mod jobs;
 pub mod man;
 pub mod model;
 pub mod models;
 pub mod opening;
-mod permissions;
+pub mod permissions;
 pub mod policy;
 pub mod prompt;
 pub mod reference;

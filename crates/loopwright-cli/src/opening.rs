@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_capabilities::permissions::Permissions;
 use loopwright_core::{
     BoxError, Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
@@ -36,7 +35,7 @@ use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::model::{self, ChoiceError};
-use crate::permissions;
+use crate::permissions::RunPermissions;
 use crate::prompt::PromptError;
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
@@ -163,7 +162,7 @@ impl Startup {
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
             commands: Commands::of(config, &self.sources),
-            permissions: self.permissions()?,
+            permissions: RunPermissions::of(config, &self.sources)?,
             on_ask: agent.on_ask.into(),
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
@@ -178,13 +177,6 @@ impl Startup {
             })?;
         }
         Ok(setup)
-    }
-
-    /// Returns the rules about calls, and says what of them is ignored.
-    fn permissions(&self) -> Result<Permissions, StartError> {
-        let (policy, project) = permissions::policy(&self.config, &self.sources)?;
-        permissions::tell_warnings(&policy, &project);
-        Ok(Permissions::new(policy))
     }
 
     fn grants(&self) -> Grants {
@@ -360,7 +352,17 @@ impl Startup {
         }
         let command = Command { name: if is_kept { name } else { "" }, options };
         let (budget, interrupted) = (self.budget(), typed.interrupted());
-        Ok(Conversation { store, setup, system, budget, interrupted, session, command })
+        let is_attended = false;
+        Ok(Conversation {
+            store,
+            setup,
+            system,
+            budget,
+            interrupted,
+            session,
+            is_attended,
+            command,
+        })
     }
 
     async fn found(

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{Call, Mode, Policy, Source, SourceKind, claude_settings};
-use loopwright_sandbox::{Backend, BackendChoice};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{Config, ConfigSources, Origin, PermissionSettings};
@@ -112,6 +112,108 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
     }
 }
 
+/// The permissions of a run, which the user may change while the run waits.
+#[derive(Clone, Debug)]
+pub struct RunPermissions {
+    shared: Permissions,
+    origin: Option<Arc<PolicyOrigin>>,
+}
+
+/// What a policy is built from.
+#[derive(Debug)]
+struct PolicyOrigin {
+    config: Config,
+    sources: ConfigSources,
+    /// The mode that was chosen during the run.
+    mode: Mutex<Option<Mode>>,
+    /// Rules for the rest of the run.
+    session: Mutex<Vec<String>>,
+}
+
+/// Why permissions cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error(transparent)]
+    Folders(#[from] FoldersError),
+    #[error("mode `{0}` is disabled by the settings; `loopwright policy show` lists them")]
+    Disabled(Mode),
+    #[error("this run has no settings to change")]
+    Fixed,
+}
+
+impl RunPermissions {
+    /// Reads the permissions that a configuration leads to, and tells what of them has no effect.
+    pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
+        let (policy, project) = policy(config, sources)?;
+        tell_warnings(&policy, &project);
+        let (config, sources) = (config.clone(), sources.clone());
+        let origin =
+            PolicyOrigin { config, sources, mode: Mutex::default(), session: Mutex::default() };
+        Ok(Self { shared: Permissions::new(policy), origin: Some(Arc::new(origin)) })
+    }
+
+    /// Returns the permissions of a run that nothing is configured for.
+    pub(crate) fn without_rules(workdir: &WorkspaceRoot) -> Self {
+        let policy = Policy::builder(text(workdir.path())).mode(Mode::Auto).build();
+        Self { shared: Permissions::new(policy), origin: None }
+    }
+
+    /// Returns the policy that agents share.
+    pub(crate) fn shared(&self) -> &Permissions {
+        &self.shared
+    }
+
+    /// Returns the policy that is in force.
+    pub(crate) fn policy(&self) -> Policy {
+        self.shared.policy()
+    }
+
+    /// Allows calls for good: in this project, for this user.
+    pub(crate) fn allow_always(&self, rules: &[String]) -> Result<(), ChangeError> {
+        let origin = self.origin()?;
+        let root = project_root(&origin.config.workdir);
+        folders::update(&origin.sources, &root, |folder| {
+            for rule in rules.iter().filter(|rule| !folder.allow.contains(rule)).collect::<Vec<_>>()
+            {
+                folder.allow.push(rule.clone());
+            }
+        })?;
+        self.renew(origin)
+    }
+
+    /// Allows calls for the rest of the run.
+    pub(crate) fn allow_in_session(&self, rules: &[String]) -> Result<(), ChangeError> {
+        let origin = self.origin()?;
+        lock(&origin.session).extend_from_slice(rules);
+        self.renew(origin)
+    }
+
+    /// Changes the mode.
+    pub(crate) fn set_mode(&self, mode: Mode) -> Result<(), ChangeError> {
+        let origin = self.origin()?;
+        self.policy().with_mode(mode).ok_or(ChangeError::Disabled(mode))?;
+        *lock(&origin.mode) = Some(mode);
+        self.renew(origin)
+    }
+
+    fn origin(&self) -> Result<&PolicyOrigin, ChangeError> {
+        self.origin.as_deref().ok_or(ChangeError::Fixed)
+    }
+
+    fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
+        let (mut policy, _) = build(&origin.config, &origin.sources, &lock(&origin.session))?;
+        if let Some(mode) = *lock(&origin.mode) {
+            policy = policy.with_mode(mode).unwrap_or(policy);
+        }
+        self.shared.set(policy);
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the rules that hold for the runs of a configuration, and the settings of its project.
 ///
 /// # Errors
@@ -120,6 +222,14 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
 pub(crate) fn policy(
     config: &Config,
     sources: &ConfigSources,
+) -> Result<(Policy, ProjectSettings), FoldersError> {
+    build(config, sources, &[])
+}
+
+fn build(
+    config: &Config,
+    sources: &ConfigSources,
+    session: &[String],
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
     let project = ProjectSettings::find(config, sources)?;
     let workdir = text(&config.workdir);
@@ -132,6 +242,8 @@ pub(crate) fn policy(
     let typed = settings(SourceKind::Flags, &layers.typed, &workdir);
     let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
     builder = [typed, user].into_iter().flatten().fold(builder, |all, it| all.source(it));
+    let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
+    builder = builder.source(session.iter().fold(chosen, |source, rule| source.allow(rule, 0)));
     if let Some(path) = folders::file(sources).filter(|_| !project.folder.allow.is_empty()) {
         let always = Source::new(SourceKind::Local, text(&path), text(&project.root));
         let rules = project.folder.allow.iter();
@@ -155,19 +267,9 @@ pub(crate) fn policy(
     Ok((builder.build(), project))
 }
 
-/// Returns the permissions of a run that nothing is configured for.
-pub(crate) fn without_rules(workdir: &WorkspaceRoot) -> Permissions {
-    Permissions::new(Policy::builder(text(workdir.path())).mode(Mode::Auto).build())
-}
-
-/// Says of a call whether the sandbox confines it.
-pub(crate) fn confined<'a>(call: Call<'a>, config: &Config) -> Call<'a> {
-    let is_host = config
-        .sandbox
-        .backend
-        .as_ref()
-        .is_some_and(|it| it.value == BackendChoice::Only(Backend::Host));
-    if !is_host && COMMANDS.contains(&call.tool()) { call.confined() } else { call }
+/// Says of a call of the program's tools whether the sandbox confines it.
+pub(crate) fn confined(call: Call<'_>, are_commands: bool) -> Call<'_> {
+    if are_commands && COMMANDS.contains(&call.tool()) { call.confined() } else { call }
 }
 
 /// Makes a source of one layer, or `None` if it says nothing.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::{Call, Policy, Table, TableError};
+use loopwright_sandbox::{Backend, BackendChoice};
 use serde_json::{Value, json};
 
 use crate::args::policy::{
@@ -134,8 +135,10 @@ fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode
         None => json!({ "command": typed.call }),
         Some(_) => serde_json::from_str(&typed.call).map_err(PolicyError::Arguments)?,
     };
+    let backend = config.sandbox.backend.as_ref().map(|it| it.value);
+    let is_host = backend == Some(BackendChoice::Only(Backend::Host));
     let tool = typed.tool.as_deref().unwrap_or("bash");
-    let call = confined(Call::new(tool, &arguments), &config);
+    let call = confined(Call::new(tool, &arguments), !is_host);
     let explanation = policy.explain(&call);
     if typed.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "explanation": explanation });

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, Budget, ExecutionStatus, StopReason,
-    messages::{Cost, Usage},
+    AgentState, Budget, Execution, ExecutionStatus, PendingApproval, RequestKind, Step, StopReason,
+    messages::{Cost, ToolCall, Usage},
 };
 use loopwright_sessions::SessionId;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
@@ -44,6 +45,12 @@ pub struct Report {
     pub duration_ms: u64,
     /// What went wrong on the way.
     pub errors: Vec<String>,
+    /// Calls that wait for a decision or an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingCall>,
+    /// Calls that were denied on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<DeniedCall>,
     /// Who gave the final answer, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -57,6 +64,70 @@ pub struct Report {
     /// What people should hear about the ending.
     #[serde(skip)]
     pub remark: Option<String>,
+}
+
+/// A call that waits for a decision or an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PendingCall {
+    /// The number that `sessions decide` takes: the position of the call, and for one of a sub-agent those below it.
+    pub call: String,
+    /// The sub-agents that lead to the call, from the outermost one on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: Value,
+    /// What has to be decided or answered.
+    pub question: String,
+    /// `approval` or `question`.
+    pub kind: &'static str,
+}
+
+/// A call that was denied.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeniedCall {
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: Value,
+    /// Why, as the model was told.
+    pub reason: String,
+}
+
+impl PendingCall {
+    fn of(asked: &PendingApproval<'_>) -> Self {
+        let numbers: Vec<String> = asked.address().iter().map(ToString::to_string).collect();
+        Self {
+            call: numbers.join("."),
+            agents: asked.path.iter().map(|it| it.agent.to_string()).collect(),
+            tool: asked.call.name.to_string(),
+            arguments: arguments(asked.call),
+            question: asked.question.text.clone(),
+            kind: match asked.kind {
+                RequestKind::Question { .. } => "question",
+                _ => "approval",
+            },
+        }
+    }
+}
+
+/// Returns the arguments of a call; as text if they are no JSON.
+fn arguments(call: &ToolCall) -> Value {
+    call.parse_arguments().unwrap_or_else(|_| Value::String(call.arguments.to_string()))
+}
+
+fn denials(state: &AgentState) -> Vec<DeniedCall> {
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    let calls = steps.flat_map(Step::tool_executions);
+    let denied = calls.filter(|(_, outcome)| outcome.was_blocked());
+    denied
+        .map(|(call, outcome)| DeniedCall {
+            tool: call.name.to_string(),
+            arguments: arguments(call),
+            reason: outcome.error_message(),
+        })
+        .collect()
 }
 
 /// Tokens with their sum.
@@ -86,6 +157,8 @@ impl Report {
             cost_over_limit_usd: excess(state).map(Cost::dollars),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
+            pending: state.pending().iter().map(PendingCall::of).collect(),
+            denials: denials(state),
             model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
@@ -141,6 +214,8 @@ impl Report {
             cost_over_limit_usd: None,
             duration_ms: 0,
             errors: vec![error],
+            pending: Vec::new(),
+            denials: Vec::new(),
             model: None,
             agent_id: None,
             execution_id: None,

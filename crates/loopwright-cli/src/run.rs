@@ -5,10 +5,13 @@ use std::pin::pin;
 use futures::future::{Either, select};
 use loopwright_core::AgentState;
 
+use crate::approval::{self, Turned};
 use crate::args::{Cli, RunArgs};
+use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::UserInput;
 use crate::exit::ExitCode;
+use crate::input::{Input, is_watched};
 use crate::opening::{StartError, Startup};
 use crate::prompt::PromptError;
 use crate::signals::Signals;
@@ -60,7 +63,11 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let conversation = opening.conversation(cli, &args.agent, &args.session, "run");
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
     let said = UserInput { text: prompt.map(Into::into), steers: args.steer };
-    let exit_code = conversation.say(opening.stage, signals.as_mut(), said).await;
+    let is_text = opening.config.output_format.value == OutputFormat::Text;
+    let mut input = (is_text && is_watched()).then(|| Input::terminal(None));
+    let turn =
+        approval::say(&mut conversation, opening.stage, signals.as_mut(), said, input.as_mut());
+    let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
 }

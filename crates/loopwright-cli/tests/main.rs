@@ -19,6 +19,7 @@ mod hostile;
 mod killed;
 mod models;
 mod pages;
+mod permissions;
 mod program;
 mod projects;
 mod reference;

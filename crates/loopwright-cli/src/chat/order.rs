@@ -14,6 +14,10 @@ pub(super) enum ChatCommand {
     Continue,
     Compact,
     Fork,
+    /// Show the permission mode, or change it: to the next one, or to one by its name.
+    Mode(Option<String>),
+    /// Show the permission rules.
+    Permissions,
     /// Show the model, or change it.
     Model(Option<String>),
     /// Go back to the end of a step, or to before what was said last.
@@ -44,6 +48,9 @@ impl ChatCommand {
             ("/continue", []) => Self::Continue,
             ("/compact", []) => Self::Compact,
             ("/fork", []) => Self::Fork,
+            ("/mode", []) => Self::Mode(None),
+            ("/mode", [name]) => Self::Mode(Some((*name).to_owned())),
+            ("/permissions", []) => Self::Permissions,
             ("/model", []) => Self::Model(None),
             ("/model", [name]) => Self::Model(Some((*name).to_owned())),
             ("/rewind", rest @ ([] | ["files"])) => {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use loopwright_sessions::SessionId;
 
-use super::input::{Input, InputEvent};
 use crate::console;
 use crate::conversation::{Conversation, maintenance_runtime};
+use crate::input::{Input, InputEvent};
 use crate::render::single_line;
 use crate::session::SessionsError;
 use crate::sessions::{tell_undone, tell_unrecorded};

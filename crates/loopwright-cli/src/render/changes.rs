@@ -10,6 +10,7 @@ use loopwright_capabilities::files::{FileError, WorkspaceRoot};
 use loopwright_core::{
     ChangedFile, FileChangeKind, ToolOutcome, ToolSet, Writes, messages::ToolCall,
 };
+use serde_json::Value;
 use similar::DiffTag;
 use similar::algorithms::{Capture, Replace, myers};
 
@@ -129,6 +130,39 @@ impl FileDiffTracker {
     fn with_before<T>(&self, work: impl FnOnce(&mut BTreeMap<Arc<str>, Contents>) -> T) -> T {
         work(&mut self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Returns the lines of the difference that a call of a file tool would make; `None` for other tools, and where nothing
+/// would change.
+pub(crate) fn file_diff(
+    directory: &WorkspaceRoot,
+    tool: &str,
+    arguments: &Value,
+    width: usize,
+) -> Option<Vec<String>> {
+    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let path = text(arguments, "path")?;
+    let before = match directory.read_text(&path, LARGEST) {
+        Ok(text) => text?,
+        Err(FileError::Missing(_)) => String::new(),
+        Err(_) => return None,
+    };
+    let after = match tool {
+        "write_file" => text(arguments, "content")?,
+        "edit_file" => {
+            let listed = arguments.get("edits").and_then(Value::as_array);
+            let edits = listed.map_or(std::slice::from_ref(arguments), Vec::as_slice);
+            edits.iter().try_fold(before.clone(), |content, edit| {
+                let (old, new) = (text(edit, "old_string")?, text(edit, "new_string")?);
+                let is_all = edit.get("replace_all").is_some_and(|it| *it == Value::Bool(true));
+                Some(content.replacen(&old, &new, if is_all { usize::MAX } else { 1 }))
+            })?
+        }
+        _ => return None,
+    };
+    let mut lines = vec![sanitize_terminal(&path)];
+    lines.extend(FileDiff::of(&before, &after)?.lines(width.saturating_sub(4)));
+    Some(lines)
 }
 
 impl FileDiff {

@@ -11,6 +11,7 @@ use loopwright_sessions::{
     StoreError, SuspendSession,
 };
 
+use crate::approval::{MARKED_DONE, SKIPPED};
 use crate::args::session::ForkRef;
 use crate::args::sessions::{DecideArgs, DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
@@ -122,7 +123,7 @@ pub(super) async fn decide(
     if let (ApprovalDecision::Deny { reason }, true) =
         (&mut resolution, asked.is_some_and(|it| it.question.is_recovery()))
     {
-        INTERRUPTED.clone_into(reason);
+        SKIPPED.clone_into(reason);
     }
     let session = runtime.execute(&header.id, &DecideCall { call, resolution }).await?;
     let id = short(&header.id);
@@ -134,10 +135,6 @@ pub(super) async fn decide(
     });
     Ok(ExitCode::Done)
 }
-
-/// What a model is told of a call that was interrupted and is not made again.
-const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
-    user decided to skip it: it is not made again. Find out what became of it if that matters";
 
 fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), SessionsError> {
     let (call, word) = match what {
@@ -155,9 +152,7 @@ fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), Sessions
     let resolution = match word.as_str() {
         "approve" => ApprovalDecision::Approve,
         "deny" => ApprovalDecision::Deny { reason: "the user decided against it".to_owned() },
-        "mark-done" => ApprovalDecision::Answer(ToolOutput::text(
-            "The user says that this was done; what it returned is not known.",
-        )),
+        "mark-done" => ApprovalDecision::Answer(ToolOutput::text(MARKED_DONE)),
         other => {
             let text =
                 format!("unknown decision `{other}`; available: `approve`, `deny`, `mark-done`");

@@ -1,8 +1,10 @@
 //! Where turns come from: a terminal, or the lines of standard input.
 
+mod ahead;
+
 use std::borrow::Cow;
 use std::fs::OpenOptions;
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::pin::pin;
@@ -10,22 +12,26 @@ use std::pin::pin;
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    EditCommand, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal,
-    ValidationResult, Validator,
+    EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, Prompt, PromptEditMode,
+    PromptHistorySearch, Reedline, ReedlineEvent, Signal, ValidationResult, Validator,
+    default_emacs_keybindings,
 };
 
-use super::ahead::Ahead;
+use self::ahead::Ahead;
 use crate::console;
 use crate::ending::Interruption;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::store::make_private;
 
+/// What Shift-Tab stands for.
+const NEXT_MODE: &str = "/mode next";
+
 /// How many turns the history remembers.
 const REMEMBERED: usize = 1000;
 
 /// What came in.
-pub(super) enum InputEvent {
+pub(crate) enum InputEvent {
     /// A turn, or a command.
     TextOrSecret(String),
     /// Ctrl-C instead of words.
@@ -38,17 +44,27 @@ pub(super) enum InputEvent {
     Broken(io::Error),
 }
 
+/// Returns `true` if a person types at a terminal.
+pub(crate) fn is_watched() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Where turns come from.
-pub(super) enum Input {
+pub(crate) enum Input {
     Terminal(Box<Reedline>, Ahead),
     Lines,
 }
 
 impl Input {
     /// Reads from a terminal, and remembers in a directory what was typed.
-    pub(super) fn terminal(directory: Option<&Path>) -> Self {
-        let mut editor =
-            Reedline::create().with_validator(Box::new(Backslash)).use_bracketed_paste(true);
+    pub(crate) fn terminal(directory: Option<&Path>) -> Self {
+        let mut keys = default_emacs_keybindings();
+        let next = ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned());
+        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, next);
+        let mut editor = Reedline::create()
+            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_validator(Box::new(Backslash))
+            .use_bracketed_paste(true);
         if let Some(directory) = directory {
             match history(directory) {
                 Ok(history) => editor = editor.with_history(Box::new(history)),
@@ -59,16 +75,26 @@ impl Input {
     }
 
     /// Reads lines.
-    pub(super) fn lines() -> Self {
+    pub(crate) fn lines() -> Self {
         Self::Lines
     }
 
     /// Waits for the next turn, or for a signal.
-    pub(super) async fn next(&mut self, signals: Option<&mut Signals>) -> InputEvent {
+    pub(crate) async fn next(&mut self, signals: Option<&mut Signals>) -> InputEvent {
+        self.line(signals, false).await
+    }
+
+    /// Waits for the answer to a question. What was typed before the question is no answer, and is kept for the next
+    /// turn.
+    pub(crate) async fn answer(&mut self, signals: Option<&mut Signals>) -> InputEvent {
+        self.line(signals, true).await
+    }
+
+    async fn line(&mut self, signals: Option<&mut Signals>, is_answer: bool) -> InputEvent {
         let input = std::mem::replace(self, Self::Lines);
         let is_terminal = matches!(input, Self::Terminal(..));
         // A thread that waits for words cannot be stopped, but it ends with the process.
-        let reading = tokio::task::spawn_blocking(move || input.read());
+        let reading = tokio::task::spawn_blocking(move || input.read(is_answer));
         let reading = async {
             match reading.await {
                 Ok((input, heard)) => {
@@ -90,19 +116,19 @@ impl Input {
         }
     }
 
-    fn read(self) -> (Self, InputEvent) {
+    fn read(self, is_answer: bool) -> (Self, InputEvent) {
         match self {
             Self::Lines => (Self::Lines, read_lines().unwrap_or_else(InputEvent::Broken)),
             Self::Terminal(mut editor, mut ahead) => {
                 ahead.absorb();
-                if let Some(text) = ahead.lines.pop_front() {
+                if !is_answer && let Some(text) = ahead.lines.pop_front() {
                     console::tell(&sanitize_terminal(&format!("> {text}")));
                     return (
                         Self::Terminal(editor, ahead),
                         InputEvent::TextOrSecret(joined(&text)),
                     );
                 }
-                if !ahead.draft.is_empty() {
+                if !is_answer && !ahead.draft.is_empty() {
                     let draft = std::mem::take(&mut ahead.draft);
                     editor.run_edit_commands(&[EditCommand::InsertString(draft)]);
                 }
@@ -112,6 +138,7 @@ impl Input {
                         editor.sync_history().ok();
                         InputEvent::TextOrSecret(joined(&text))
                     }
+                    Ok(Signal::HostCommand(command)) => InputEvent::TextOrSecret(command),
                     Ok(Signal::CtrlD) => InputEvent::End,
                     Ok(_) => InputEvent::Nothing,
                     Err(error) => InputEvent::Broken(io::Error::other(error)),

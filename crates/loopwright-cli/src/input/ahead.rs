@@ -8,7 +8,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 /// What was typed while nobody read: lines, and the beginning of another one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     pub(super) lines: VecDeque<String>,
     pub(super) draft: String,
 }

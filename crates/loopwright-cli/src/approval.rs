@@ -1,0 +1,257 @@
+//! The dialog about calls that wait: what is to run, and the user's answer.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AgentState, ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput,
+    messages::ToolCall,
+};
+use loopwright_permissions::Call;
+use loopwright_sessions::{DecidePath, SessionError, SessionId, SessionRuntime};
+use serde_json::{Value, json};
+
+use crate::agent::Setup;
+use crate::console;
+use crate::conversation::{Conversation, FixedLoop, UserInput};
+use crate::exit::ExitCode;
+use crate::input::{Input, InputEvent};
+use crate::opening::NoopListener;
+use crate::permissions::confined;
+use crate::render::{columns, file_diff, sanitize_terminal, single_line};
+use crate::session::SessionsError;
+use crate::signals::{self, Signals};
+use crate::stage::RunDisplay;
+
+/// The most lines of a command or of arguments that are shown.
+const LINES: usize = 20;
+
+/// What a model is told of a call that was interrupted and is not made again.
+pub(crate) const SKIPPED: &str = "the call started and was interrupted, so its effect is unknown. The \
+    user decided to skip it: it is not made again. Find out what became of it if that matters";
+
+/// What a model is told of a call that was interrupted and that the user knows to be done.
+pub(crate) const MARKED_DONE: &str =
+    "The user says that this was done; what it returned is not known.";
+
+/// How a turn ends.
+pub(crate) enum Turned {
+    /// So that another turn can follow.
+    Ended(ExitCode),
+    /// The input has ended, or a signal ends the program.
+    Left(ExitCode),
+}
+
+/// Takes a turn. Where a user is there to answer, asks about the calls that wait and continues until none waits.
+pub(crate) async fn say(
+    conversation: &mut Conversation,
+    stage: RunDisplay,
+    mut signals: Option<&mut Signals>,
+    mut said: UserInput,
+    mut input: Option<&mut Input>,
+) -> Turned {
+    conversation.is_attended = input.is_some();
+    loop {
+        let exit_code = conversation.say(stage, signals.as_deref_mut(), said).await;
+        let id = conversation.session.clone().filter(|_| exit_code == ExitCode::NeedsInput);
+        let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
+            return Turned::Ended(exit_code);
+        };
+        match decide(conversation, &id, input, signals.as_deref_mut()).await {
+            Ok(Decided::All) => said = UserInput::default(),
+            Ok(Decided::Later) => return Turned::Ended(exit_code),
+            Ok(Decided::Left(InputEvent::Signal(why))) => {
+                return Turned::Left(signals::exit_code(why));
+            }
+            Ok(Decided::Left(_)) => return Turned::Left(exit_code),
+            Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
+        }
+    }
+}
+
+/// How a dialog ends.
+enum Decided {
+    /// Every call is decided about; the run can continue.
+    All,
+    /// The user leaves the calls waiting.
+    Later,
+    /// The input has ended, or a signal ends the program.
+    Left(InputEvent),
+}
+
+/// What a user answers about a call.
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Decide(ApprovalDecision),
+    /// Approve, and allow calls like it from now on.
+    Always(Scope),
+    Later,
+    /// Not an answer: the reason is shown, and the question again.
+    Unclear(&'static str),
+}
+
+/// How long a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Session,
+    Project,
+}
+
+/// Asks about each call of a session that waits, and records the answers.
+///
+/// # Errors
+///
+/// If the session cannot be read or written.
+async fn decide(
+    conversation: &Conversation,
+    id: &SessionId,
+    input: &mut Input,
+    mut signals: Option<&mut Signals>,
+) -> Result<Decided, SessionsError> {
+    let setup = &conversation.setup;
+    let agent = setup.build(NoopListener).map_err(SessionError::from)?;
+    let runtime = SessionRuntime::new(Arc::clone(&conversation.store), FixedLoop(agent));
+    loop {
+        let session = runtime.session(id).await?;
+        let state: &AgentState = session.state();
+        let pending = state.pending();
+        let Some(asked) = pending.first() else { return Ok(Decided::All) };
+        let rules = suggested(setup, asked);
+        show(setup, asked, &rules);
+        let text = match input.answer(signals.as_deref_mut()).await {
+            InputEvent::TextOrSecret(text) => text,
+            InputEvent::Nothing => return Ok(Decided::Later),
+            other => return Ok(Decided::Left(other)),
+        };
+        let decision = match answer(&text, asked, !rules.is_empty()) {
+            Answer::Decide(decision) => decision,
+            Answer::Later => return Ok(Decided::Later),
+            Answer::Unclear(hint) => {
+                console::tell(hint);
+                continue;
+            }
+            Answer::Always(scope) => {
+                let kept = match scope {
+                    Scope::Project => setup.permissions.allow_always(&rules),
+                    Scope::Session => setup.permissions.allow_in_session(&rules),
+                };
+                if let Err(error) = kept {
+                    console::warn(&error);
+                }
+                ApprovalDecision::Approve
+            }
+        };
+        let path = asked.address();
+        match runtime.execute(id, &DecidePath { path, resolution: decision }).await {
+            Ok(_) => {}
+            // An answer that does not fit is not recorded, and the question stands.
+            Err(SessionError::Decision(error)) => console::warn(&error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Returns the rules that would allow a call from now on.
+fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
+    if !matches!(asked.kind, RequestKind::Approval { .. }) || asked.question.is_recovery() {
+        return Vec::new();
+    }
+    let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
+    let call = confined(Call::new(&asked.call.name, &arguments), setup.commands.are_confined());
+    let rules = setup.permissions.policy().suggest(&call);
+    rules.into_iter().map(|suggested| suggested.rule).collect()
+}
+
+/// Shows what waits, and what can be answered.
+fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
+    let agents: Vec<&str> = asked.path.iter().map(|it| &*it.agent).collect();
+    let of =
+        if agents.is_empty() { String::new() } else { format!(" of {}", agents.join(" › ")) };
+    let name = sanitize_terminal(&asked.call.name);
+    console::tell(&sanitize_terminal(&format!("? {name}{of}: {}", asked.question.text)));
+    for line in preview(setup, asked.call) {
+        console::tell(&format!("  {line}"));
+    }
+    if let RequestKind::Question { .. } = asked.kind {
+        return console::tell("  type the answer, or `no` to decline");
+    }
+    let always = match rules {
+        [] => String::new(),
+        rules => {
+            let rules: Vec<_> = rules.iter().map(|rule| single_line(rule, 200)).collect();
+            format!("  2 always: {}  s this session", rules.join(", "))
+        }
+    };
+    if asked.question.is_recovery() {
+        return console::tell("  1 run it again  d it was done  3 skip it");
+    }
+    let edit = if command_of(asked.call).is_some() { "  e COMMAND" } else { "" };
+    console::tell(&format!("  1 yes{always}  3 no [REASON]{edit}"));
+}
+
+/// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
+fn preview(setup: &Setup, call: &ToolCall) -> Vec<String> {
+    if let Some(command) = command_of(call) {
+        return shortened(&command);
+    }
+    let arguments = call.parse_arguments().unwrap_or(Value::Null);
+    file_diff(&setup.workdir, &call.name, &arguments, columns())
+        .unwrap_or_else(|| shortened(&serde_json::to_string_pretty(&arguments).unwrap_or_default()))
+}
+
+fn shortened(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().take(LINES).map(|it| sanitize_terminal(it)).collect();
+    let rest = text.lines().count().saturating_sub(LINES);
+    if rest > 0 {
+        lines.push(format!("… {rest} more lines"));
+    }
+    lines
+}
+
+fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments = call.parse_arguments().ok()?;
+    let command = arguments.get("command")?.as_str()?;
+    Some(command.to_owned())
+}
+
+/// Reads an answer.
+fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
+    let text = text.trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let word = word.trim_end_matches([',', '.', ':']).to_lowercase();
+    let deny = |reason: &str| {
+        let reason = if reason.is_empty() { "the user decided against it" } else { reason };
+        Answer::Decide(ApprovalDecision::Deny { reason: reason.to_owned() })
+    };
+    if matches!(asked.kind, RequestKind::Question { .. }) {
+        return match &*word {
+            "" => Answer::Unclear("type the answer, or `no` to decline; Ctrl-C decides later"),
+            "no" if rest.is_empty() => deny("the user declined to answer"),
+            _ => Answer::Decide(ApprovalDecision::Reply(
+                serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+            )),
+        };
+    }
+    match &*word {
+        "" => Answer::Unclear("type 1 to approve or 3 to deny; Ctrl-C decides later"),
+        "1" | "y" | "yes" if rest.is_empty() => Answer::Decide(ApprovalDecision::Approve),
+        "2" | "a" | "always" if rest.is_empty() && has_rules => Answer::Always(Scope::Project),
+        "s" | "session" if rest.is_empty() && has_rules => Answer::Always(Scope::Session),
+        "2" | "a" | "always" | "s" | "session" if rest.is_empty() => {
+            Answer::Unclear("no rule can allow this call; type 1 to approve it once")
+        }
+        "d" | "done" if asked.question.is_recovery() => {
+            Answer::Decide(ApprovalDecision::Answer(ToolOutput::text(MARKED_DONE)))
+        }
+        "3" | "n" | "no" if asked.question.is_recovery() => deny(SKIPPED),
+        "3" | "n" | "no" => deny(rest.trim()),
+        "e" | "edit" if command_of(asked.call).is_some() && !rest.trim().is_empty() => {
+            let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
+            arguments["command"] = json!(rest.trim());
+            let arguments = Arguments::new(arguments.to_string());
+            Answer::Decide(ApprovalDecision::ApproveWith { arguments })
+        }
+        "/later" | "/quit" => Answer::Later,
+        // Whatever else is said is what the model should do instead.
+        _ => deny(text),
+    }
+}

@@ -1,0 +1,156 @@
+//! Permission rules: what runs, what asks, what is denied, and who is asked.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::terminal::{Seen, Terminal};
+use crate::world::{Done, World};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
+
+fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> Done {
+    let server = Server::start(replies);
+    world.run(&[&MODEL[..], &[&server.url], options, &["Go."]].concat())
+}
+
+/// Runs at a terminal, and types lines when they are asked for.
+fn answering(
+    world: &World,
+    replies: Vec<Reply>,
+    options: &[&str],
+    lines: &[(&'static str, &'static str)],
+) -> Seen {
+    let server = Server::start(replies);
+    let terminal =
+        lines.iter().fold(Terminal::new(100), |it, (after, line)| it.typing(after, line));
+    terminal.run(world, &[&MODEL[..], &[&server.url], options, &["Go."]].concat())
+}
+
+fn removing() -> Vec<Reply> {
+    vec![streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
+}
+
+fn is_there(world: &World) -> bool {
+    world.path("project/a.txt").exists()
+}
+
+fn terminal() -> World {
+    World::new().env("TERM", "xterm-256color")
+}
+
+fn result(done: &Done) -> Value {
+    serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_call_that_needs_approval_pauses_is_denied_or_ends_the_run() {
+    let world = World::new();
+    let asking = |on_ask| {
+        let options = ["--permission-mode", "ask", "--on-ask", on_ask, "--output-format", "json"];
+        run(&world, removing(), &options)
+    };
+    let paused = asking("pause");
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    assert_eq!(
+        result(&paused)["pending"],
+        json!([{
+            "call": "0",
+            "tool": "bash",
+            "arguments": { "command": "rm a.txt" },
+            "question": "no rule matches, mode `ask`",
+            "kind": "approval",
+        }])
+    );
+    let denied = asking("deny");
+    let reason =
+        "not permitted without approval (no rule matches, mode `ask`); continue without it";
+    assert_eq!(
+        result(&denied)["denials"],
+        json!([{ "tool": "bash", "arguments": { "command": "rm a.txt" }, "reason": reason }])
+    );
+    assert_eq!(asking("fail").status, 8);
+    assert!(is_there(&world));
+}
+
+#[test]
+fn an_answer_at_the_terminal_approves_denies_or_edits() {
+    let world = terminal();
+    let ask = ["--permission-mode", "ask"];
+    let denied = answering(&world, removing(), &ask, &[("1 yes", "3 keep it")]);
+    assert!(is_there(&world), "{}", denied.text());
+    let edited = answering(&world, removing(), &ask, &[("1 yes", "e mv a.txt b.txt")]);
+    assert!(!is_there(&world) && world.path("project/b.txt").exists(), "{}", edited.text());
+    let world = terminal();
+    let approved = answering(&world, removing(), &ask, &[("1 yes", "1")]);
+    assert_eq!((approved.status, is_there(&world)), (0, false), "{}", approved.text());
+}
+
+#[test]
+fn always_is_kept_for_the_project_as_the_rule_that_was_shown() {
+    let world = terminal();
+    let ask = ["--permission-mode", "ask"];
+    let seen = answering(&world, removing(), &ask, &[("2 always: Bash(rm a.txt)", "2")]);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
+    let kept = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).unwrap();
+    let root = world.path("project").display().to_string();
+    assert_eq!(kept, format!("[\"{root}\"]\nallow = [\"Bash(rm a.txt)\"]\n"));
+    let world = world.file("project/a.txt", "new");
+    let done = run(&world, removing(), &ask);
+    assert_eq!((done.status, is_there(&world)), (0, false), "{}", done.stderr);
+}
+
+#[test]
+fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
+    let settings = r#"{ "permissions": { "allow": ["Bash(rm *)"], "deny": ["Bash(ls *)"] } }"#;
+    let world = World::new().file("project/.claude/settings.json", settings);
+    let ask = ["--permission-mode", "ask", "--on-ask", "deny"];
+    let done = run(&world, removing(), &ask);
+    assert!(is_there(&world));
+    let hint = "warning: this project is not trusted: 1 permission setting ignored; trust them with `loopwright trust`";
+    assert!(done.stderr.contains(hint), "{}", done.stderr);
+    assert_eq!(world.run(&["trust"]).status, 0);
+    let listing = vec![streamed_call("", "ls a.txt"), streamed("Done.", "stop")];
+    let listed = run(&world, listing, &["--output-format", "json"]);
+    assert_eq!(result(&listed)["denials"][0]["tool"], "bash", "{}", listed.stdout);
+    // What is trusted is what the files said then.
+    let world = world.file("project/.claude/settings.json", &settings.replace("ls", "cat"));
+    let done = run(&world, removing(), &ask);
+    assert!(is_there(&world));
+    assert!(done.stderr.contains("have changed since they were trusted"), "{}", done.stderr);
+    assert_eq!(world.run(&["trust"]).status, 0);
+    run(&world, removing(), &ask);
+    assert!(!is_there(&world));
+}
+
+#[test]
+fn in_mode_plan_commands_run_and_change_nothing() {
+    let world = World::new();
+    let write = json!({ "path": "b.txt", "content": "b" });
+    let replies = vec![
+        streamed_call("", "cat a.txt && rm a.txt"),
+        streamed_tool("", "write_file", &write),
+        streamed("Done.", "stop"),
+    ];
+    let options = ["--permission-mode", "plan", "--output-format", "json"];
+    let done = run(&world, replies, &options);
+    assert!(is_there(&world) && !world.path("project/b.txt").exists(), "{}", done.stdout);
+    let denials = &result(&done)["denials"];
+    assert_eq!(denials.as_array().map(Vec::len), Some(1), "{denials}");
+    assert_eq!(denials[0]["tool"], "write_file");
+}
+
+#[test]
+fn a_rule_of_the_users_file_is_explained_with_its_line() {
+    let config = "[permissions]\nmode = \"ask\"\ndeny = [\n  \"Bash(git push *)\",\n]\n";
+    let world = World::new().file(".config/loopwright/config.toml", config);
+    let done = world.run(&["policy", "explain", "git status && git push"]);
+    assert_eq!(
+        done.stdout,
+        "deny: rule `Bash(git push *)` of /.config/loopwright/config.toml:4\n  ask    git status\n         no rule matches, mode `ask`\n  deny   git push\n         rule `Bash(git push *)` of /.config/loopwright/config.toml:4\n"
+    );
+    let table = "{\"command\": \"git push\", \"expect\": \"deny\"}\n{\"command\": \"ls\", \"expect\": \"deny\"}\n";
+    let world = world.file("project/calls.jsonl", table);
+    let tested = world.run(&["policy", "test", "calls.jsonl"]);
+    assert_eq!(tested.status, 3, "{}", tested.stderr);
+    assert!(tested.stderr.contains("line 2: `ls`: expected deny, got ask"), "{}", tested.stderr);
+}
