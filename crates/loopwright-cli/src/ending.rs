@@ -3,7 +3,8 @@
 //! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
 use loopwright_core::{
-    AgentState, ExecutionStatus, FailureKind, Step, StopReason, StopSignal, messages::FinishReason,
+    AgentState, Execution, ExecutionStatus, FailureKind, Step, StopReason, StopSignal,
+    messages::FinishReason,
 };
 
 use crate::exit::ExitCode;
@@ -15,6 +16,8 @@ pub enum RunEnding {
     Answered,
     /// The model gave its final answer, and tools had failed on the way.
     AnsweredWithToolErrors,
+    /// The model gave its final answer after calls that were all denied.
+    AnsweredAfterDenial,
     /// The model ended without an answer.
     Empty,
     /// The last answer was cut off at the limit of its length.
@@ -94,6 +97,7 @@ impl RunEnding {
             _ if has_declined => Self::Refused,
             _ if is_by_guard(state) => Self::FinishReason,
             _ if state.text().trim().is_empty() => Self::Empty,
+            _ if was_denied(state) => Self::AnsweredAfterDenial,
             _ if state.had_tool_errors() => Self::AnsweredWithToolErrors,
             _ => Self::Answered,
         }
@@ -119,7 +123,7 @@ impl RunEnding {
             | Self::OutputClosed => ExitCode::Done,
             Self::Empty => ExitCode::NoAnswer,
             Self::CutOff => ExitCode::Limit,
-            Self::Filtered | Self::Refused => ExitCode::Denied,
+            Self::AnsweredAfterDenial | Self::Filtered | Self::Refused => ExitCode::Denied,
             Self::Stopped(reason) => of_reason(reason),
             Self::ForbiddenAfterProvider => ExitCode::Provider,
             Self::Terminated => ExitCode::Terminated,
@@ -133,6 +137,7 @@ impl RunEnding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered | Self::AnsweredWithToolErrors => StopReason::Completed.as_str(),
+            Self::AnsweredAfterDenial => "denied",
             Self::Empty => "empty",
             Self::CutOff => "length",
             Self::Filtered => "content_filter",
@@ -153,6 +158,7 @@ impl RunEnding {
         match self {
             Self::Answered
             | Self::AnsweredWithToolErrors
+            | Self::AnsweredAfterDenial
             | Self::Empty
             | Self::CutOff
             | Self::Filtered
@@ -174,6 +180,7 @@ impl RunEnding {
             Self::Answered,
             Self::AnsweredWithToolErrors,
             Self::FinishReason,
+            Self::AnsweredAfterDenial,
             Self::Empty,
             Self::CutOff,
             Self::Filtered,
@@ -192,6 +199,9 @@ impl RunEnding {
             Self::Answered => "the model gave its final answer",
             Self::AnsweredWithToolErrors => {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
+            }
+            Self::AnsweredAfterDenial => {
+                "the calls before the final answer were denied; `denials` lists them"
             }
             Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
@@ -226,6 +236,13 @@ fn is_by_guard(state: &AgentState) -> bool {
 fn is_after_provider(state: &AgentState) -> bool {
     let failure = state.last_step().and_then(Step::failure);
     failure.is_some_and(|it| of_kind(it.kind) == ExitCode::Provider)
+}
+
+/// Returns `true` if the last calls before the answer were all denied.
+fn was_denied(state: &AgentState) -> bool {
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    let last = steps.filter(|step| step.has_tool_calls()).last();
+    last.is_some_and(|step| step.tool_executions().all(|(_, outcome)| outcome.was_blocked()))
 }
 
 fn of_reason(reason: StopReason) -> ExitCode {

@@ -278,6 +278,11 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
         RunEnding::Answered | RunEnding::AnsweredWithToolErrors | RunEnding::OutputClosed => {
             return None;
         }
+        RunEnding::AnsweredAfterDenial => {
+            let last = denials(state).pop();
+            let call = last.map(|it| format!("`{}`: {}", it.tool, it.reason)).unwrap_or_default();
+            format!("denied: {call}; see `loopwright policy explain`")
+        }
         RunEnding::FinishReason if state.has_final_response() => return None,
         RunEnding::Empty | RunEnding::FinishReason => "the model returned no answer".to_owned(),
         RunEnding::CutOff => {

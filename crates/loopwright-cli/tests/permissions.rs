@@ -62,6 +62,7 @@ fn a_call_that_needs_approval_pauses_is_denied_or_ends_the_run() {
         }])
     );
     let denied = asking("deny");
+    assert_eq!(denied.status, 8, "{}", denied.stderr);
     let reason =
         "not permitted without approval (no rule matches, mode `ask`); continue without it";
     assert_eq!(

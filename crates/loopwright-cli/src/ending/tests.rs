@@ -114,6 +114,15 @@ fn natural(seen: &Seen) {
     let block = CallableHook::new("block")
         .before_tool(|_, _, _| Ok(ToolDecision::Block { reason: "no".to_owned() }));
     let state = hooked([look(), answer("done")], block);
+    seen.check(&state, RunEnding::AnsweredAfterDenial, 8);
+    // What was done after a denial counts.
+    let tried = std::sync::atomic::AtomicBool::new(false);
+    let once = CallableHook::new("once").before_tool(move |_, _, _| {
+        let is_again = tried.swap(true, std::sync::atomic::Ordering::Relaxed);
+        let block = ToolDecision::Block { reason: "no".to_owned() };
+        Ok(if is_again { ToolDecision::Run } else { block })
+    });
+    let state = hooked([look(), look(), answer("done")], once);
     seen.check(&state, RunEnding::AnsweredWithToolErrors, 0);
     seen.check(&finish(FinishReason::Length), RunEnding::CutOff, 6);
     seen.check(&finish(FinishReason::ContentFilter), RunEnding::Filtered, 8);
