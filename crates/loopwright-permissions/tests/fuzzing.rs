@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestR
 use serde_json::json;
 
 use crate::support::{decide, policy};
-use crate::trees::{render, shapes};
+use crate::trees::{render, render_plain, shapes};
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().and_then(|text| text.parse().ok())
@@ -144,6 +144,51 @@ fn no_text_that_bash_accepts_hides_a_command() {
             return Ok(());
         }
         if decide(&denying, &text) == Decision::Ask || !is_accepted(&text) {
+            return Ok(());
+        }
+        prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
+        Ok(())
+    });
+}
+
+/// A change of a text: at a place, so many characters are replaced by a piece.
+type Change = (prop::sample::Index, usize, usize);
+
+fn changed(text: &str, changes: &[Change]) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    // Functions could call each other without an end.
+    let pieces: Vec<&&str> = PIECES.iter().filter(|piece| !piece.starts_with('f')).collect();
+    for (place, removed, piece) in changes {
+        let at = place.index(characters.len() + 1);
+        let end = (at + removed).min(characters.len());
+        let piece = if *piece == 0 { "" } else { pieces[piece % pieces.len()] };
+        characters.splice(at..end, piece.chars());
+    }
+    characters.into_iter().collect()
+}
+
+/// Commands that have the name of another one as data.
+const DATA: [&str; 6] = [
+    ": cmdx",
+    ": 'a;cmdx'",
+    ": \"a|cmdx\"",
+    ": $'a\\';cmdx'",
+    ": a\\;cmdx",
+    ": \"${x:-a}\"'&cmdx'",
+];
+
+#[test]
+fn a_command_that_is_data_is_seen_where_a_change_makes_bash_run_it() {
+    if !is_accepted("true") {
+        return;
+    }
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    let change = (any::<prop::sample::Index>(), 0..3_usize, 0..1_000_usize);
+    let strategy = (shapes(6, 4, 10), proptest::collection::vec(change, 1..4));
+    fuzz((300, 20_000), &strategy, |(shape, changes)| {
+        let tree = render_plain(&shape, &|kind, _| DATA[kind].to_owned());
+        let text = changed(&tree.text, &changes);
+        if text.contains('\0') || decide(&denying, &text) != Decision::Allow {
             return Ok(());
         }
         prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
