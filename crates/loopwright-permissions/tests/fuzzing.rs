@@ -168,7 +168,9 @@ fn changed(text: &str, changes: &[Change]) -> String {
 }
 
 /// Commands that have the name of another one as data.
-const DATA: [&str; 6] = [
+const DATA: [&str; 8] = [
+    ": \"a\\\";cmdx\"",
+    ": \"a\\\\\";:;: ';cmdx'",
     ": cmdx",
     ": 'a;cmdx'",
     ": \"a|cmdx\"",
@@ -184,7 +186,7 @@ fn a_command_that_is_data_is_seen_where_a_change_makes_bash_run_it() {
     }
     let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
     let change = (any::<prop::sample::Index>(), 0..3_usize, 0..1_000_usize);
-    let strategy = (shapes(6, 4, 10), proptest::collection::vec(change, 1..4));
+    let strategy = (shapes(8, 4, 10), proptest::collection::vec(change, 1..4));
     fuzz((300, 20_000), &strategy, |(shape, changes)| {
         let tree = render_plain(&shape, &|kind, _| DATA[kind].to_owned());
         let text = changed(&tree.text, &changes);
@@ -270,6 +272,9 @@ fn hostile_texts_are_read_in_time() {
         "\\\n",
         "x=1 ",
         "é",
+        "sudo sh ",
+        "sh -c 'x' ",
+        "find . -exec ",
     ];
     for opening in openings {
         for count in [30, 1_000, 200_000 / opening.len()] {
@@ -281,6 +286,35 @@ fn hostile_texts_are_read_in_time() {
                 elapsed < Duration::from_secs(5),
                 "{opening:?} × {count}: {elapsed:?}, {decision}"
             );
+        }
+    }
+}
+
+#[test]
+fn texts_in_texts_are_read_in_time() {
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    for shells in [
+        "sh -c ",
+        "sudo sh sh sh sh sh sh ",
+        "env -S 'a b' sudo bash -c ",
+        "eval ",
+        "find . -exec sh -c ",
+    ] {
+        let mut text = "cmdx".to_owned();
+        for depth in 1..8 {
+            let texts: Vec<String> = (0..3)
+                .map(|number| format!("'{} {number}'", text.replace('\'', r"'\''")))
+                .collect();
+            text = format!("{shells}{}", texts.join(" "));
+            if text.len() > 100_000 {
+                break;
+            }
+            let started = Instant::now();
+            let decision = decide(&denying, &text);
+            let elapsed = started.elapsed();
+            assert!(elapsed < Duration::from_secs(5), "{shells} {depth}: {elapsed:?}");
+            // What is too deep is not read, and asks.
+            assert_ne!(decision, Decision::Allow, "{shells} {depth}");
         }
     }
 }

@@ -211,7 +211,8 @@ fn inside(how: u8, kind: usize, words: &str, inner: Tree) -> Tree {
         6 => format!("{words} < <( {within}\n)"),
         7 => {
             let text = format!("{words} <<E{}", leaves.len());
-            let body = format!("a 'b cmdx\ncmdx\n$( {within}\n)\nE{}\n", leaves.len());
+            let end = leaves.len();
+            let body = format!("a 'b cmdx\ncmdx\n E{end}\nE{end} \n$( {within}\n)\nE{end}\n");
             return Tree { text, leaves, documents: body };
         }
         8 => format!("x=$( {within}\n) {words}"),

@@ -15,12 +15,14 @@ const MAX_WRAPPERS: usize = 8;
 /// How many words of a runner are looked at as the start of a command.
 const MAX_STARTS: usize = 24;
 /// How deep texts of commands may contain texts of commands.
-const MAX_TEXTS: usize = 3;
+const MAX_DEPTH: usize = 3;
+/// How many texts of commands a text may contain.
+const MAX_TEXTS: usize = 64;
 
 /// Takes a command text apart.
 pub(crate) fn analyse(text: &str, folder: &str, home: Option<&str>, shell: Shell) -> Analysis {
     let mut analysis = Analysis::default();
-    Reader { home, shell, texts: 0 }.script(text, &Cwd::new(folder), &mut analysis);
+    Reader { home, shell, depth: 0 }.script(text, &Cwd::new(folder), &mut analysis);
     analysis
 }
 
@@ -33,7 +35,7 @@ struct Reader<'a> {
     home: Option<&'a str>,
     shell: Shell,
     /// How many texts this one is inside of.
-    texts: usize,
+    depth: usize,
 }
 
 /// A scope that is open.
@@ -177,6 +179,8 @@ impl Reader<'_> {
             find_function(index, &command.words, script, &mut part);
         }
         analysis.parts.push(part);
+        nested.sort_unstable();
+        nested.dedup();
         for text in nested {
             self.nested(&text, cwd, analysis);
         }
@@ -269,12 +273,16 @@ impl Reader<'_> {
 
     /// Reads a text that a command gets as an argument and runs. Only deny and ask rules see what is in it.
     fn nested(&self, text: &str, cwd: &Cwd, analysis: &mut Analysis) {
-        if self.texts >= MAX_TEXTS {
+        analysis.texts += 1;
+        if self.depth >= MAX_DEPTH || analysis.texts > MAX_TEXTS {
+            let reason = "too many texts of commands are inside of each other";
+            analysis.unreadable = analysis.unreadable.or(Some(reason));
             return;
         }
-        let mut inner = Analysis::default();
+        let mut inner = Analysis { texts: analysis.texts, ..Analysis::default() };
         let (home, shell) = (self.home, self.shell);
-        Reader { home, shell, texts: self.texts + 1 }.script(text, cwd, &mut inner);
+        Reader { home, shell, depth: self.depth + 1 }.script(text, cwd, &mut inner);
+        analysis.texts = inner.texts;
         analysis.unreadable = analysis.unreadable.or(inner.unreadable);
         analysis.parts.extend(inner.parts.into_iter().map(|part| Part { is_nested: true, ..part }));
     }
