@@ -65,11 +65,14 @@ impl<'a> Call<'a> {
             is_confined: false,
             is_read_only: false,
         };
-        let path = text(&["path", "file_path", "notebook_path"]);
+        // A tool may take any of them, so each counts.
+        let keys = ["path", "file_path", "notebook_path"];
+        let mut paths = keys.iter().filter_map(|key| arguments.get(*key)?.as_str()).peekable();
         match name.kind {
             ToolKind::Command => call.command = text(&["command"]),
-            ToolKind::Read => call.reads.push(path.unwrap_or(".")),
-            ToolKind::Write => call.writes.extend(path),
+            ToolKind::Read if paths.peek().is_none() => call.reads.push("."),
+            ToolKind::Read => call.reads.extend(paths),
+            ToolKind::Write => call.writes.extend(paths),
             ToolKind::Web => call.url = text(&["url"]),
             ToolKind::Network => {
                 call.url = text(&["url"]);

@@ -6,6 +6,7 @@ mod files;
 mod opaque;
 mod part;
 mod pattern;
+mod sed;
 mod wrapper;
 
 pub(crate) use analysis::analyse;

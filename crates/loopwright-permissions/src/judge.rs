@@ -319,7 +319,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             return;
         }
         let folder = call.workdir.unwrap_or(&self.inner.workdir);
-        let analysis = analyse(command, folder, self.inner.home.as_deref());
+        let analysis = analyse(command, folder, self.inner.home.as_deref(), self.inner.shell);
         self.analysis(&analysis, whole.as_ref(), default, commands);
     }
 

@@ -28,7 +28,7 @@ pub use explain::{CommandExplanation, Explanation};
 pub use lint::{Finding, LintKind};
 pub use mode::{Mode, UnknownMode};
 pub use path::PathCase;
-pub use policy::{Policy, PolicyBuilder, ShadowCount};
+pub use policy::{Policy, PolicyBuilder, ShadowCount, Shell};
 pub use rule::Rule;
 pub use settings::claude_settings;
 pub use source::{Source, SourceKind, Warning};

@@ -49,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) workdir: String,
     pub(crate) home: Option<String>,
     pub(crate) case: PathCase,
+    pub(crate) shell: Shell,
     pub(crate) known_tools: Vec<String>,
     shadows: Vec<Shadow>,
     forbidden_modes: Vec<Mode>,
@@ -81,6 +82,16 @@ pub struct ShadowCount {
     pub changed: u64,
 }
 
+/// The shell that runs commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shell {
+    /// bash.
+    #[default]
+    Bash,
+    /// Another shell, such as dash. What only bash reads as bash does asks.
+    Posix,
+}
+
 /// Builds a [`Policy`].
 #[derive(Clone, Debug)]
 pub struct PolicyBuilder {
@@ -88,6 +99,7 @@ pub struct PolicyBuilder {
     home: Option<String>,
     mode: Mode,
     case: PathCase,
+    shell: Shell,
     folders: Vec<String>,
     sources: Vec<Source>,
     known_tools: Vec<String>,
@@ -115,6 +127,13 @@ impl PolicyBuilder {
         self
     }
 
+    /// Sets the shell that runs commands; bash by default.
+    #[must_use]
+    pub fn shell(mut self, shell: Shell) -> Self {
+        self.shell = shell;
+        self
+    }
+
     /// Adds a folder that files may be used in, beside the working directory.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<String>) -> Self {
@@ -138,7 +157,7 @@ impl PolicyBuilder {
 
     /// Builds the policy. What a source says wrong is in [`Policy::warnings`] and is read in the stricter way.
     pub fn build(self) -> Policy {
-        let Self { workdir, home, mode, case, folders, mut sources, known_tools } = self;
+        let Self { workdir, home, mode, case, shell, folders, mut sources, known_tools } = self;
         sources.sort_by_key(|source| source.kind);
         let names = |path: &str| -> Vec<String> {
             path::names(&workdir, path).iter().map(ToString::to_string).collect()
@@ -152,6 +171,7 @@ impl PolicyBuilder {
             workdir: workdir.clone(),
             home,
             case,
+            shell,
             known_tools,
             shadows: Vec::new(),
             forbidden_modes: Vec::new(),
@@ -299,6 +319,7 @@ impl Policy {
             home: None,
             mode: Mode::Ask,
             case: PathCase::Sensitive,
+            shell: Shell::Bash,
             folders: Vec::new(),
             sources: Vec::new(),
             known_tools: Vec::new(),
@@ -389,6 +410,7 @@ impl Policy {
             workdir: inner.workdir.clone(),
             home: inner.home.clone(),
             case: inner.case,
+            shell: inner.shell,
             known_tools: Vec::new(),
             shadows: Vec::new(),
             forbidden_modes: Vec::new(),

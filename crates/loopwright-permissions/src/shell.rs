@@ -13,5 +13,5 @@ mod simple;
 mod word;
 
 pub(crate) use reader::read;
-pub(crate) use script::{Direction, Event, Redirect, ScopeKind, Script, Simple};
+pub(crate) use script::{Direction, Event, Function, Redirect, ScopeKind, Script, Simple};
 pub(crate) use word::{UNKNOWN_END, UNKNOWN_START, Word};

@@ -75,7 +75,7 @@ impl Policy {
     fn of_command(&self, call: &Call<'_>, command: &str) -> Option<Vec<SuggestedRule>> {
         let inner = self.inner();
         let folder = call.workdir.unwrap_or(&inner.workdir);
-        let analysis = analyse(command, folder, inner.home.as_deref());
+        let analysis = analyse(command, folder, inner.home.as_deref(), inner.shell);
         if analysis.unreadable.is_some() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a decision allocates. It is a program of its own, because it counts what all of it allocates.
+//! What a decision allocates.
 
 #![expect(unsafe_code, reason = "an allocator cannot be written without")]
 

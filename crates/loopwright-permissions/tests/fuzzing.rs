@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestR
 use serde_json::json;
 
 use crate::support::{decide, policy};
-use crate::trees::{render, shapes};
+use crate::trees::{render, render_plain, shapes};
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().and_then(|text| text.parse().ok())
@@ -151,6 +151,53 @@ fn no_text_that_bash_accepts_hides_a_command() {
     });
 }
 
+/// A change of a text: at a place, so many characters are replaced by a piece.
+type Change = (prop::sample::Index, usize, usize);
+
+fn changed(text: &str, changes: &[Change]) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    // Functions could call each other without an end.
+    let pieces: Vec<&&str> = PIECES.iter().filter(|piece| !piece.starts_with('f')).collect();
+    for (place, removed, piece) in changes {
+        let at = place.index(characters.len() + 1);
+        let end = (at + removed).min(characters.len());
+        let piece = if *piece == 0 { "" } else { pieces[piece % pieces.len()] };
+        characters.splice(at..end, piece.chars());
+    }
+    characters.into_iter().collect()
+}
+
+/// Commands that have the name of another one as data.
+const DATA: [&str; 8] = [
+    ": \"a\\\";cmdx\"",
+    ": \"a\\\\\";:;: ';cmdx'",
+    ": cmdx",
+    ": 'a;cmdx'",
+    ": \"a|cmdx\"",
+    ": $'a\\';cmdx'",
+    ": a\\;cmdx",
+    ": \"${x:-a}\"'&cmdx'",
+];
+
+#[test]
+fn a_command_that_is_data_is_seen_where_a_change_makes_bash_run_it() {
+    if !is_accepted("true") {
+        return;
+    }
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    let change = (any::<prop::sample::Index>(), 0..3_usize, 0..1_000_usize);
+    let strategy = (shapes(8, 4, 10), proptest::collection::vec(change, 1..4));
+    fuzz((300, 20_000), &strategy, |(shape, changes)| {
+        let tree = render_plain(&shape, &|kind, _| DATA[kind].to_owned());
+        let text = changed(&tree.text, &changes);
+        if text.contains('\0') || decide(&denying, &text) != Decision::Allow {
+            return Ok(());
+        }
+        prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
+        Ok(())
+    });
+}
+
 /// Returns `true` if bash can read a text.
 fn is_accepted(text: &str) -> bool {
     let bash = Command::new("bash")
@@ -225,6 +272,9 @@ fn hostile_texts_are_read_in_time() {
         "\\\n",
         "x=1 ",
         "é",
+        "sudo sh ",
+        "sh -c 'x' ",
+        "find . -exec ",
     ];
     for opening in openings {
         for count in [30, 1_000, 200_000 / opening.len()] {
@@ -236,6 +286,35 @@ fn hostile_texts_are_read_in_time() {
                 elapsed < Duration::from_secs(5),
                 "{opening:?} × {count}: {elapsed:?}, {decision}"
             );
+        }
+    }
+}
+
+#[test]
+fn texts_in_texts_are_read_in_time() {
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    for shells in [
+        "sh -c ",
+        "sudo sh sh sh sh sh sh ",
+        "env -S 'a b' sudo bash -c ",
+        "eval ",
+        "find . -exec sh -c ",
+    ] {
+        let mut text = "cmdx".to_owned();
+        for depth in 1..8 {
+            let texts: Vec<String> = (0..3)
+                .map(|number| format!("'{} {number}'", text.replace('\'', r"'\''")))
+                .collect();
+            text = format!("{shells}{}", texts.join(" "));
+            if text.len() > 100_000 {
+                break;
+            }
+            let started = Instant::now();
+            let decision = decide(&denying, &text);
+            let elapsed = started.elapsed();
+            assert!(elapsed < Duration::from_secs(5), "{shells} {depth}: {elapsed:?}");
+            // What is too deep is not read, and asks.
+            assert_ne!(decision, Decision::Allow, "{shells} {depth}");
         }
     }
 }

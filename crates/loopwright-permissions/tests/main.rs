@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
+mod allocations;
 mod fuzzing;
 mod linting;
 mod policies;

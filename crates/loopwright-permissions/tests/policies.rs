@@ -2,8 +2,8 @@
 
 use loopwright_permissions::Decision::{Allow, Ask, Deny};
 use loopwright_permissions::{
-    Access, Call, Decision, Mode, PathCase, Policy, PolicyBuilder, Reason, Source, SourceKind,
-    Table,
+    Access, Call, Decision, Mode, PathCase, Policy, PolicyBuilder, Reason, Shell, Source,
+    SourceKind, Table,
 };
 use serde_json::json;
 
@@ -298,4 +298,44 @@ fn a_table_names_the_line_that_fails() {
     let failures: Vec<String> = table.failures(&policy).iter().map(ToString::to_string).collect();
     assert_eq!(failures, ["line 2: `ls`: expected deny, got allow: rule `Bash(ls *)` of rules:1"]);
     assert_eq!(Table::parse("\n{}").unwrap_err().line, 2);
+}
+
+#[test]
+fn what_only_bash_reads_as_bash_asks_in_another_shell() {
+    let rules = source(SourceKind::User, "u").allow("Bash(echo *)", 1).allow("Bash(ls *)", 2);
+    let policy = Policy::builder(PROJECT).shell(Shell::Posix).source(rules).build();
+    for command in [
+        "echo a | ls",
+        "echo \"$(ls)\"",
+        "echo 'a' > /dev/null",
+        "f() { ls; }; f",
+        "echo ${x:-y}",
+        "ls <<E\n$(ls)\nE",
+    ] {
+        assert_eq!(decide(&policy, command), Allow, "{command}");
+    }
+    // In dash, the first one runs `rm`.
+    for command in [
+        "echo $'\\'; rm x #'",
+        "echo a &> /dev/null",
+        "[[ a ]] && ls",
+        "echo <(ls)",
+        "ls <<< a",
+        "((1)); ls",
+        "x=(a); ls",
+        "function f { ls; }; ls",
+        "echo a |& ls",
+        "echo {a,b}",
+        "echo ${x/a/b}",
+        "echo $\"a\"",
+        "echo {x}> /dev/null",
+        "x+=1; ls",
+        "time ls",
+        "coproc ls",
+        "case x in x) ls ;& esac",
+        "for ((;;)); do ls; done",
+        "echo >& /dev/null",
+    ] {
+        assert_eq!(decide(&policy, command), Ask, "{command}");
+    }
 }

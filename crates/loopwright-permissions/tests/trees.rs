@@ -53,7 +53,16 @@ pub(crate) fn shapes(kinds: usize, depth: u32, size: u32) -> impl Strategy<Value
 
 /// Writes a tree as a command text. `name` returns the words of a command of a kind, and gets the number of the command.
 pub(crate) fn render(shape: &Shape, name: &dyn Fn(usize, usize) -> String) -> Tree {
-    let mut writer = Writer { name, next: 0 };
+    rendered(shape, name, true)
+}
+
+/// The same, with the words as they are.
+pub(crate) fn render_plain(shape: &Shape, name: &dyn Fn(usize, usize) -> String) -> Tree {
+    rendered(shape, name, false)
+}
+
+fn rendered(shape: &Shape, name: &dyn Fn(usize, usize) -> String, quotes: bool) -> Tree {
+    let mut writer = Writer { name, next: 0, quotes };
     let mut tree = writer.write(shape);
     tree.finish();
     tree
@@ -62,6 +71,7 @@ pub(crate) fn render(shape: &Shape, name: &dyn Fn(usize, usize) -> String) -> Tr
 struct Writer<'a> {
     name: &'a dyn Fn(usize, usize) -> String,
     next: usize,
+    quotes: bool,
 }
 
 impl Tree {
@@ -98,8 +108,8 @@ impl Writer<'_> {
         match shape {
             Shape::Leaf { kind, quoting, blanks } => {
                 let (kind, words) = self.command(*kind);
-                let words: Vec<String> =
-                    words.split(' ').map(|word| quoted(word, *quoting)).collect();
+                let how = if self.quotes { *quoting } else { 7 };
+                let words: Vec<String> = words.split(' ').map(|word| quoted(word, how)).collect();
                 let blank = [" ", "  ", "\t", " \\\n "][usize::from(*blanks) % 4];
                 let extra = [
                     "",
@@ -201,7 +211,8 @@ fn inside(how: u8, kind: usize, words: &str, inner: Tree) -> Tree {
         6 => format!("{words} < <( {within}\n)"),
         7 => {
             let text = format!("{words} <<E{}", leaves.len());
-            let body = format!("a 'b\n$( {within}\n)\nE{}\n", leaves.len());
+            let end = leaves.len();
+            let body = format!("a 'b cmdx\ncmdx\n E{end}\nE{end} \n$( {within}\n)\nE{end}\n");
             return Tree { text, leaves, documents: body };
         }
         8 => format!("x=$( {within}\n) {words}"),

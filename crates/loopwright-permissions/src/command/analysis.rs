@@ -6,7 +6,8 @@ use super::pattern::join;
 use super::wrapper::{Wrapped, is_runner, wrapped};
 use super::{files, opaque};
 use crate::call::Access;
-use crate::shell::{self, Direction, Event, Redirect, ScopeKind, Script, Simple, Word};
+use crate::policy::Shell;
+use crate::shell::{self, Direction, Event, Function, Redirect, ScopeKind, Script, Simple, Word};
 use crate::variables::is_powerful;
 
 /// How many wrappers may stand before each other.
@@ -14,12 +15,14 @@ const MAX_WRAPPERS: usize = 8;
 /// How many words of a runner are looked at as the start of a command.
 const MAX_STARTS: usize = 24;
 /// How deep texts of commands may contain texts of commands.
-const MAX_TEXTS: usize = 3;
+const MAX_DEPTH: usize = 3;
+/// How many texts of commands a text may contain.
+const MAX_TEXTS: usize = 64;
 
 /// Takes a command text apart.
-pub(crate) fn analyse(text: &str, folder: &str, home: Option<&str>) -> Analysis {
+pub(crate) fn analyse(text: &str, folder: &str, home: Option<&str>, shell: Shell) -> Analysis {
     let mut analysis = Analysis::default();
-    Reader { home, texts: 0 }.script(text, &Cwd::new(folder), &mut analysis);
+    Reader { home, shell, depth: 0 }.script(text, &Cwd::new(folder), &mut analysis);
     analysis
 }
 
@@ -30,8 +33,9 @@ pub(super) fn tilde(word: &Word, path: &str) -> String {
 
 struct Reader<'a> {
     home: Option<&'a str>,
+    shell: Shell,
     /// How many texts this one is inside of.
-    texts: usize,
+    depth: usize,
 }
 
 /// A scope that is open.
@@ -54,13 +58,17 @@ impl Reader<'_> {
         let problem = script.problems.first().map(|problem| problem.reason());
         let error = script.error.as_ref().map(|error| error.reason);
         analysis.unreadable = analysis.unreadable.or(error).or(problem);
-        if script.functions.iter().any(|name| is_special(name)) {
+        if self.shell == Shell::Posix && script.is_bash_only {
+            let reason = "the shell may read the text in another way than bash";
+            analysis.unreadable = analysis.unreadable.or(Some(reason));
+        }
+        if script.functions.iter().any(|function| is_special(&function.name)) {
             let reason = "a function is named like a command that is seen through";
             analysis.unreadable = analysis.unreadable.or(Some(reason));
         }
         if !changes_folder {
-            for command in &script.commands {
-                self.command(command, &script, cwd, analysis);
+            for index in 0..script.commands.len() {
+                self.command(index, &script, cwd, analysis);
             }
             return;
         }
@@ -127,7 +135,7 @@ impl Reader<'_> {
                     if let Some(target) = reached.take() {
                         cwd = cwd.or(&target);
                     }
-                    self.command(command, script, &cwd, analysis);
+                    self.command(*index, script, &cwd, analysis);
                     let name = command.words.first().map(|word| &*word.text);
                     match name {
                         Some("cd" | "pushd") => {
@@ -142,7 +150,8 @@ impl Reader<'_> {
         }
     }
 
-    fn command(&self, command: &Simple, script: &Script, cwd: &Cwd, analysis: &mut Analysis) {
+    fn command(&self, index: usize, script: &Script, cwd: &Cwd, analysis: &mut Analysis) {
+        let command = &script.commands[index];
         let mut part = Part::new(command, cwd);
         for redirect in &command.redirects {
             part.redirect(redirect);
@@ -152,7 +161,9 @@ impl Reader<'_> {
             if reason.is_some() && command.words.is_empty() {
                 part.opaque = reason;
             } else if is_powerful(&assignment.name) {
-                part.needs_whole = true;
+                // `IFS= read` is how lines are read.
+                let is_reading = command.words.first().is_some_and(|word| word.text == "read");
+                part.needs_whole |= !(is_reading && assignment.name == "IFS");
             } else if reason.is_some() {
                 part.opaque = reason;
             }
@@ -165,10 +176,11 @@ impl Reader<'_> {
             part.is_neutral = part.opaque.is_none() && !part.needs_whole;
         } else {
             self.words(&command.words, &mut part, &mut nested);
-            let name = command.words[0].literal().unwrap_or_default();
-            part.calls_function = script.functions.iter().any(|function| function == name);
+            find_function(index, &command.words, script, &mut part);
         }
         analysis.parts.push(part);
+        nested.sort_unstable();
+        nested.dedup();
         for text in nested {
             self.nested(&text, cwd, analysis);
         }
@@ -261,13 +273,33 @@ impl Reader<'_> {
 
     /// Reads a text that a command gets as an argument and runs. Only deny and ask rules see what is in it.
     fn nested(&self, text: &str, cwd: &Cwd, analysis: &mut Analysis) {
-        if self.texts >= MAX_TEXTS {
+        analysis.texts += 1;
+        if self.depth >= MAX_DEPTH || analysis.texts > MAX_TEXTS {
+            let reason = "too many texts of commands are inside of each other";
+            analysis.unreadable = analysis.unreadable.or(Some(reason));
             return;
         }
-        let mut inner = Analysis::default();
-        Reader { home: self.home, texts: self.texts + 1 }.script(text, cwd, &mut inner);
+        let mut inner = Analysis { texts: analysis.texts, ..Analysis::default() };
+        let (home, shell) = (self.home, self.shell);
+        Reader { home, shell, depth: self.depth + 1 }.script(text, cwd, &mut inner);
+        analysis.texts = inner.texts;
         analysis.unreadable = analysis.unreadable.or(inner.unreadable);
         analysis.parts.extend(inner.parts.into_iter().map(|part| Part { is_nested: true, ..part }));
+    }
+}
+
+/// Finds the function that a command calls.
+fn find_function(index: usize, words: &[Word], script: &Script, part: &mut Part) {
+    let is_called = |function: &&Function| words[0].literal() == Some(&function.name);
+    let mut called = script.functions.iter().filter(is_called).peekable();
+    if called.peek().is_none() {
+        return;
+    }
+    if called.any(|function| function.before.is_some_and(|before| before <= index)) {
+        part.calls_function = true;
+    } else {
+        part.is_neutral = false;
+        part.hide("a function of this name may be defined or not");
     }
 }
 

@@ -65,7 +65,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("go", &["-exec", "-toolexec", "-overlay"]),
     ("curl", &["-K", "--config"]),
     ("less", &["-k", "--lesskey-file"]),
-    ("xdg-open", &[]),
+    ("wget", &["--use-askpass", "-e", "--execute", "--config"]),
 ];
 
 /// Commands of git that run others, and the options with which some do.
@@ -115,6 +115,7 @@ pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
         "script" | "expect" | "at" | "batch" | "crontab" | "entr" => {
             Some("the command runs others that its words do not show")
         }
+        "tar" if has_old_options(arguments) => Some(RISKY),
         _ => {
             let (_, options) = OPTIONS.iter().find(|(program, _)| *program == name)?;
             risky(arguments, options)
@@ -173,7 +174,14 @@ fn is_in_cluster(text: &str, option: &str) -> bool {
     let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1 && *rest != "-");
     letter.is_some_and(|letter| {
         let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        cluster.is_some_and(|rest| rest.len() <= 5 && rest.contains(letter))
+        cluster.is_some_and(|rest| rest.len() <= 12 && rest.contains(letter))
+    })
+}
+
+/// Returns `true` for `tar cIf …`, whose first word is options without `-`.
+fn has_old_options(arguments: &[Word]) -> bool {
+    arguments.first().is_some_and(|word| {
+        !word.text.starts_with('-') && (word.is_unknown || word.text.contains(['I', 'F']))
     })
 }
 
@@ -232,7 +240,8 @@ fn set(arguments: &[Word]) -> Option<&'static str> {
 }
 
 fn awk(arguments: &[Word]) -> Option<&'static str> {
-    let options = ["-f", "--file", "-i", "-l", "-e", "--source", "-E", "--exec"];
+    let options =
+        ["-f", "--file", "-i", "--include", "-l", "--load", "-e", "--source", "-E", "--exec", "-D"];
     let runs = |word: &Word| {
         word.is_unknown
             || ["system", "|", ">", "getline", "@"].iter().any(|part| word.text.contains(part))
@@ -244,38 +253,8 @@ fn awk(arguments: &[Word]) -> Option<&'static str> {
 }
 
 fn sed(arguments: &[Word]) -> Option<&'static str> {
-    if let Some(reason) = risky(arguments, &["-i", "--in-place", "-f", "--file"]) {
-        return Some(reason);
-    }
-    // `e` runs a command, `w` and `W` write a file, also as flags of `s`.
-    let runs = |word: &Word| {
-        word.is_unknown
-            || word.text.split([';', '\n', '{', '}']).any(|command| {
-                let command = command.trim();
-                let plain = command.trim_start_matches(|c: char| {
-                    c.is_ascii_digit() || matches!(c, ',' | '$' | ' ' | '!' | '~' | '+')
-                });
-                let flags =
-                    command.rsplit(['/', '|', '#', ',', ':', '@', '!']).next().unwrap_or("");
-                let has_flag = |flag: char| {
-                    command.contains('s') && flags.split(' ').next().unwrap_or("").contains(flag)
-                };
-                let is_name = command.contains('.') && !command.contains(' ');
-                plain.starts_with(['e', 'w', 'W', 'r', 'R'])
-                    && (plain.len() == 1 || plain[1..].starts_with(' '))
-                    || plain.starts_with('/') && ends_with_command(plain)
-                    || !is_name && (has_flag('e') || has_flag('w')) && plain.starts_with('s')
-            })
-    };
-    let script =
-        arguments.iter().filter(|word| !word.known_prefix().starts_with('-') || word.is_unknown);
-    script.take(4).any(runs).then_some("a script of sed can run commands and write files")
-}
-
-/// Returns `true` for `/address/e` and `/address/w file`.
-fn ends_with_command(text: &str) -> bool {
-    let after = text.rsplit('/').next().unwrap_or("").trim_start();
-    after.starts_with("e ") || after == "e" || after.starts_with("w ") || after.starts_with("W ")
+    (!super::sed::is_plain(arguments))
+        .then_some("a program of sed can run commands and write files")
 }
 
 /// Builtins that have no effect outside of the shell.

@@ -9,6 +9,8 @@ pub(crate) struct Analysis {
     pub(crate) parts: Vec<Part>,
     /// Why some of the text cannot be read.
     pub(crate) unreadable: Option<&'static str>,
+    /// How many texts of commands the text contains.
+    pub(crate) texts: usize,
 }
 
 /// A simple command.

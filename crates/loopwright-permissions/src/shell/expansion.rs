@@ -43,7 +43,11 @@ impl Reader<'_> {
             }
         }
         if shape.expands() {
+            self.script.is_bash_only |= shape.has_list;
             word.forget(slice(self.text, start..self.at));
+        }
+        if word.is_quoted && holds_command(&word.text) {
+            self.script.has_quoted_command = true;
         }
         Ok(word)
     }
@@ -95,6 +99,7 @@ impl Reader<'_> {
                 self.take(b'(');
                 if self.peek() == Some(b'(') {
                     self.bump();
+                    self.script.has_arithmetic = true;
                     self.arithmetic()?;
                 } else {
                     self.substitution()?;
@@ -111,6 +116,7 @@ impl Reader<'_> {
                 return self.ansi_quotes(word);
             }
             Some(b'"') if !in_quotes => {
+                self.script.is_bash_only = true;
                 self.peek();
                 return self.double_quotes(word);
             }
@@ -145,6 +151,7 @@ impl Reader<'_> {
     }
 
     fn process_substitution(&mut self, word: &mut Word) -> Read<()> {
+        self.script.is_bash_only = true;
         let start = self.at;
         self.bump();
         self.take(b'(');
@@ -247,6 +254,10 @@ impl Reader<'_> {
             }
             ignored.text.clear();
         }
+        // Offsets and subscripts are arithmetic.
+        self.script.has_arithmetic |= own.contains(['[', ':']);
+        let is_posix = |c: char| c == '_' || c.is_ascii_alphanumeric() || ":-=+?#%".contains(c);
+        self.script.is_bash_only |= !own.chars().all(is_posix);
         if own.contains("@P") {
             self.script.problems.push(Problem::PromptExpansion);
         }
@@ -293,6 +304,7 @@ impl Reader<'_> {
 
     /// Reads `$'…'` after its start.
     fn ansi_quotes(&mut self, word: &mut Word) -> Read<()> {
+        self.script.is_bash_only = true;
         word.is_quoted = true;
         let mut bytes = Vec::new();
         let mut is_cut = false;
@@ -400,6 +412,14 @@ impl Reader<'_> {
         }
         Operator::To(Direction::Write)
     }
+}
+
+/// Returns `true` if the known part of a text contains a command substitution, which was in quotes.
+pub(super) fn holds_command(text: &str) -> bool {
+    let known =
+        text.split('\u{1}').map(|part| part.split_once('\u{2}').map_or(part, |(_, known)| known));
+    let mut known = known.filter(|part| part.contains(['`', '$']));
+    known.any(|part| part.contains('`') || part.contains("$(") || part.contains("${"))
 }
 
 /// A redirection operator.

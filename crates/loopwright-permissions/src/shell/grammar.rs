@@ -1,7 +1,7 @@
 //! Pipelines, lists and compound commands.
 
 use super::reader::{MAX_COMMANDS, Read, Reader};
-use super::script::{Problem, ScopeKind, Simple, slice};
+use super::script::{Function, Problem, ScopeKind, Simple, slice};
 use super::word::{Word, is_identifier};
 use crate::variables::is_powerful;
 
@@ -112,7 +112,7 @@ impl Reader<'_> {
             self.script.isolate(scope);
             is_pipe = true;
             self.bump();
-            self.take(b'&');
+            self.script.is_bash_only |= self.take(b'&');
             self.lines()?;
         }
     }
@@ -125,6 +125,7 @@ impl Reader<'_> {
             match word.as_str() {
                 "!" => self.at = end,
                 "time" => {
+                    self.script.is_bash_only = true;
                     self.at = end;
                     self.blanks();
                     let (option, end) = self.peek_reserved();
@@ -149,8 +150,12 @@ impl Reader<'_> {
             self.redirects_of_compound()?;
         } else {
             match word.as_str() {
-                "function" => self.function_keyword(end)?,
+                "function" => {
+                    self.script.is_bash_only = true;
+                    self.function_keyword(end)?;
+                }
                 "coproc" => {
+                    self.script.is_bash_only = true;
                     self.at = end;
                     self.script.open(ScopeKind::Group, true);
                     self.command()?;
@@ -184,7 +189,11 @@ impl Reader<'_> {
                 self.script.close();
                 Ok(())
             }
-            "for" | "select" => self.for_loop(),
+            "for" => self.for_loop(),
+            "select" => {
+                self.script.is_bash_only = true;
+                self.for_loop()
+            }
             "case" => self.case(),
             _ => self.test(),
         }
@@ -195,6 +204,8 @@ impl Reader<'_> {
         let start = self.at;
         self.bump();
         if self.peek() == Some(b'(') {
+            self.script.is_bash_only = true;
+            self.script.has_arithmetic = true;
             self.bump();
             self.arithmetic()?;
             let source = slice(self.text, start..self.at).to_owned();
@@ -256,6 +267,8 @@ impl Reader<'_> {
         self.blanks();
         if self.peek() == Some(b'(') && self.peek_second() == Some(b'(') {
             self.bump();
+            self.script.is_bash_only = true;
+            self.script.has_arithmetic = true;
             self.peek();
             self.bump();
             self.arithmetic()?;
@@ -344,8 +357,9 @@ impl Reader<'_> {
                 // `;;`, `;&` or `;;&`
                 self.peek();
                 self.bump();
+                self.script.is_bash_only |= self.text.as_bytes()[self.at - 1] == b'&';
                 if self.text.as_bytes()[self.at - 1] == b';' {
-                    self.take(b'&');
+                    self.script.is_bash_only |= self.take(b'&');
                 }
             }
         }
@@ -354,6 +368,7 @@ impl Reader<'_> {
     /// Reads `[[ … ]]` after its start.
     fn test(&mut self) -> Read<()> {
         let mut words = vec![Word::from_literal("[[")];
+        self.script.is_bash_only = true;
         let start = self.at;
         let mut is_regex = false;
         loop {
@@ -376,6 +391,8 @@ impl Reader<'_> {
                         break;
                     }
                     is_regex = is_bare && word.text == "=~";
+                    let is_number = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"];
+                    self.script.has_arithmetic |= is_number.contains(&word.text.as_str());
                     words.push(word);
                 }
             }
@@ -433,7 +450,7 @@ impl Reader<'_> {
         let Some(name) = name.literal().filter(|name| !name.is_empty()) else {
             return self.fail("the name of a function is not in the text");
         };
-        self.script.functions.push(name.to_owned());
+        self.script.functions.push(Function { name: name.to_owned(), before: None });
         self.lines()?;
         let (word, end) = self.peek_reserved();
         if self.peek() != Some(b'(') && !is_compound(word.as_str()) {

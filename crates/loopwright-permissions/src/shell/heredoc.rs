@@ -36,6 +36,9 @@ impl Reader<'_> {
     pub(super) fn read_documents(&mut self) -> Read<()> {
         for document in std::mem::take(&mut self.documents) {
             let body = self.body(&document);
+            if document.is_literal && super::expansion::holds_command(&body) {
+                self.script.has_quoted_command = true;
+            }
             if !document.is_literal && body.contains(['$', '`']) {
                 self.expand(&body)?;
             }

@@ -1,7 +1,7 @@
 //! The place in a text, and the bounds of reading.
 
 use super::heredoc::PendingDocument;
-use super::script::{ReadError, Script};
+use super::script::{Problem, ReadError, Script};
 
 /// How long a text may be, in bytes.
 pub(crate) const MAX_BYTES: usize = 128 << 10;
@@ -28,6 +28,10 @@ pub(crate) fn read(text: &str) -> Script {
     let mut script = Script::default();
     let result = read_into(text, 0, &mut script);
     script.error = result.err();
+    script.find_certain_functions();
+    if script.has_arithmetic && script.has_quoted_command {
+        script.problems.push(Problem::Arithmetic);
+    }
     script
 }
 

@@ -11,12 +11,26 @@ pub(crate) struct Script {
     pub(crate) events: Vec<Event>,
     /// The simple commands, which events refer to by index.
     pub(crate) commands: Vec<Simple>,
-    /// The names of the functions that the text defines.
-    pub(crate) functions: Vec<String>,
+    /// The functions that the text defines.
+    pub(crate) functions: Vec<Function>,
+    /// The text is read by bash alone as it is read here.
+    pub(crate) is_bash_only: bool,
+    /// Arithmetic is done with variables.
+    pub(crate) has_arithmetic: bool,
+    /// A quoted text contains a command, which arithmetic would run if it got the text.
+    pub(crate) has_quoted_command: bool,
     /// Constructs that run or change something that the text does not show.
     pub(crate) problems: Vec<Problem>,
     /// Why the reading ended early; everything after this place is unknown.
     pub(crate) error: Option<ReadError>,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// The command before which the function is surely defined; `None` if it may be undefined.
+    pub(crate) before: Option<usize>,
 }
 
 /// One thing that a script does.
@@ -106,6 +120,8 @@ pub(crate) enum Problem {
     Indirection,
     /// A subscript with quotes is evaluated again.
     Subscript,
+    /// Arithmetic could run a command that a quoted text contains.
+    Arithmetic,
     /// A loop, `read` or an expansion sets a variable that changes what commands do.
     Variable,
 }
@@ -116,6 +132,7 @@ impl Problem {
             Self::PromptExpansion => "`${…@P}` runs commands that a variable contains",
             Self::Indirection => "`${!…}` uses a variable whose name is not in the text",
             Self::Subscript => "a quoted subscript is evaluated a second time",
+            Self::Arithmetic => "arithmetic could run a command that a quoted text contains",
             Self::Variable => "a variable that changes how commands run is set",
         }
     }
@@ -137,6 +154,38 @@ impl Script {
 
     pub(crate) fn close(&mut self) {
         self.events.push(Event::Close);
+    }
+
+    /// Finds the functions that are surely defined: on their own, and not in a part that may not run or that runs in a
+    /// process of its own.
+    pub(super) fn find_certain_functions(&mut self) {
+        let is_removed = |command: &Simple| command.words.iter().any(|word| word.text == "unset");
+        let has_removal = self.commands.iter().any(is_removed) || self.error.is_some();
+        let mut open: Vec<Scope> = Vec::new();
+        let (mut next, mut commands, mut is_conditional) = (0, 0, false);
+        for event in &self.events {
+            match event {
+                Event::Open(scope) => {
+                    if scope.kind == ScopeKind::Function {
+                        let is_plain =
+                            |scope: &Scope| scope.kind == ScopeKind::List && !scope.isolated;
+                        let is_certain =
+                            open.iter().all(is_plain) && !is_conditional && !has_removal;
+                        if let Some(function) = self.functions.get_mut(next) {
+                            function.before = is_certain.then_some(commands);
+                        }
+                        next += 1;
+                    }
+                    open.push(*scope);
+                }
+                Event::Close => {
+                    open.pop();
+                    is_conditional &= !open.is_empty();
+                }
+                Event::And | Event::Or => is_conditional = true,
+                Event::Simple(index) => commands = index + 1,
+            }
+        }
     }
 
     /// Makes a scope isolated, once the operator after it is known.

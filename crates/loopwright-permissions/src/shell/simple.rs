@@ -41,6 +41,7 @@ impl Reader<'_> {
             self.peek();
             self.bump();
             self.take(b'>');
+            self.script.is_bash_only = true;
             Operator::To(Direction::Write)
         } else {
             self.redirect_operator()
@@ -48,6 +49,7 @@ impl Reader<'_> {
         let mut direction = match operator {
             Operator::To(direction) | Operator::Copy(direction) => direction,
             Operator::Text => {
+                self.script.is_bash_only = true;
                 command.has_input = true;
                 Direction::Internal
             }
@@ -65,6 +67,8 @@ impl Reader<'_> {
             };
             if target.literal().is_some_and(is_descriptor) {
                 direction = Direction::Internal;
+            } else {
+                self.script.is_bash_only = true;
             }
         }
         // `< <(…)` and `> >(…)` are pipes.
@@ -128,6 +132,7 @@ impl Reader<'_> {
         let word = self.word()?;
         let source = slice(self.text, start..self.at);
         if matches!(self.peek(), Some(b'<' | b'>')) && is_descriptor(source) {
+            self.script.is_bash_only |= source.starts_with('{');
             self.redirect(command)?;
             return Ok(());
         }
@@ -138,6 +143,8 @@ impl Reader<'_> {
             let is_array = self.peek() == Some(b'(') && source.ends_with('=');
             match assigned(source) {
                 Assigned::Name(name) => {
+                    self.script.is_bash_only |= !source[name.len()..].starts_with('=');
+                    self.script.has_arithmetic |= source[name.len()..].starts_with('[');
                     let name = name.to_owned();
                     let value = if is_array { self.array()? } else { word.clone() };
                     command.assignments.push(Assignment { name, value });
@@ -156,6 +163,7 @@ impl Reader<'_> {
 
     /// Reads `( … )` after `name=`.
     fn array(&mut self) -> Read<Word> {
+        self.script.is_bash_only = true;
         self.bump();
         let mut value = Word::default();
         loop {
