@@ -142,7 +142,7 @@ async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
     let mut child = driver.spawn(&sh("true"), &world.policy()).await.unwrap();
     until_said(&mut child, "up\n").await;
     drop(child);
-    let removal = format!("rm\n--force\n{}\n", name(&world));
+    let removal = format!("rm\n--force\n--time=0\n{}\n", name(&world));
     while logged(&world, "rm").len() < removal.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -74,14 +74,22 @@ fn identity(job: &LaunchRequest, scratch: &Path) -> PathBuf {
 
 /// Ends the container, if there may be one, and forgets it.
 pub(crate) fn remove(job: &LaunchRequest) {
-    ask(job, &["rm", "--force"], job.container.as_deref().unwrap_or_default(), Stdio::null());
+    ask(job, removal(job), job.container.as_deref().unwrap_or_default(), Stdio::null());
+}
+
+/// The words that end a container at once. Podman asks its processes to end otherwise, and waits ten seconds.
+fn removal(job: &LaunchRequest) -> &'static [&'static str] {
+    match job.backend {
+        Backend::Podman => &["rm", "--force", "--time=0"],
+        _ => &["rm", "--force"],
+    }
 }
 
 /// Ends the container of a helper that was ended from outside and left this folder. Returns `false` if it is one of
 /// another program.
 pub(crate) fn remove_left(job: &LaunchRequest, scratch: &Path) -> bool {
     if let Ok(id) = fs::read_to_string(identity(job, scratch)) {
-        ask(job, &["rm", "--force"], id.trim(), Stdio::null());
+        ask(job, removal(job), id.trim(), Stdio::null());
         return true;
     }
     let is_identity = |it: fs::DirEntry| it.path().extension().is_some_and(|it| it == "id");
