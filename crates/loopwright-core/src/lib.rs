@@ -52,8 +52,8 @@ pub use crate::{
     fold::ReplayError,
     handle::RunHandle,
     hook::{
-        AsyncHookFn, CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
-        InferenceDecision, StopDecision, ToolDecision,
+        AsyncHookFn, CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint,
+        HookPoints, InferenceDecision, StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},
@@ -106,9 +106,9 @@ pub mod __private {
     pub use serde;
     pub use std;
 
-    pub use crate::tool::ToolArgument;
+    pub use crate::tool::{ToolArgument, WritePath};
     pub use crate::{
         BoxError, IntoToolOutput, SideEffects, Tool, ToolCx, ToolError, ToolOptions, ToolOutput,
-        ToolRetry,
+        ToolRetry, Writes,
     };
 }
