@@ -348,10 +348,14 @@ async fn what_a_policy_protects_besides_is_kept_as_it_is() {
 
 /// Runs commands and returns the files that each of them reports as changed.
 async fn changed(bash: UseBash, lines: &[&str]) -> Vec<FilesChanged> {
+    changed_by("bash", bash, lines).await
+}
+
+async fn changed_by(tool: &str, bash: UseBash, lines: &[&str]) -> Vec<FilesChanged> {
     loopwright_sandbox::set_helper_path(sandbox_helper());
-    let calls: Vec<_> = lines.iter().map(|line| ("bash", json!({ "command": line }))).collect();
+    let calls: Vec<_> = lines.iter().map(|line| (tool, json!({ "command": line }))).collect();
     let agent = calling(bash, &calls);
-    let call = loopwright_core::messages::ToolCall::new("1", "bash", r#"{"command":"true"}"#);
+    let call = loopwright_core::messages::ToolCall::new("1", tool, r#"{"command":"true"}"#);
     assert_eq!(agent.tools().writes(&call), Writes::Unknown);
     let state = agent.execute(AgentState::new().with_user_message("go")).await;
     (0..)
@@ -378,4 +382,14 @@ async fn a_command_that_writes_at_once_may_have_changed_any_file() {
     let home = tempfile::tempdir().unwrap();
     let bash = UseBash::in_dir(home.path()).driver(Backend::Host);
     assert_eq!(changed(bash, &["echo one > a"]).await, [FilesChanged::Unknown]);
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_may_have_changed_any_file() {
+    let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bash = || UseBash::in_dir(home.path()).background(Background::Allowed);
+    for bash in [bash().driver(Backend::Host), bash().staging(staging.path())] {
+        let changed = changed_by("bash_start", bash, &["echo one > a"]).await;
+        assert_eq!(changed, [FilesChanged::Unknown]);
+    }
 }

@@ -107,9 +107,9 @@ pub mod __private {
     pub use serde;
     pub use std;
 
-    pub use crate::tool::ToolArgument;
+    pub use crate::tool::{ToolArgument, WritePath};
     pub use crate::{
         BoxError, IntoToolOutput, SideEffects, Tool, ToolCx, ToolError, ToolOptions, ToolOutput,
-        ToolRetry,
+        ToolRetry, Writes,
     };
 }

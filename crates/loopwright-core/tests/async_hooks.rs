@@ -35,50 +35,50 @@ fn model_agent(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
 
 /// A hook that waits at every point.
 fn at_every_point(service: &Service) -> CallableHook {
-    let all = || Arc::new(service.clone());
-    let [a, b, c, d, e] = [all(), all(), all(), all(), all()];
-    let [f, g, h, i, j] = [all(), all(), all(), all(), all()];
+    // Each closure captures its own copy.
+    let services: [Arc<Service>; 10] = std::array::from_fn(|_| Arc::new(service.clone()));
+    let [one, two, three, four, five, six, seven, eight, nine, ten] = services;
     CallableHook::new("every")
         .before_execution_async(async move |state, _cx| {
-            a.note("before_execution").await?;
+            one.note("before_execution").await?;
             state.set_metadata("greeting", "Hello.".into());
             Ok(Flow::Continue)
         })
         .before_step_async(async move |_state, _cx| {
-            b.note("before_step").await?;
+            two.note("before_step").await?;
             Ok(Flow::Continue)
         })
         .before_inference_async(async move |request, _state, _cx| {
-            c.note(format!("before_inference {}", request.tools.len())).await?;
+            three.note(format!("before_inference {}", request.tools.len())).await?;
             Ok(InferenceDecision::Send)
         })
         .after_inference_async(async move |response, _state, _cx| {
-            d.note(format!("after_inference {}", response.message.text())).await?;
+            four.note(format!("after_inference {}", response.message.text())).await?;
             Ok(Flow::Continue)
         })
         .before_tool_async(async move |call, _state, _cx| {
-            e.note(format!("before_tool {}", call.name)).await?;
+            five.note(format!("before_tool {}", call.name)).await?;
             Ok(ToolDecision::Run)
         })
         .after_tool_async(async move |call, outcome, _state, _cx| {
-            f.note(format!("after_tool {}", call.name)).await?;
+            six.note(format!("after_tool {}", call.name)).await?;
             *outcome = ToolOutcome::Blocked { reason: "changed".to_owned() };
             Ok(Flow::Continue)
         })
         .after_step_async(async move |state, _cx| {
-            g.note(format!("after_step {}", state.step_count())).await?;
+            seven.note(format!("after_step {}", state.step_count())).await?;
             Ok(Flow::Continue)
         })
         .on_stop_async(async move |_signal, _state, _cx| {
-            h.note("on_stop").await?;
+            eight.note("on_stop").await?;
             Ok(StopDecision::Stop)
         })
         .on_error_async(async move |failure, _state, _cx| {
-            i.note(format!("on_error {}", failure.message())).await?;
+            nine.note(format!("on_error {}", failure.message())).await?;
             Ok(ErrorDecision::Retry)
         })
         .after_execution_async(async move |_state, _cx| {
-            j.note("after_execution").await?;
+            ten.note("after_execution").await?;
             Ok(())
         })
 }

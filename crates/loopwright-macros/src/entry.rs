@@ -129,6 +129,18 @@ impl Entry {
         })
     }
 
+    /// Returns names of parameters, written as text or as a bare word.
+    pub(crate) fn parameters(&self) -> syn::Result<LitStr> {
+        let example = "\"path\"";
+        match self.value(example)? {
+            Expr::Path(word) if word.path.get_ident().is_some() => {
+                let word = word.path.require_ident()?;
+                Ok(LitStr::new(&word.to_string(), word.span()))
+            }
+            _ => self.string(example).cloned(),
+        }
+    }
+
     /// Returns how often a call is tried.
     pub(crate) fn attempts(&self) -> syn::Result<u32> {
         let value = self.value("3")?;

@@ -44,6 +44,8 @@ struct Expansion {
     parameters: Vec<Parameter>,
     name: LitStr,
     description: Expr,
+    /// The positions of the parameters that name the files that a call writes, if that is declared.
+    writes: Option<Vec<usize>>,
 }
 
 impl Expansion {
@@ -54,8 +56,9 @@ impl Expansion {
         let name = options.name.take().unwrap_or_else(|| function.name(problems));
         let description = options.description.take();
         let description = description.unwrap_or_else(|| function.description(problems));
+        let writes = options.writes.take().map(|names| written(&names, &parameters, problems));
         let private = options.private.take()?;
-        Some(Self { private, options, function, parameters, name, description })
+        Some(Self { private, options, function, parameters, name, description, writes })
     }
 
     fn tool(&self) -> TokenStream {
@@ -237,7 +240,7 @@ impl Expansion {
                 }
             }
         });
-        let output = self.output();
+        let (writes, output) = (self.writes(), self.output());
         quote_spanned! {at(ident)=>
             impl #p::Tool for #ident {
                 type Args = __Arguments;
@@ -254,6 +257,8 @@ impl Expansion {
 
                 #options
 
+                #writes
+
                 async fn call(
                     &self,
                     __arguments: __Arguments,
@@ -263,6 +268,26 @@ impl Expansion {
                 }
             }
         }
+    }
+
+    /// Returns the declaration of the files that a call writes. The compiler is to point at the type of a parameter that
+    /// names no file.
+    fn writes(&self) -> Option<TokenStream> {
+        let p = &self.private;
+        let arguments = self.writes.as_ref()?.iter();
+        let arguments = arguments.filter_map(|index| self.parameters.get(*index)?.as_argument());
+        let paths = arguments.map(|Argument { name, ty, .. }| {
+            quote_spanned! {at(ty)=>
+                #p::WritePath::add_to(&__arguments.#name, &mut __paths);
+            }
+        });
+        Some(quote! {
+            fn writes(&self, __arguments: &__Arguments) -> #p::Writes {
+                let mut __paths = #p::std::vec::Vec::new();
+                #(#paths)*
+                #p::Writes::paths(__paths)
+            }
+        })
     }
 
     /// Returns the call and what is made of its answer. The compiler is to point at the type that
@@ -299,6 +324,32 @@ impl Expansion {
         let attributes = self.function.attributes.iter();
         attributes.filter(move |attribute| Place::all_of(attribute).contains(&place))
     }
+}
+
+/// Finds the parameters that name the files that a call writes; none for `nothing`.
+fn written(names: &LitStr, parameters: &[Parameter], problems: &mut Errors) -> Vec<usize> {
+    let text = names.value();
+    let find = |name: &str| {
+        let is_named = |it: &Parameter| it.as_argument().is_some_and(|it| it.name == name);
+        parameters.iter().position(is_named)
+    };
+    if text.trim() == "nothing" && find("nothing").is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        match find(name) {
+            Some(index) => found.push(index),
+            None => problems.add(
+                names,
+                format!(
+                    "there is no argument `{name}`: name the arguments that hold the paths of the files that a \
+                     call writes, such as `writes = \"from, to\"`, or write `writes = \"nothing\"`"
+                ),
+            ),
+        }
+    }
+    found
 }
 
 /// Where the compiler is to point if it does not accept what is made of some code. The names are

@@ -55,7 +55,7 @@ fn unknown_options_name_the_nearest_or_all() {
             "there is no option `timout`: did you mean `timeout`? @ timout",
             "there is no option `desc`: did you mean `description`? @ desc",
             "there is no option `colour`: there are `name`, `description`, `instructions`, `namespace`, `timeout`, \
-             `side_effects`, `retry`, `exclusive`, `crate` @ colour",
+             `side_effects`, `writes`, `retry`, `exclusive`, `crate` @ colour",
             "there is no option `Exclusive`: did you mean `exclusive`? @ Exclusive",
         ]
     );
@@ -426,4 +426,33 @@ fn the_state_is_lent_and_unknown_to_the_model() {
     ] {
         assert_eq!(about_function(&format!("async fn state({parameter}) {{}}")), expected);
     }
+}
+
+#[test]
+fn written_files_are_named_by_arguments() {
+    let about = |options: &str| {
+        messages(
+            options,
+            "/// Moves a file.\nasync fn rename(cx: &ToolCx<'_>, from: String, to: String) {}",
+        )
+    };
+    assert_eq!(about(r#"writes = "from, to""#), NO_MESSAGES);
+    assert_eq!(about("writes = to"), NO_MESSAGES);
+    assert_eq!(about(r#"writes = "nothing""#), NO_MESSAGES);
+    let unknown = |name: &str, at: &str| {
+        format!(
+            "there is no argument `{name}`: name the arguments that hold the paths of the files that a call writes, \
+             such as `writes = \"from, to\"`, or write `writes = \"nothing\"` @ {at}"
+        )
+    };
+    assert_eq!(about(r#"writes = "path""#), [unknown("path", "\"path\"")]);
+    assert_eq!(about(r#"writes = "to, cx""#), [unknown("cx", "\"to, cx\"")]);
+    assert_eq!(
+        about(r#"writes = "to", side_effects = "read_only""#),
+        [
+            "a tool with `side_effects = \"read_only\"` writes no file: leave `writes` out, or declare other side \
+          effects @ \"to\""
+        ]
+    );
+    assert_eq!(about("writes"), [r#"`writes` needs a value, such as `writes = "path"` @ writes"#]);
 }

@@ -26,17 +26,20 @@ pub(crate) struct Options {
     namespace: Option<LitStr>,
     timeout: Option<Duration>,
     side_effects: Option<&'static SideEffects>,
+    /// The parameters that name the files that a call writes; of type `&str`, separated by commas.
+    pub(crate) writes: Option<LitStr>,
     retry: Option<u32>,
     exclusive: bool,
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "name",
     "description",
     "instructions",
     "namespace",
     "timeout",
     "side_effects",
+    "writes",
     "retry",
     "exclusive",
     "crate",
@@ -53,6 +56,7 @@ impl Options {
             set.unwrap_or_else(|error| problems.add_error(error));
         }
         options.check_retry(&entries, problems);
+        options.check_writes(problems);
         options
     }
 
@@ -64,6 +68,7 @@ impl Options {
             "namespace" => self.namespace = Some(entry.string("\"web\"")?.clone()),
             "timeout" => self.timeout = Some(entry.time()?),
             "side_effects" => self.side_effects = Some(entry.side_effects()?),
+            "writes" => self.writes = Some(entry.parameters()?),
             "retry" => self.retry = Some(entry.attempts()?),
             "exclusive" => self.exclusive = entry.flag()?,
             "crate" => {
@@ -97,6 +102,16 @@ impl Options {
             ),
             // Effects that could not be read are a problem of their own.
             _ => {}
+        }
+    }
+
+    /// A tool that only looks writes no file.
+    fn check_writes(&self, problems: &mut Errors) {
+        let only_looks = self.side_effects.is_some_and(|effects| effects.name == "read_only");
+        if let Some(writes) = self.writes.as_ref().filter(|_| only_looks) {
+            let message = "a tool with `side_effects = \"read_only\"` writes no file: leave `writes` out, or \
+                           declare other side effects";
+            problems.add(writes, message);
         }
     }
 
@@ -141,6 +156,7 @@ impl Default for Options {
             namespace: None,
             timeout: None,
             side_effects: None,
+            writes: None,
             retry: None,
             exclusive: false,
         }

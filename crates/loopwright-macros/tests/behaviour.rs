@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use loopwright_core::{AnyTool, SideEffects, Tool, ToolOptions, ToolRetry, ToolSet};
+use loopwright_core::{
+    AnyTool, SideEffects, Tool, ToolOptions, ToolRetry, ToolSet, Writes, messages::ToolCall,
+};
 use loopwright_macros::tool;
 use loopwright_testing::block_on;
 
@@ -184,4 +186,35 @@ fn check_description(tool: impl Tool, expect: &str) {
 #[track_caller]
 fn check_options(tool: impl Tool, expect: &ToolOptions) {
     assert_eq!(AnyTool::new(tool).options(), expect);
+}
+
+/// Moves files.
+#[tool(crate = "loopwright_core", writes = "to, copies, also")]
+async fn move_files(
+    from: String,
+    to: std::path::PathBuf,
+    copies: Vec<String>,
+    also: Option<String>,
+) {
+    drop((from, to, copies, also));
+}
+
+/// Sends a mail.
+#[tool(crate = "loopwright_core", writes = nothing)]
+async fn mail(text: String) {
+    drop(text);
+}
+
+#[test]
+fn a_tool_declares_the_files_that_a_call_writes() {
+    let tools = ToolSet::new().with(move_files).with(mail).with(add);
+    let writes = |tool: &str, arguments: &str| tools.writes(&ToolCall::new("1", tool, arguments));
+    let paths = |paths: &[&str]| Writes::Paths(paths.iter().map(ToString::to_string).collect());
+    assert_eq!(
+        writes("move_files", r#"{ "from": "a", "to": "b", "copies": ["c", "d"], "also": "e" }"#),
+        paths(&["b", "c", "d", "e"])
+    );
+    assert_eq!(writes("move_files", r#"{ "from": "a", "to": "b", "copies": [] }"#), paths(&["b"]));
+    assert_eq!(writes("mail", r#"{ "text": "hi" }"#), Writes::Nothing);
+    assert_eq!(writes("add", r#"{ "a": 1 }"#), Writes::Unknown);
 }

@@ -1,5 +1,7 @@
 //! A kept conversation as a handle: questions and answers.
 
+mod stream;
+
 use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
@@ -37,8 +39,11 @@ pub struct Chat {
     id: SessionId,
 }
 
+pub use self::stream::{ChatStream, ChatUpdate};
+
 /// A turn of a conversation that ended without a reply.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChatError {
     /// The session could not be opened, run or saved.
     #[error(transparent)]
@@ -46,6 +51,9 @@ pub enum ChatError {
     /// The run failed, was stopped, paused or has no answer. The session is saved as the error's state shows it.
     #[error(transparent)]
     Ask(#[from] AskError),
+    /// A [stream](ChatStream) has returned its last update already.
+    #[error("turn has ended; call `Chat::stream` for the next one")]
+    Ended,
 }
 
 impl Chat {

@@ -44,7 +44,7 @@ pub use crate::{
         DecidePath, ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask,
         WriteMetadata,
     },
-    chat::{Chat, ChatError},
+    chat::{Chat, ChatError, ChatStream, ChatUpdate},
     error::SessionError,
     event::{SessionEvent, SessionListener, SessionSnapshot},
     event_log::EventLog,

@@ -1,5 +1,6 @@
 //! Loads sessions, lets actions do something with them and keeps what changed.
 
+mod held;
 mod rewinding;
 
 use std::{
@@ -17,6 +18,7 @@ use loopwright_core::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::held::DroppedLeases;
 use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
@@ -52,6 +54,8 @@ pub struct SessionRuntime {
     /// What is kept of what agents do, if anything is.
     event_log: Option<BroadcastConfig>,
     leave: CancellationToken,
+    /// Leases of actions whose future was dropped.
+    dropped: DroppedLeases,
 }
 
 /// How many sessions are looked at at once.
@@ -75,6 +79,7 @@ impl SessionRuntime {
             interrupted: OnInterrupted::default(),
             event_log: None,
             leave: CancellationToken::new(),
+            dropped: DroppedLeases::default(),
         }
     }
 
@@ -189,7 +194,8 @@ impl SessionRuntime {
         }
     }
 
-    /// Does something with a session, and keeps what changed.
+    /// Does something with a session, and keeps what changed. Dropping the future stops it where it is: what was recorded
+    /// stays, and this runtime or a clone can use the session at once.
     ///
     /// # Errors
     ///
@@ -219,6 +225,7 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
+        let held = self.dropped.hold(&lease);
         // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
         let posted = self.store().take_control(&lease).await.unwrap_or_default();
@@ -230,12 +237,14 @@ impl SessionRuntime {
         let done = done.await;
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
+        held.released();
         done
     }
 
     /// Takes the lease on a session. That of a process of this machine which is gone is not waited
     /// for.
     async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {
+        self.dropped.release(self.store(), id).await;
         let now = self.env.clock.now();
         let claim = LeaseRequest { owner: &self.owner, replaces: None, now, ttl: self.lasts };
         match self.store().lease(id, claim).await {

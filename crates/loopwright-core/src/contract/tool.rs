@@ -46,7 +46,7 @@ use crate::{
 pub(crate) use self::any::RawArgs;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
-    argument::ToolArgument,
+    argument::{ToolArgument, WritePath},
     closure::{FnTool, tool_fn, tool_fn_with},
     output::{IntoToolOutput, Json, NoArgs},
     registry::{RegistryError, ToolRegistry},

@@ -19,6 +19,11 @@ impl Writes {
     pub fn path(path: impl Into<String>) -> Self {
         Self::Paths(vec![path.into()])
     }
+
+    /// Declares files; [`Nothing`](Writes::Nothing) if there are none.
+    pub fn paths(paths: Vec<String>) -> Self {
+        if paths.is_empty() { Self::Nothing } else { Self::Paths(paths) }
+    }
 }
 
 /// The files that a call has changed.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loopwright_core::{BoxError, Tool, ToolCx};
+use loopwright_core::{BoxError, FilesChanged, Tool, ToolCx, ToolOutput};
 use loopwright_sandbox::Command;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ fn answer(id: &str, said: &Said) -> String {
 
 impl Tool for BashStart {
     type Args = BashArgs;
-    type Output = String;
+    type Output = ToolOutput;
     type Error = BoxError;
 
     fn name(&self) -> &'static str {
@@ -101,7 +101,7 @@ impl Tool for BashStart {
         &self.description
     }
 
-    async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+    async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let run = run_of(cx);
         let note = self.bash.judge(&args.command)?;
         self.shells.check(&run)?;
@@ -115,7 +115,12 @@ impl Tool for BashStart {
         let child = spawned.map_err(BashError::from)?;
         let id = self.shells.keep(&run, child, cx.cancel)?;
         let started = format!("Command {id} is running; read what it says with bash_read.");
-        Ok(note.map_or_else(|| started.clone(), |note| format!("{started}\n\n{note}")))
+        let started = match note {
+            Some(note) => format!("{started}\n\n{note}"),
+            None => started,
+        };
+        // It changes files while it runs, which may be after this call.
+        Ok(ToolOutput::text(started).with_changed_files(FilesChanged::Unknown))
     }
 }
 

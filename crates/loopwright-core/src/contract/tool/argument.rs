@@ -1,5 +1,7 @@
 //! What a model may pass to a tool.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -13,3 +15,41 @@ pub trait ToolArgument {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema> ToolArgument for T {}
+
+/// Names files that a call writes. `#[tool]` asks each argument that its option `writes` lists for it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name files",
+    note = "an argument of `writes` is a `String`, a `PathBuf`, or an `Option` or a `Vec` of them"
+)]
+pub trait WritePath {
+    /// Adds the paths.
+    fn add_to(&self, paths: &mut Vec<String>);
+}
+
+impl WritePath for String {
+    fn add_to(&self, paths: &mut Vec<String>) {
+        paths.push(self.clone());
+    }
+}
+
+impl WritePath for PathBuf {
+    fn add_to(&self, paths: &mut Vec<String>) {
+        paths.push(self.to_string_lossy().into_owned());
+    }
+}
+
+impl<T: WritePath> WritePath for Option<T> {
+    fn add_to(&self, paths: &mut Vec<String>) {
+        if let Some(path) = self {
+            path.add_to(paths);
+        }
+    }
+}
+
+impl<T: WritePath> WritePath for Vec<T> {
+    fn add_to(&self, paths: &mut Vec<String>) {
+        for path in self {
+            path.add_to(paths);
+        }
+    }
+}

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     BoxError,
+    file_changes::Writes,
     tool::{IntoToolOutput, Tool, ToolCx, ToolOptions},
 };
 
@@ -17,8 +18,11 @@ pub struct FnTool<A, O> {
     description: Arc<str>,
     options: ToolOptions,
     run: Box<Run<A, O>>,
+    writes: Option<Box<DeclareWrites<A>>>,
     args: PhantomData<fn(A)>,
 }
+
+type DeclareWrites<A> = dyn Fn(&A) -> Writes + Send + Sync;
 
 type Run<A, O> =
     dyn for<'a> Fn(A, &'a ToolCx<'a>) -> BoxFuture<'a, Result<O, BoxError>> + Send + Sync;
@@ -74,6 +78,7 @@ pub fn tool_fn_with<A, O>(
         description: description.into(),
         options: ToolOptions::default(),
         run: Box::new(run),
+        writes: None,
         args: PhantomData,
     }
 }
@@ -83,6 +88,27 @@ impl<A, O> FnTool<A, O> {
     #[must_use]
     pub fn with_options(mut self, options: ToolOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Declares the files that a call may write; see [`Tool::writes`].
+    ///
+    /// ```
+    /// use loopwright_core::{BoxError, ToolSet, Writes, messages::ToolCall, tool_fn};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Note {
+    ///     file: String,
+    /// }
+    ///
+    /// let note = tool_fn("note", "Writes a note.", |_: Note| async { Ok::<_, BoxError>("written") })
+    ///     .with_writes(|args| Writes::path(&args.file));
+    /// let call = ToolCall::new("1", "note", r#"{ "file": "notes.txt" }"#);
+    /// assert_eq!(ToolSet::new().with(note).writes(&call), Writes::path("notes.txt"));
+    /// ```
+    #[must_use]
+    pub fn with_writes(mut self, writes: impl Fn(&A) -> Writes + Send + Sync + 'static) -> Self {
+        self.writes = Some(Box::new(writes));
         self
     }
 }
@@ -106,6 +132,13 @@ where
 
     fn options(&self) -> ToolOptions {
         self.options.clone()
+    }
+
+    fn writes(&self, args: &A) -> Writes {
+        match &self.writes {
+            Some(writes) => writes(args),
+            None => self.options.side_effects.into(),
+        }
     }
 
     async fn call(&self, args: A, cx: &ToolCx<'_>) -> Result<O, BoxError> {
