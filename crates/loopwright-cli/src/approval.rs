@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput,
-    messages::ToolCall,
+    AgentState, ApprovalDecision, PendingApproval, RequestKind, messages::ToolCall,
 };
 use loopwright_permissions::Call;
-use loopwright_sessions::{DecidePath, SessionError, SessionId, SessionRuntime};
+use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
 use serde_json::{Value, json};
 
 use crate::agent::Setup;
@@ -19,19 +18,12 @@ use crate::opening::NoopListener;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::session::SessionsError;
+use crate::sessions::UserDecision;
 use crate::signals::{self, Signals};
 use crate::stage::RunDisplay;
 
 /// The most lines of a command or of arguments that are shown.
 const LINES: usize = 20;
-
-/// What a model is told of a call that was interrupted and is not made again.
-pub(crate) const SKIPPED: &str = "the call started and was interrupted, so its effect is unknown. The \
-    user decided to skip it: it is not made again. Find out what became of it if that matters";
-
-/// What a model is told of a call that was interrupted and that the user knows to be done.
-pub(crate) const MARKED_DONE: &str =
-    "The user says that this was done; what it returned is not known.";
 
 /// How a turn ends.
 pub(crate) enum Turned {
@@ -81,10 +73,9 @@ enum Decided {
 /// What a user answers about a call.
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
-    Decide(ApprovalDecision),
+    Decide(UserDecision),
     /// Approve, and allow calls like it from now on.
     Always(Scope),
-    Later,
     /// Not an answer: the reason is shown, and the question again.
     Unclear(&'static str),
 }
@@ -123,8 +114,7 @@ async fn decide(
             other => return Ok(Decided::Left(other)),
         };
         let decision = match answer(&text, asked, !rules.is_empty()) {
-            Answer::Decide(decision) => decision,
-            Answer::Later => return Ok(Decided::Later),
+            Answer::Decide(decision) => decision.of(Some(asked), state),
             Answer::Unclear(hint) => {
                 console::tell(hint);
                 continue;
@@ -140,8 +130,8 @@ async fn decide(
                 ApprovalDecision::Approve
             }
         };
-        let path = asked.address();
-        match runtime.execute(id, &DecidePath { path, resolution: decision }).await {
+        let path = Some(asked.address());
+        match runtime.execute(id, &DecideCall { path, resolution: decision }).await {
             Ok(_) => {}
             // An answer that does not fit is not recorded, and the question stands.
             Err(SessionError::Decision(error)) => console::warn(&error),
@@ -217,40 +207,35 @@ fn command_of(call: &ToolCall) -> Option<String> {
 fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let word = word.trim_end_matches([',', '.', ':']).to_lowercase();
+    let (word, rest) = (word.trim_end_matches([',', '.', ':']).to_lowercase(), rest.trim());
+    let is_alone = rest.is_empty();
     let deny = |reason: &str| {
-        let reason = if reason.is_empty() { "the user decided against it" } else { reason };
-        Answer::Decide(ApprovalDecision::Deny { reason: reason.to_owned() })
+        Answer::Decide(UserDecision::Deny(Some(reason.to_owned()).filter(|it| !it.is_empty())))
     };
     if matches!(asked.kind, RequestKind::Question { .. }) {
         return match &*word {
             "" => Answer::Unclear("type the answer, or `no` to decline; Ctrl-C decides later"),
-            "no" if rest.is_empty() => deny("the user declined to answer"),
-            _ => Answer::Decide(ApprovalDecision::Reply(
-                serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
-            )),
+            "no" if is_alone => deny("the user declined to answer"),
+            _ => Answer::Decide(UserDecision::Reply(text.to_owned())),
         };
     }
     match &*word {
         "" => Answer::Unclear("type 1 to approve or 3 to deny; Ctrl-C decides later"),
-        "1" | "y" | "yes" if rest.is_empty() => Answer::Decide(ApprovalDecision::Approve),
-        "2" | "a" | "always" if rest.is_empty() && has_rules => Answer::Always(Scope::Project),
-        "s" | "session" if rest.is_empty() && has_rules => Answer::Always(Scope::Session),
-        "2" | "a" | "always" | "s" | "session" if rest.is_empty() => {
+        "1" | "y" | "yes" if is_alone => Answer::Decide(UserDecision::Approve(None)),
+        "2" | "a" | "always" if is_alone && has_rules => Answer::Always(Scope::Project),
+        "s" | "session" if is_alone && has_rules => Answer::Always(Scope::Session),
+        "2" | "a" | "always" | "s" | "session" if is_alone => {
             Answer::Unclear("no rule can allow this call; type 1 to approve it once")
         }
         "d" | "done" if asked.question.is_recovery() => {
-            Answer::Decide(ApprovalDecision::Answer(ToolOutput::text(MARKED_DONE)))
+            Answer::Decide(UserDecision::MarkDone(Some(rest.to_owned()).filter(|_| !is_alone)))
         }
-        "3" | "n" | "no" if asked.question.is_recovery() => deny(SKIPPED),
-        "3" | "n" | "no" => deny(rest.trim()),
-        "e" | "edit" if command_of(asked.call).is_some() && !rest.trim().is_empty() => {
+        "3" | "n" | "no" => deny(rest),
+        "e" | "edit" if !is_alone && command_of(asked.call).is_some() => {
             let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
-            arguments["command"] = json!(rest.trim());
-            let arguments = Arguments::new(arguments.to_string());
-            Answer::Decide(ApprovalDecision::ApproveWith { arguments })
+            arguments["command"] = json!(rest);
+            Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
-        "/later" | "/quit" => Answer::Later,
         // Whatever else is said is what the model should do instead.
         _ => deny(text),
     }

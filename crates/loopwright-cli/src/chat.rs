@@ -279,7 +279,7 @@ impl ChatSession {
         };
         let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
         match rewind::rewind(&self.conversation, &id, back, asked).await {
-            Ok(Rewound::To(step)) => console::tell(&format!("rewound to the end of step {step}")),
+            Ok(Rewound::To(told)) => console::tell(&told),
             Ok(Rewound::Not(why)) => console::tell(why),
             Ok(Rewound::Left(InputEvent::Signal(why))) => return Some(exit_code(why)),
             Ok(Rewound::Left(_)) => return Some(self.failed),

@@ -112,7 +112,7 @@ impl Conversation {
             .with_interrupted(self.interrupted)
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
-        let has_begun = AtomicBool::new(false);
+        let (has_begun, is_created) = (AtomicBool::new(false), AtomicBool::new(false));
         let begins = |session: &AgentSession| {
             has_begun.store(true, Relaxed);
             let mut beginning = beginning(&self.setup, &agent, session.state());
@@ -134,6 +134,7 @@ impl Conversation {
                 if self.session.is_none() {
                     // Nothing names a session before it is there with what was said first.
                     runtime.create(self.session(&id, said.text.as_ref())).await?;
+                    is_created.store(true, Relaxed);
                 }
                 runtime.execute_until(&id, &turn, brake.token()).await
             };
@@ -159,7 +160,8 @@ impl Conversation {
                     console::fail(&error, error.exit_code());
                     let refused =
                         Report::refused(error.exit_code(), error.stop_reason(), chain(&error));
-                    (self.session.clone(), refused)
+                    let created = is_created.load(Relaxed).then(|| id.clone());
+                    (self.session.clone().or(created), refused)
                 }
             }
         };

@@ -160,6 +160,14 @@ impl Defined {
         Self { root, agents, skills }
     }
 
+    /// Says which agents of the project are refused, but for one of which an error tells.
+    pub(crate) fn tell_refused(&self) {
+        let errors = self.agents.errors();
+        for (_, error) in errors.iter().filter(|(path, _)| path.starts_with(&self.root)) {
+            console::warn(&format!("{error}; agents do not see it"));
+        }
+    }
+
     /// Says what is odd about the file of an agent.
     pub(crate) fn tell_warnings(&self, agent: &str) {
         let path = self.agents.source(agent).and_then(|it| it.path);

@@ -190,7 +190,20 @@ impl Startup {
     /// If there is no such definition, it cannot be used, or there is no model.
     pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, StartError> {
         self.define(agent.definition.as_deref(), None)?;
+        self.tell_refused();
         self.setup(agent).await
+    }
+
+    /// Says which files of agents in the project are refused.
+    fn tell_refused(&self) {
+        match &self.applied {
+            Some(applied) => applied.defined.tell_refused(),
+            None => {
+                if let Ok(providers) = model::providers(&self.config, &self.sources) {
+                    Defined::find(&self.config.workdir, &self.sources, &providers).tell_refused();
+                }
+            }
+        }
     }
 
     /// Returns the instructions of the definition, and those that the user adds.
@@ -317,6 +330,7 @@ impl Startup {
             (Some(found), _) => {
                 self.go_to(cli, agent, typed, found.session.header())?;
                 self.define(None, Some(found.session.definition()))?;
+                self.tell_refused();
                 keep_model(&mut self.config, found.session.state().llm());
                 self.setup(agent).await?
             }
@@ -344,7 +358,8 @@ impl Startup {
             system = system.filter(|_| is_typed);
             session = Some(match from {
                 Some(from) => {
-                    let forked = maintenance_runtime(&store).fork(old.id(), from.step, None).await;
+                    let runtime = maintenance_runtime(&store);
+                    let forked = Box::pin(runtime.fork(old.id(), from.step, None)).await;
                     forked.map_err(SessionsError::from)?.id
                 }
                 None => old.id().clone(),

@@ -202,7 +202,7 @@ impl Hook for UiSender {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.tell(UiEvent::Answered(Answer {
-            source: Source::of_state(state),
+            source: Source::of_events(cx.events),
             step: state.step_count() + 1,
             aside: cx.aside,
             text: response.message.text(),
@@ -228,12 +228,13 @@ impl Hook for UiSender {
         &self,
         call: &ToolCall,
         outcome: &mut ToolOutcome,
-        state: &AgentState,
-        _cx: &HookCx<'_>,
+        _state: &AgentState,
+        cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         let files = self.watch.as_ref().map(|watch| watch.end(call, outcome)).unwrap_or_default();
         if !files.is_empty() {
-            let (source, arguments) = (Source::of_state(state), Arc::clone(&call.arguments));
+            let source = Source::of_events(cx.events);
+            let arguments = Arc::clone(&call.arguments);
             self.tell(UiEvent::Changed(Change { source, arguments, files }));
         }
         Ok(Flow::Continue)

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
+use crate::render::{single_line, summary};
 use crate::session::short;
 use crate::session_budget;
 
@@ -97,9 +98,8 @@ pub struct DeniedCall {
 
 impl PendingCall {
     fn of(asked: &PendingApproval<'_>) -> Self {
-        let numbers: Vec<String> = asked.address().iter().map(ToString::to_string).collect();
         Self {
-            call: numbers.join("."),
+            call: PendingApproval::format_address(&asked.address()),
             agents: asked.path.iter().map(|it| it.agent.to_string()).collect(),
             tool: asked.call.name.to_string(),
             arguments: arguments(asked.call),
@@ -308,13 +308,36 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
             _ => state.explain_stop(),
         },
         RunEnding::Paused => {
-            let asked =
-                state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
-            format!("approval needed: {}", asked.join("; "))
+            let pending = state.pending();
+            let asks = |it: &PendingApproval<'_>| matches!(it.kind, RequestKind::Question { .. });
+            let needed = if pending.iter().all(asks) { "answer" } else { "approval" };
+            let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));
+            format!("{needed} needed: {}", asked.collect::<Vec<_>>().join("; "))
         }
         RunEnding::Unfinished => "the run ended mid-step; this is a bug".to_owned(),
     })
 }
+
+/// Names a call that waits and what it asks; its address, too, if there are others.
+fn waiting(asked: &PendingApproval<'_>, is_one_of_many: bool) -> String {
+    let address = PendingApproval::format_address(&asked.address());
+    let address = if is_one_of_many { format!("call {address}, ") } else { String::new() };
+    format!("{address}{}: {}", waiting_call(asked), asked.question.text)
+}
+
+/// Names a call that waits: its tool, what it was asked to do, and the sub-agent if one makes it.
+pub(crate) fn waiting_call(asked: &PendingApproval<'_>) -> String {
+    let call = &asked.call;
+    let does =
+        single_line(&format!("{} {}", call.name, summary(&call.arguments, ASKED)), ASKED * 2);
+    match asked.path.last() {
+        Some(segment) => format!("{} of {}", does.trim_end(), single_line(&segment.agent, 30)),
+        None => does.trim_end().to_owned(),
+    }
+}
+
+/// How much of the arguments of a call that waits is shown, in characters.
+const ASKED: usize = 80;
 
 /// Says what stopped a run, and how to allow more.
 fn stopped(said: &str, reason: StopReason, source: Option<&str>) -> String {

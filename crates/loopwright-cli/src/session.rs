@@ -6,7 +6,7 @@ mod find;
 use loopwright_core::Timestamp;
 
 pub use self::error::SessionsError;
-pub(crate) use self::error::holder_name;
+pub(crate) use self::error::{holder_name, is_for_session};
 pub(crate) use self::find::all;
 pub use self::find::{find, latest, short};
 

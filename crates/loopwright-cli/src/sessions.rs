@@ -1,6 +1,7 @@
 //! `loopwright sessions`.
 
 mod change;
+mod decide;
 mod check;
 mod follow;
 mod last_run;
@@ -27,6 +28,7 @@ use crate::session::SessionsError;
 use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unrecorded};
+pub(crate) use self::decide::UserDecision;
 pub(crate) use self::list::age;
 pub use self::story::{HistoryEntry, SessionHistory};
 
@@ -91,7 +93,7 @@ async fn perform(
         SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,
         SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,
         SessionsCommand::Rewind(args) => change::rewind(&store, args).await,
-        SessionsCommand::Decide(args) => change::decide(&store, args).await,
+        SessionsCommand::Decide(args) => decide::decide(&store, args).await,
         SessionsCommand::Stop(args) => change::each(&store, args, change::Task::Stop).await,
         SessionsCommand::Cancel(args) => change::each(&store, args, change::Task::Cancel).await,
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,

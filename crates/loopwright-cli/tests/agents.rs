@@ -572,3 +572,20 @@ fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
     assert!(system(&request).contains("Work."), "{request}");
     assert!(tools(&request).contains(&"todo_write"), "{request}");
 }
+
+#[test]
+fn a_run_names_the_files_of_agents_in_the_project_that_are_refused() {
+    let good = "name: good\ndescription: Works.\nsystemPrompt: Work.\n";
+    let world = World::new()
+        .file("project/.loopwright/agents/good.yaml", good)
+        .file("project/.loopwright/agents/bad.yaml", "name: bad\ndescription: [\n");
+    for options in [&["--agent", "good", "Go."][..], &["Go."]] {
+        let server = Server::start([streamed("Done.", "stop")]);
+        let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let done = world.run(&[&line[..], options].concat());
+        assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+        let warned = done.stderr.lines().filter(|it| it.starts_with("warning: ")).count();
+        assert_eq!(warned, 1, "{}", done.stderr);
+        assert!(done.stderr.contains(".loopwright/agents/bad.yaml"), "{}", done.stderr);
+    }
+}

@@ -91,6 +91,33 @@ fn what_was_said_last_is_taken_back_and_said_otherwise() {
 }
 
 #[test]
+fn what_was_said_first_is_taken_back_and_said_otherwise() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let done = chat(&world, &server, &[], "1?\n/rewind\n2?\n/rewind\n/rewind\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(said(&world), Vec::<String>::new());
+    drop(server.request());
+    let request = server.request();
+    let messages = request["messages"].as_array().unwrap();
+    let told: Vec<&Value> = messages.iter().filter(|it| it["role"] != "system").collect();
+    assert_eq!(told.len(), 1, "{request}");
+    let told = "rewound to the start of the session\n";
+    assert_eq!(done.stderr.matches(told).count(), 2, "{}", done.stderr);
+    assert!(done.stderr.contains("nothing to take back"), "{}", done.stderr);
+}
+
+#[test]
+fn a_rewind_after_a_compaction_says_that_nothing_said_was_taken_back() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let done = chat(&world, &server, &[], "1?\n2?\n/compact\n/rewind\n/rewind\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(said(&world), ["1?", "one"]);
+    let told = "compaction undone; still at the end of step 2\n";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    assert!(done.stderr.contains("rewound to the end of step 1\n"), "{}", done.stderr);
+}
+
+#[test]
 fn a_fork_goes_on_and_its_source_stays() {
     let (world, server) = (World::new(), answering(["one", "two"]));
     let done = chat(&world, &server, &[], "1?\n/fork\n2?\n");

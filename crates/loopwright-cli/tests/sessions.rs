@@ -5,6 +5,7 @@ mod damaged;
 mod following;
 mod killed;
 mod moving;
+mod nested;
 mod resuming;
 mod running;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    BoxError, Budget, BudgetAccount, BudgetUsage, CallableHook, Clock as _, ErrorDecision,
-    ExecutionStatus, Flow, RunOptions, Spend, StopReason, ToolOutput,
+    AgentState, BoxError, Budget, BudgetAccount, BudgetUsage, CallableHook, Clock as _,
+    ErrorDecision, ExecutionStatus, Flow, RunOptions, Spend, StopReason, ToolOutput,
     messages::{Cost, Usage},
 };
 use loopwright_testing::{
@@ -475,4 +475,22 @@ fn what_a_hook_asks_about_an_answer_is_spent_and_asked_about_no_further() {
     let agent = hooked(&test_loop(ModelDriver::new(model)), Judge(judge.clone()));
     let state = execute(&agent, asked());
     assert_eq!((state.usage(), judge.asked()), (Usage::new(31, 6), 1));
+}
+
+#[test]
+fn first_requests_at_the_same_time_do_not_count_on_the_same_tokens() {
+    let budget = Budget { tokens: Some(100), ..Budget::unlimited() };
+    let answer = ScenarioStep::final_answer("done").with_usage(Usage::new(80, 10));
+    let model = FakeModel::script([answer]).yielding(3);
+    let agent = test_loop(ModelDriver::new(model.clone()));
+    let account = BudgetAccount::new(&budget);
+    let run = || {
+        let options = RunOptions { meter: Some(account.clone()), ..options() };
+        let state = AgentState::new().with_user_message("word ".repeat(80)).with_budget(budget);
+        agent.start(state, options).finish()
+    };
+    let (one, other) = block_on(async { futures_util::join!(run(), run()) });
+    assert_eq!((one.text().as_str(), model.asked()), ("done", 1));
+    let why = other.stop_signal().map(|it| it.reason);
+    assert_eq!(why, Some(StopReason::TokenLimitReached), "{}", other.explain_stop());
 }

@@ -101,6 +101,7 @@ impl ActionCx<'_> {
             env: self.env.clone(),
             journal: Some(Arc::clone(&self.journal)),
             sinks: self.sinks.clone(),
+            is_top_level: true,
             cancel: self.cancel.clone(),
             on_interrupted: self.interrupted,
             ..RunOptions::default()

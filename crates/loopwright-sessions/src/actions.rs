@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    ApprovalDecision, Budget, DecisionError, Edit, LlmConfig, PendingApproval, RequestKind, Seq,
+    ApprovalDecision, Budget, Edit, LlmConfig, PendingApproval, Seq,
     messages::{CacheBreak, Message, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -157,13 +157,14 @@ impl WriteMetadata {
 #[derive(Clone, Debug, Default)]
 pub struct UpdateTask(pub TaskList);
 
-/// Decides about a call that waits for it, such as one that was interrupted and may have taken effect.
+/// Decides about a call that waits, or answers what it asks: a call of the agent or of a sub-agent, such as one that
+/// was interrupted and may have taken effect. A decision that does not fit is refused, and nothing is kept.
 /// The agent continues with the next [`ContinueRun`] or [`SendMessage`].
 #[derive(Clone, Debug)]
 pub struct DecideCall {
-    /// The call's position in its step; the only one that waits if it is not named.
-    pub call: Option<u16>,
-    /// What is decided: that it is run (again), that it is not, or that this is its outcome.
+    /// The [address](PendingApproval::address) of the call. `None` means the only one that waits.
+    pub path: Option<Vec<u16>>,
+    /// What is decided or answered.
     pub resolution: ApprovalDecision,
 }
 
@@ -237,72 +238,38 @@ impl SessionAction for DecideCall {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let pending = session.state.pending();
-        let asked = match (self.call, &pending[..]) {
+        let asked = match (&self.path, &pending[..]) {
             (None, [asked]) => Some(*asked),
             (None, _) => None,
-            (Some(call), _) => {
-                pending.iter().find(|it| it.index == call && it.path.is_empty()).copied()
-            }
+            (Some(path), _) => pending.iter().find(|it| it.address() == *path).copied(),
         };
         let Some(asked) = asked else {
-            let (id, waiting) = (session.id().clone(), pending.iter().map(|it| it.index).collect());
-            return Err(SessionError::NotPending { id, call: self.call, waiting });
+            let waiting = pending.iter().map(PendingApproval::address).collect();
+            let (id, path) = (session.id().clone(), self.path.clone());
+            return Err(SessionError::NotPending { id, path, waiting });
         };
-        decide(&session, &asked, &self.resolution, cx)
+        decide(&session, &asked, self.resolution.clone(), cx)
     }
 }
 
-/// Decides about a call by its address, for instance about one of a sub-agent.
-/// The agent goes on with the next [`ContinueRun`] or [`SendMessage`].
-#[derive(Clone, Debug)]
-pub struct DecidePath {
-    /// The [address](PendingApproval::address) of the call.
-    pub path: Vec<u16>,
-    /// What is decided or answered.
-    pub resolution: ApprovalDecision,
-}
-
-#[async_trait]
-impl SessionAction for DecidePath {
-    fn name(&self) -> Cow<'static, str> {
-        "decide".into()
-    }
-
-    async fn execute(
-        &self,
-        session: AgentSession,
-        cx: &ActionCx<'_>,
-    ) -> Result<AgentSession, SessionError> {
-        let pending = session.state.pending();
-        let asked = pending.iter().find(|it| it.address() == self.path);
-        let nobody = || DecisionError::NotPending { path: self.path.clone() };
-        decide(&session, asked.ok_or_else(nobody)?, &self.resolution, cx)
-    }
-}
-
-/// Records a decision. The agent is only made if it is needed to check the decision.
+/// Records a decision. The agent is only built if it is needed to check the decision.
 fn decide(
     session: &AgentSession,
     asked: &PendingApproval<'_>,
-    decision: &ApprovalDecision,
+    decision: ApprovalDecision,
     cx: &ActionCx<'_>,
 ) -> Result<AgentSession, SessionError> {
-    let is_plain = matches!(asked.kind, RequestKind::Approval { .. })
-        && matches!(decision, ApprovalDecision::Approve);
-    let always_fits =
-        matches!(decision, ApprovalDecision::Deny { .. } | ApprovalDecision::Answer(_));
-    let (path, decision) = (asked.address(), decision.clone());
-    let state = if is_plain || always_fits {
-        session.state.clone().decide_at(&path, decision)
+    let (path, state) = (asked.address(), &session.state);
+    let state = if asked.needs_agent(&decision) {
+        cx.loops.instantiate(&session.definition)?.decide(state, &path, decision)?
     } else {
-        let agent = cx.loops.instantiate(&session.definition)?;
-        agent.decide(&session.state, &path, decision)?
+        state.try_decide(&path, decision)?
     };
     Ok(session.clone().with_state(state))
 }
 
-/// Makes another session that begins with what this one has so far. Nothing is copied; the other one
-/// comes back.
+/// Makes another session that begins with what this one has so far, its sub-agents that are at work included. Nothing is
+/// copied; the other one comes back.
 #[derive(Clone, Debug, Default)]
 pub struct ForkSession {
     id: Option<SessionId>,

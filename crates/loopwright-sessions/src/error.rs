@@ -1,7 +1,7 @@
 //! Why something could not be done with a session.
 
 use loopwright_agent::BuildError;
-use loopwright_core::{BoxError, DecisionError, JournalError, ReplayError};
+use loopwright_core::{BoxError, DecisionError, JournalError, PendingApproval, ReplayError};
 
 use crate::{
     id::{InvalidSessionId, SessionId},
@@ -53,14 +53,14 @@ pub enum SessionError {
         steps: u64,
     },
     /// There is nothing to decide, or it is not clear about which call.
-    #[error("{}", not_pending(.id, *.call, .waiting))]
+    #[error("{}", not_pending(.id, .path.as_deref(), .waiting))]
     NotPending {
         /// The session.
         id: SessionId,
-        /// The call that was named.
-        call: Option<u16>,
-        /// The calls that wait for a decision.
-        waiting: Vec<u16>,
+        /// The address of the call that was named.
+        path: Option<Vec<u16>>,
+        /// The addresses of the calls that wait.
+        waiting: Vec<Vec<u16>>,
     },
     /// The decision does not fit the call.
     #[error(transparent)]
@@ -76,9 +76,10 @@ pub enum SessionError {
     Action(#[source] BoxError),
 }
 
-fn not_pending(id: &SessionId, call: Option<u16>, waiting: &[u16]) -> String {
-    let calls = waiting.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    match (call, waiting) {
+fn not_pending(id: &SessionId, path: Option<&[u16]>, waiting: &[Vec<u16>]) -> String {
+    let calls = waiting.iter().map(|it| PendingApproval::format_address(it));
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    match (path.map(PendingApproval::format_address), waiting) {
         (_, []) => format!("session `{id}` waits for no decision"),
         (Some(call), _) => format!("call {call} waits for no decision; these do: {calls}"),
         (None, _) => format!("more than one call waits for a decision: name one of {calls}"),

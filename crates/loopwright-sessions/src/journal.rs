@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    Change, ChangeRecord, Clock, Edit, IdempotencyKey, Journal, JournalError, Seq,
+    Change, ChangeRecord, Clock, Edit, IdempotencyKey, Journal, JournalError, Seq, Timestamp,
     messages::{Message, SectionName},
 };
 
@@ -24,16 +24,35 @@ use crate::{
         SessionStore, StoreError,
     },
     stored::written_at,
+    subagents::SubagentLeases,
 };
 
 /// Keeps the changes of a run in a store, under a lease.
 pub(crate) struct StoreJournal {
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
+    role: Role,
     place: Mutex<Place>,
     /// Why the last append failed, in the store's own terms.
     failure: Mutex<Option<StoreError>>,
     received: Mutex<Received>,
+}
+
+/// Whose changes a journal keeps.
+enum Role {
+    /// Those of the run, which may have sub-agents.
+    Run(Option<Arc<SubagentLeases>>),
+    /// Those of a sub-agent of the run.
+    Subagent(Option<Arc<SubagentLeases>>),
+}
+
+impl Role {
+    /// Returns the leases on the sessions of sub-agents; `None` if the session of the run has no lease.
+    fn leases(&self) -> Option<&Arc<SubagentLeases>> {
+        match self {
+            Self::Run(leases) | Self::Subagent(leases) => leases.as_ref(),
+        }
+    }
 }
 
 /// Control messages that were collected. The store has them until a write handles them.
@@ -112,7 +131,38 @@ impl StoreJournal {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
         let place = Place { header, lease, news: News::default(), definition };
         let (place, failure, received) = (Mutex::new(place), Mutex::default(), Mutex::default());
-        Self { store, clock, place, failure, received }
+        Self { store, clock, role: Role::Run(None), place, failure, received }
+    }
+
+    /// Takes leases on the sessions of sub-agents.
+    pub(crate) fn with_subagents(self, leases: Arc<SubagentLeases>) -> Self {
+        Self { role: Role::Run(Some(leases)), ..self }
+    }
+
+    /// Keeps the leases on the sessions of sub-agents for longer.
+    pub(crate) async fn renew_subagents(&self, now: Timestamp) {
+        if let Some(leases) = self.role.leases() {
+            leases.renew(now).await;
+        }
+    }
+
+    /// Returns the lease of a sub-agent's session, which is taken if need be.
+    async fn subagent_lease(&self, id: &SessionId) -> Result<Option<Lease>, StoreError> {
+        match &self.role {
+            Role::Subagent(Some(leases)) => leases.lease(id).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives the lease of a sub-agent's session back where its run ends.
+    async fn release_at_end(&self, id: &SessionId, last: Option<&ChangeRecord>) {
+        let ends = matches!(
+            last.map(|it| &it.change),
+            Some(Change::ExecutionEnded(_) | Change::ExecutionPaused)
+        );
+        if let (Role::Subagent(Some(leases)), true) = (&self.role, ends) {
+            leases.release(id).await;
+        }
     }
 
     /// Returns the header as it was written last.
@@ -184,9 +234,16 @@ impl StoreJournal {
             news.apply(&mut header);
             let new = NewSession { header: &header, definition, changes: batch.changes };
             let header = self.store.create(new).await?;
+            let id = header.id.clone();
             *self.place() = Place { header, lease, news: News::default(), definition: None };
+            self.subagent_lease(&id).await?;
+            self.release_at_end(&id, batch.changes.last()).await;
             return Ok(());
         }
+        let lease = match self.subagent_lease(&header.id).await? {
+            Some(lease) => Some(lease),
+            None => lease,
+        };
         let News { status, title, workdir, parent } = &news;
         let (status, title) = (*status, title.as_ref());
         let (workdir, parent) = (workdir.as_ref(), parent.as_ref());
@@ -206,6 +263,7 @@ impl StoreJournal {
         };
         let version = self.store.append(write).await?;
         self.received().unhandled.drain(..count);
+        self.release_at_end(id, batch.changes.last()).await;
         let mut place = self.place();
         let place = &mut *place;
         place.header.version = version;
@@ -251,6 +309,9 @@ impl Journal for StoreJournal {
                 StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
                     JournalError::Conflict
                 }
+                StoreError::Busy { .. } if matches!(self.role, Role::Subagent(_)) => {
+                    JournalError::InUse(error.to_string().into())
+                }
                 StoreError::LeaseLost(_) | StoreError::Busy { .. } => JournalError::LeaseLost,
                 error => JournalError::Unavailable(error.to_string().into()),
             };
@@ -262,27 +323,45 @@ impl Journal for StoreJournal {
     /// Those of the session, which is found in the store if this journal did not create it.
     async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         let id = self.header().id;
+        match self.subagent_lease(&id).await {
+            Err(error @ StoreError::Busy { .. }) => return Err(JournalError::InUse(error.into())),
+            Err(StoreError::NotFound(_)) => return self.never_begun(&id).await,
+            taken => taken.map_err(|error| JournalError::Unavailable(error.into()))?,
+        };
         let loaded = self.store.load(&id).await;
         let loaded = loaded.map_err(|error| JournalError::Unavailable(error.into()))?;
-        let Some(LoadedSession { header, changes, .. }) = loaded else { return Ok(Vec::new()) };
-        let mut place = self.place();
-        (place.header, place.definition) = (header, None);
+        let Some(LoadedSession { header, changes, .. }) = loaded else {
+            return self.never_begun(&id).await;
+        };
+        {
+            let mut place = self.place();
+            (place.header, place.definition) = (header, None);
+        }
+        self.release_at_end(&id, changes.last()).await;
         Ok(changes)
     }
 
     /// The session of a sub-agent is named after its parent and the call.
     fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
-        let parent = self.header();
+        let (parent, call) = (self.header(), Arc::<str>::from(call.to_string()));
         let repository =
             SessionRepository { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };
-        let id = SessionId::derived(&format!("{}/{call}", parent.id));
-        let header = SessionHeader {
-            parent: Some(parent.id),
-            call: Some(call.to_string().into()),
-            workdir: parent.workdir,
-            ..SessionHeader::new(id, parent.agent_name, self.clock.now())
-        };
-        Arc::new(Self::new(&repository, header, None, Some(AgentDefinition::default())))
+        let id = parent.subagent_id(&call);
+        let new = SessionHeader::new(id, Arc::clone(&parent.agent_name), self.clock.now());
+        let header = parent.subagent(&call, new);
+        let journal = Self::new(&repository, header, None, Some(AgentDefinition::default()));
+        Arc::new(Self { role: Role::Subagent(self.role.leases().cloned()), ..journal })
+    }
+}
+
+impl StoreJournal {
+    /// Returns that there are no changes of a session that cannot be loaded, unless it was deleted.
+    async fn never_begun(&self, id: &SessionId) -> Result<Vec<ChangeRecord>, JournalError> {
+        match self.store.header(id).await {
+            Ok(None) => Ok(Vec::new()),
+            Ok(Some(_)) => Err(JournalError::Lost),
+            Err(error) => Err(JournalError::Unavailable(error.into())),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod runtime;
 mod chat;
 mod sessions;
 mod steps;
+mod subagents;
 mod undo;
 mod event_log;
 mod follow;
@@ -41,8 +42,7 @@ pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{
         ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, ContinueRun, DecideCall,
-        DecidePath, ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask,
-        WriteMetadata,
+        ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask, WriteMetadata,
     },
     chat::{Chat, ChatError, ChatStream, ChatUpdate},
     error::SessionError,
@@ -66,10 +66,11 @@ pub use crate::{
     },
     slow::{ReportingStore, StoreWait, WaitReporter},
     status::{InvalidTransition, SessionStatus},
-    steps::step_end,
+    steps::{RewindPoint, has_words, last_turn, step_end},
     store::{
         AppendRequest, ChangeBatch, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession,
         LogEntry, NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
     },
+    subagents::{mark_subagent_lost, open_calls, open_subagents},
     wishes::RunSupervisor,
 };

@@ -17,6 +17,9 @@ pub struct Owner {
     name: String,
 }
 
+/// What stands in a name before the session whose run has the session of a sub-agent.
+const FOR: &str = " for session ";
+
 impl Owner {
     /// Names this process.
     pub fn this_process() -> Self {
@@ -26,8 +29,24 @@ impl Owner {
         Self { place: place(), process, started, name }
     }
 
+    /// Writes the name under which a holder has the session of a sub-agent, while it runs another session.
+    pub(crate) fn of_subagent(owner: &str, session: &SessionId) -> String {
+        match owner.split_once(FOR) {
+            // The session that a user knows stays the one of the run.
+            Some(_) => owner.to_owned(),
+            None => format!("{owner}{FOR}{session}"),
+        }
+    }
+
+    /// Returns the session whose run has the session of a sub-agent under this name. `None` means that the holder does
+    /// not have it for another session.
+    pub fn session_of(owner: &str) -> Option<SessionId> {
+        SessionId::new(owner.rsplit_once(FOR)?.1).ok()
+    }
+
     /// Reads a name; `None` if it is not of this form.
     pub fn parse(text: &str) -> Option<Self> {
+        let text = text.split_once(FOR).map_or(text, |it| it.0);
         let mut parts = text.split('/');
         let mut part = || parts.next().map(str::to_owned);
         let (place, process, started, name) = (part()?, part()?, part()?, part()?);
@@ -96,6 +115,14 @@ mod tests {
         for text in ["", "somebody", "a/b/c/d", "a/1/2", "a/1/2/3/4"] {
             assert_eq!(Owner::parse(text), None);
         }
+    }
+
+    #[test]
+    fn a_holder_of_a_sub_agents_session_names_the_session_of_the_run() {
+        let (owner, run) = (Owner::this_process(), SessionId::new("run").unwrap());
+        let name = Owner::of_subagent(&owner.to_string(), &run);
+        assert_eq!((Owner::parse(&name), Owner::session_of(&name)), (Some(owner), Some(run)));
+        assert_eq!(Owner::session_of(&Owner::this_process().to_string()), None);
     }
 
     #[test]

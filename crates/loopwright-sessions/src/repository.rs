@@ -7,11 +7,13 @@ use loopwright_core::{AgentState, ChangeRecord, Clock, Seq, SystemClock, Timesta
 
 use crate::{
     error::SessionError,
-    header::{SessionHeader, SessionList, SessionQuery},
+    header::{SessionHeader, SessionList, SessionQuery, SessionRelation},
     id::SessionId,
     journal::{News, StoreJournal},
     session::AgentSession,
+    status::SessionStatus,
     store::{ChangeBatch, LoadedSession, NewSession, SessionStore, StoreError},
+    subagents::fork_subagents,
 };
 
 /// Loads, creates and saves sessions, without hooks, leases or events: for programs that work with
@@ -146,7 +148,7 @@ impl fmt::Debug for SessionRepository {
 }
 
 /// Creates a session that begins with so many changes of another one; its name is one that no one has if
-/// none is given.
+/// none is given. The sub-agents of calls that are open there go on in the fork where they are.
 pub(crate) async fn fork(
     store: &dyn SessionStore,
     source: &SessionHeader,
@@ -154,10 +156,41 @@ pub(crate) async fn fork(
     into: Option<SessionId>,
     at: Seq,
     now: Timestamp,
-) -> Result<SessionHeader, StoreError> {
+) -> Result<SessionHeader, SessionError> {
     let header = source.fork(into.unwrap_or_else(SessionId::generate), at, now);
-    store.create(NewSession { header: &header, definition, changes: &[] }).await
+    if has_subagents(store, &source.id).await? {
+        if store.header(&header.id).await?.is_some() {
+            return Err(StoreError::Exists(header.id).into());
+        }
+        let loaded = store.load(&source.id).await?;
+        let mut changes = loaded.map(|it| it.changes).unwrap_or_default();
+        changes.truncate(usize::try_from(at).unwrap_or(usize::MAX));
+        let state = replay(&source.id, changes)?;
+        // They are there before the fork is: one without them would begin their work anew.
+        fork_subagents(store, source, &state, &header, now).await?;
+    }
+    Ok(store.create(NewSession { header: &header, definition, changes: &[] }).await?)
 }
+
+/// Returns `true` if sub-agents worked for a session, also if all of their sessions were deleted.
+async fn has_subagents(store: &dyn SessionStore, id: &SessionId) -> Result<bool, StoreError> {
+    for status in [None, Some(SessionStatus::Deleted)] {
+        let kinship = SessionRelation::ChildOf(id.clone());
+        let mut query = SessionQuery { status, kinship, ..SessionQuery::first(PAGE) };
+        loop {
+            let page = store.list(&query).await?;
+            if page.sessions.iter().any(|it| it.call.is_some()) {
+                return Ok(true);
+            }
+            let Some(next) = page.next else { break };
+            query.after = Some(next);
+        }
+    }
+    Ok(false)
+}
+
+/// How many sessions are looked at at once.
+const PAGE: usize = 100;
 
 /// Makes the state that changes lead to.
 pub(crate) fn replay(

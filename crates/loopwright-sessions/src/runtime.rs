@@ -33,6 +33,7 @@ use crate::{
     repository::SessionRepository,
     session::AgentSession,
     store::{ControlMessage, Lease, LeaseRequest, Posted, SessionStore, StoreError},
+    subagents::SubagentLeases,
     wishes::{Instant, RunSupervisor},
 };
 
@@ -229,12 +230,15 @@ impl SessionRuntime {
         // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
         let posted = self.store().take_control(&lease).await.unwrap_or_default();
-        let leased = Leased { lease: lease.clone(), taken, posted };
+        let subagents = SubagentLeases::new(self.store(), &self.env.clock, &lease, self.lasts);
+        let subagents = Arc::new(subagents);
+        let leased = Leased { lease: lease.clone(), taken, posted, subagents: subagents.clone() };
         let done = contained(async {
             let session = self.load(id).await?;
             self.execute_leased(session, action, cancel, leased).await
         });
         let done = done.await;
+        subagents.release_all().await;
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
         held.released();
@@ -264,7 +268,10 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         error: StoreError,
     ) -> Result<AgentSession, SessionError> {
-        if let (StoreError::Busy { .. }, Some(wish)) = (&error, action.if_busy()) {
+        if let (StoreError::Busy { owner, .. }, Some(wish)) = (&error, action.if_busy())
+            // The run of another session reads what is sent to that one.
+            && Owner::session_of(owner).is_none()
+        {
             self.store().send_control(id, &wish).await?;
             return self.load(id).await;
         }
@@ -281,10 +288,10 @@ impl SessionRuntime {
         leased: Leased,
     ) -> Result<AgentSession, SessionError> {
         let before = session.header.clone();
-        let Leased { lease, taken, posted } = leased;
+        let Leased { lease, taken, posted, subagents } = leased;
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
-        let journal = Arc::new(journal);
+        let journal = Arc::new(journal.with_subagents(subagents));
         let wishes = RunSupervisor {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
@@ -530,6 +537,8 @@ struct Leased {
     taken: Instant,
     /// The control messages that were there then.
     posted: Vec<Posted>,
+    /// The leases on the sessions of its sub-agents.
+    subagents: Arc<SubagentLeases>,
 }
 
 /// Makes an error of a panic, so that what was begun can be ended.

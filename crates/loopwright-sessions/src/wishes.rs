@@ -231,6 +231,7 @@ impl RunSupervisor {
             let began = Instant::of(&self.env);
             lease = self.store.renew(&lease, began.wall, self.lasts).await?;
             self.journal.set_lease(lease.clone());
+            self.journal.renew_subagents(began.wall).await;
             *self.renewed() = began;
         }
         Ok(self.journal.receive(self.store.take_control(&lease).await?))

@@ -99,7 +99,7 @@ fn a_session_may_wait_for_a_decision_about_what_was_interrupted() {
         let runtime = runtime.with_interrupted(OnInterrupted::RequireApproval);
         let waits = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
         assert_eq!((waits.state().status(), pay.calls().len()), (&ExecutionStatus::Paused, 1));
-        let decide = DecideCall { call: None, resolution };
+        let decide = DecideCall { path: None, resolution };
         block_on(runtime.execute(&id("a"), &decide)).unwrap();
         let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
         assert_eq!((done.state().text().as_str(), pay.calls().len()), ("done", times));
@@ -177,7 +177,7 @@ fn arguments_that_do_not_fit_are_refused_by_the_session_and_not_kept() {
     let runtime = runtime.with_interrupted(OnInterrupted::RequireApproval);
     let waits = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     let edited = |json: &str| DecideCall {
-        call: None,
+        path: None,
         resolution: ApprovalDecision::ApproveWith { arguments: Arguments::new(json) },
     };
     let refused = block_on(runtime.execute(&id("a"), &edited("much")));

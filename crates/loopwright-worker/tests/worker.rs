@@ -333,7 +333,7 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
     assert_eq!(tally, JobCounts { needs_input: 1, ..JobCounts::default() });
     let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent));
     let runtime = runtime.with_env(clock.env(1));
-    let decide = DecideCall { call: None, resolution: ApprovalDecision::Approve };
+    let decide = DecideCall { path: None, resolution: ApprovalDecision::Approve };
     runtime.execute(&id("a"), &decide).await.unwrap();
     assert_eq!(world.record(&job).await.status, JobStatus::NeedsInput);
     runtime.execute(&id("a"), &ContinueRun).await.unwrap();

@@ -106,7 +106,7 @@ async fn run(
 ) -> Result<AgentSession, Failure> {
     let session = create_if_missing(runtime, id).await?;
     if let Interruption::Decided(decision) = interrupted {
-        runtime.execute(id, &DecideCall { call: None, resolution: decision.resolution() }).await?;
+        runtime.execute(id, &DecideCall { path: None, resolution: decision.resolution() }).await?;
     }
     let action: Box<dyn SessionAction> = match session.state().execution() {
         None => Box::new(SendMessage::text("go")),

@@ -402,7 +402,7 @@ impl<'a> Case<'a> {
         let runtime = self.runtime();
         if self.world.ending == Ending::Question {
             let resolution = ApprovalDecision::Approve;
-            runtime.execute(&self.id, &DecideCall { call: None, resolution }).await.unwrap();
+            runtime.execute(&self.id, &DecideCall { path: None, resolution }).await.unwrap();
         }
         let takes_message = matches!(way, Way::Message | Way::MessageJob);
         if self.world.ending.budget() != Budget::default() && !takes_message {
@@ -460,7 +460,7 @@ impl<'a> Case<'a> {
         // A worker leaves a call with an unknown outcome to the user, who knows here that it took effect.
         assert_eq!(self.world.ending, Ending::FullDiskAfterCall, "{:?}", self.id);
         let resolution = ApprovalDecision::Answer(ToolOutput::text(format!("number {TROUBLE}")));
-        self.runtime().execute(&self.id, &DecideCall { call: None, resolution }).await.unwrap();
+        self.runtime().execute(&self.id, &DecideCall { path: None, resolution }).await.unwrap();
         self.work_once(Job::resume(self.id.clone())).await;
     }
 

@@ -40,7 +40,7 @@ pub enum SessionsCommand {
     Fork(ForkArgs),
     /// Rewind a session to the end of a step; 0 is the start
     Rewind(RewindArgs),
-    /// Decide a tool call that needs approval
+    /// Decide a tool call that needs approval, or answer a question
     Decide(DecideArgs),
     /// Ask a running session to stop after the current step
     Stop(SessionIdsArgs),
@@ -193,9 +193,10 @@ pub struct DecideArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The call, as numbered by `sessions show`, and the decision; omit the call if only one needs
-    /// approval
-    #[arg(value_name = "[CALL] approve|deny|mark-done", num_args = 1..=2, required = true)]
+    /// The call, as numbered by `sessions show`, and the decision; omit the call if only one waits.
+    /// `approve` takes other arguments as JSON, `deny` a reason, `mark-done` a result; `reply`
+    /// answers a question
+    #[arg(value_name = "[CALL] approve|deny|mark-done|reply [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use loopwright_sessions::SessionId;
+use loopwright_core::{AgentState, Change, ChangeRecord};
+use loopwright_sessions::{RewindPoint, SessionId, StoreError, has_words};
 
 use crate::console;
 use crate::conversation::{Conversation, maintenance_runtime};
@@ -26,8 +27,8 @@ pub(super) struct Rewind {
 
 /// What became of it.
 pub(super) enum Rewound {
-    /// The session is at the end of this step.
-    To(u64),
+    /// It went back: what is said about it.
+    To(String),
     /// The question about files was not answered.
     Not(&'static str),
     /// The user, or a signal, ends the program.
@@ -50,16 +51,12 @@ pub(super) async fn rewind(
     asked: Asked<'_>,
 ) -> Result<Rewound, SessionsError> {
     let runtime = maintenance_runtime(&conversation.store);
-    let step = if let Some(step) = rewind.step {
-        step
-    } else {
-        let session = runtime.session(id).await?;
-        let state = session.state();
-        state.total_steps().saturating_sub(u64::from(state.step_count()))
-    };
-    let recorded = runtime.recorded_files(id, step).await?;
+    let to = rewind.step.map_or(RewindPoint::LastTurn, RewindPoint::Step);
+    let loaded = conversation.store.load(id).await?;
+    let before = loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?.changes;
+    let recorded = runtime.recorded_files(id, to).await?;
     let changed: BTreeSet<&str> = recorded.iter().map(String::as_str).collect();
-    let unrecorded = runtime.unrecorded_files(id, step).await?;
+    let unrecorded = runtime.unrecorded_files(id, to).await?;
     let is_watched = asked.is_watched;
     let undoes = if changed.is_empty() || rewind.files {
         rewind.files
@@ -72,13 +69,13 @@ pub(super) async fn rewind(
     };
     let session = if undoes {
         let root = conversation.setup.workdir.clone();
-        let (session, undone) = runtime.rewind_files(id, step, &root).await?;
+        let (session, undone) = runtime.rewind_files(id, to, &root).await?;
         for (path, came) in &undone {
             tell_undone(path, came);
         }
         session
     } else {
-        let session = runtime.rewind(id, step).await?;
+        let session = runtime.rewind(id, to).await?;
         if !changed.is_empty() {
             let hint = if is_watched { "" } else { "; `/rewind STEP files` undoes them" };
             console::tell(&format!("files not changed: {}{hint}", names(&changed)));
@@ -88,7 +85,24 @@ pub(super) async fn rewind(
     if let Some(header) = conversation.store.header(id).await? {
         tell_unrecorded(&header, &unrecorded);
     }
-    Ok(Rewound::To(session.state().total_steps()))
+    let kept = conversation.store.header(id).await?.map_or(0, |it| it.length);
+    let kept = usize::try_from(kept).unwrap_or(usize::MAX).min(before.len());
+    Ok(Rewound::To(told(&before[kept..], session.state())))
+}
+
+/// Says where the session is, and what was taken back if that is not a turn.
+fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
+    let steps = state.total_steps();
+    if !has_words(taken_back) {
+        let is_run =
+            taken_back.iter().any(|it| matches!(it.change, Change::ExecutionStarted { .. }));
+        let what = if is_run { "compaction undone" } else { "nothing to take back" };
+        return format!("{what}; still at the end of step {steps}");
+    }
+    match steps {
+        0 if state.transcript().is_empty() => "rewound to the start of the session".to_owned(),
+        steps => format!("rewound to the end of step {steps}"),
+    }
 }
 
 impl Asked<'_> {

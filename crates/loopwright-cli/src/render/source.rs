@@ -1,6 +1,6 @@
 //! The agent that a note is about.
 
-use loopwright_core::{AgentState, EventEnvelope, messages::AgentId};
+use loopwright_core::{EventBus, EventEnvelope, messages::AgentId};
 use serde_json::{Value, json};
 
 /// The agent that a note is about: the one that was given the task, or a sub-agent of it.
@@ -18,9 +18,9 @@ impl Source {
         Self { agent: Some(envelope.agent.clone()), parent: envelope.parent.clone() }
     }
 
-    /// Returns the agent that a state belongs to.
-    pub fn of_state(state: &AgentState) -> Self {
-        Self { agent: state.id().cloned(), parent: state.parent().cloned() }
+    /// Returns the source of the events of a run, for its hooks.
+    pub fn of_events(events: &EventBus) -> Self {
+        Self { agent: events.agent().cloned(), parent: events.parent().cloned() }
     }
 
     /// Returns `true` for a sub-agent: its words are no part of the answer.

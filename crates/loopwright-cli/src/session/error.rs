@@ -54,6 +54,22 @@ pub enum SessionsError {
         /// Until when, unless it is renewed.
         until: Timestamp,
     },
+    /// The run of another session uses it.
+    #[error(
+        "session {} is a sub-agent of session {session}, which {owner} runs until {until} at least; wait, or stop that run with `loopwright sessions stop {session}`",
+        short(id),
+        session = short(session)
+    )]
+    BusyForSession {
+        /// The session.
+        id: SessionId,
+        /// The session whose run it is part of.
+        session: SessionId,
+        /// Who runs that.
+        owner: String,
+        /// Until when, unless it is renewed.
+        until: Timestamp,
+    },
     /// It takes no messages.
     #[error(
         "session {} is {status} and accepts no messages; resume it with `loopwright sessions resume {}`",
@@ -211,7 +227,7 @@ impl SessionsError {
                 | StoreLocationError::Damaged { .. },
             ) => ExitCode::Internal,
             Self::Place(_) => ExitCode::Config,
-            Self::Busy { .. } => ExitCode::Busy,
+            Self::Busy { .. } | Self::BusyForSession { .. } => ExitCode::Busy,
             Self::Session(
                 SessionError::NoStep { .. }
                 | SessionError::Status(_)
@@ -257,13 +273,21 @@ impl From<StoreError> for SessionsError {
         match error {
             StoreError::NotFound(id) => Self::Unknown(id),
             StoreError::Exists(id) => Self::Taken(id),
-            StoreError::Busy { id, owner, until } => {
-                Self::Busy { id, owner: holder_name(&owner), until }
-            }
+            StoreError::Busy { id, owner, until } => match Owner::session_of(&owner) {
+                Some(session) => {
+                    Self::BusyForSession { id, session, owner: holder_name(&owner), until }
+                }
+                None => Self::Busy { id, owner: holder_name(&owner), until },
+            },
             StoreError::Corrupt { id, reason } => Self::Damaged { id, reason },
             other => Self::Session(other.into()),
         }
     }
+}
+
+/// Returns `true` if the run of another session has it.
+pub(crate) fn is_for_session(error: &StoreError) -> bool {
+    matches!(error, StoreError::Busy { owner, .. } if Owner::session_of(owner).is_some())
 }
 
 /// Says who has a session.

@@ -5,20 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_capabilities::files::UndoOutcome;
-use loopwright_core::{ApprovalDecision, ToolOutput};
 use loopwright_sessions::{
-    DecideCall, FileCall, Lease, LeaseRequest, Owner, ResumeSession, SessionHeader, SessionStore,
-    StoreError, SuspendSession,
+    FileCall, Lease, LeaseRequest, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
+    SuspendSession,
 };
 
-use crate::approval::{MARKED_DONE, SKIPPED};
 use crate::args::session::ForkRef;
-use crate::args::sessions::{DecideArgs, DeleteArgs, RewindArgs, SessionIdsArgs};
+use crate::args::sessions::{DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
 use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
 use crate::render::{sanitize_terminal, single_line};
-use crate::session::{SessionsError, find, holder_name, now, short};
+use crate::session::{SessionsError, find, holder_name, is_for_session, now, short};
 use crate::tools;
 
 /// How long a session is held for what has ended at once.
@@ -109,59 +107,6 @@ pub(crate) fn tell_undone(path: &str, came: &UndoOutcome) {
     }
 }
 
-/// Decides about a call that waits.
-pub(super) async fn decide(
-    store: &Arc<dyn SessionStore>,
-    args: &DecideArgs,
-) -> Result<ExitCode, SessionsError> {
-    let header = find(&**store, &args.id.id).await?;
-    let (call, mut resolution) = decision(&args.what)?;
-    let runtime = maintenance_runtime(store);
-    let waiting = runtime.session(&header.id).await?;
-    let waiting = waiting.state().pending();
-    let asked = waiting.iter().find(|it| call.is_none_or(|call| call == it.index));
-    if let (ApprovalDecision::Deny { reason }, true) =
-        (&mut resolution, asked.is_some_and(|it| it.question.is_recovery()))
-    {
-        SKIPPED.clone_into(reason);
-    }
-    let session = runtime.execute(&header.id, &DecideCall { call, resolution }).await?;
-    let id = short(&header.id);
-    let rest = session.state().pending().iter().map(|it| it.index.to_string()).collect::<Vec<_>>();
-    console::tell(&if rest.is_empty() {
-        format!("decided; resume with: loopwright run --resume {id}")
-    } else {
-        format!("decided; calls still waiting: {}", rest.join(", "))
-    });
-    Ok(ExitCode::Done)
-}
-
-fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), SessionsError> {
-    let (call, word) = match what {
-        [word] => (None, word),
-        [call, word] => {
-            let number = call.parse().map_err(|_| {
-                SessionsError::Usage(format!(
-                    "invalid call `{call}`; write its number from `sessions show`"
-                ))
-            })?;
-            (Some(number), word)
-        }
-        _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
-    };
-    let resolution = match word.as_str() {
-        "approve" => ApprovalDecision::Approve,
-        "deny" => ApprovalDecision::Deny { reason: "the user decided against it".to_owned() },
-        "mark-done" => ApprovalDecision::Answer(ToolOutput::text(MARKED_DONE)),
-        other => {
-            let text =
-                format!("unknown decision `{other}`; available: `approve`, `deny`, `mark-done`");
-            return Err(SessionsError::Usage(text));
-        }
-    };
-    Ok((call, resolution))
-}
-
 /// Does something with each of several sessions. One that fails does not keep the others from it.
 pub(super) async fn each(
     store: &Arc<dyn SessionStore>,
@@ -221,6 +166,8 @@ pub(super) async fn holder(
             store.release(&lease).await?;
             Ok(None)
         }
+        // What is sent to it is read by no run.
+        Err(error @ StoreError::Busy { .. }) if is_for_session(&error) => Err(error.into()),
         Err(StoreError::Busy { owner, .. }) => Ok(Some(holder_name(&owner))),
         Err(error) => Err(error.into()),
     }
@@ -272,27 +219,4 @@ fn is_agreed(headers: &[SessionHeader]) -> bool {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).is_ok()
         && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decided(what: &[&str]) -> Option<(Option<u16>, ApprovalDecision)> {
-        decision(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()
-    }
-
-    #[test]
-    fn a_decision_is_a_word_and_perhaps_a_call() {
-        assert_eq!(decided(&["approve"]), Some((None, ApprovalDecision::Approve)));
-        assert_eq!(decided(&["1", "approve"]), Some((Some(1), ApprovalDecision::Approve)));
-        assert!(matches!(decided(&["deny"]), Some((None, ApprovalDecision::Deny { .. }))));
-        assert!(matches!(
-            decided(&["0", "mark-done"]),
-            Some((Some(0), ApprovalDecision::Answer(_)))
-        ));
-        for wrong in [&["maybe"][..], &["x", "done"], &["-1", "done"], &["done", "1"]] {
-            assert_eq!(decided(wrong), None);
-        }
-    }
 }

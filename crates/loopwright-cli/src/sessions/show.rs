@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, CallState, ChangeRecord};
+use loopwright_core::{AgentState, CallState, ChangeRecord, RequestKind};
 use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
 use super::SessionHistory;
+use super::decide::{address, decisions};
 use super::story::HistoryEntry;
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, duration, number, sanitize_terminal, single_line, summary, truncate};
-use crate::report::{SCHEMA_VERSION, Tokens};
+use crate::report::{SCHEMA_VERSION, Tokens, waiting_call};
 use crate::session::{SessionsError, find, short};
 
 /// The width that lines of tools keep to.
@@ -103,7 +104,16 @@ fn in_json(
     let pending = state.pending();
     let pending: Vec<_> = pending
         .iter()
-        .map(|it| json!({ "call": it.index, "tool": it.call.name, "question": it.question.text }))
+        .map(|it| {
+            let kind = match it.kind {
+                RequestKind::Question { .. } => "question",
+                _ => "approval",
+            };
+            json!({
+                "call": it.index, "address": address(it), "kind": kind, "tool": it.call.name,
+                "arguments": it.call.parse_arguments().ok(), "question": it.question.text,
+            })
+        })
         .collect();
     json!({
         "schema_version": SCHEMA_VERSION,
@@ -153,7 +163,8 @@ fn head(loaded: &Salvaged, state: &AgentState) -> String {
     let written = Some(format!("written {}", header.updated_at));
     writeln!(text, "{}", join([Some(steps), tokens, cost, created, written])).ok();
     if let Some(parent) = &header.parent {
-        writeln!(text, "fork of {parent}").ok();
+        let what = if header.call.is_some() { "sub-agent" } else { "fork" };
+        writeln!(text, "{what} of {parent}").ok();
     }
     text
 }
@@ -187,12 +198,12 @@ fn entry(text: &mut String, entry: &HistoryEntry) {
             writeln!(text, "{}{failure}", called.trim_end()).ok();
             returned(text, output);
         }
-        HistoryEntry::Asked { call, tool, question, .. } => {
+        HistoryEntry::Asked { address, tool, question, .. } => {
             let question = sanitize_terminal(question);
-            writeln!(text, "  ? call {call}, {}: {question}", single_line(tool, 30)).ok();
+            writeln!(text, "  ? call {address}, {}: {question}", single_line(tool, 30)).ok();
         }
-        HistoryEntry::Decided { call, decision } => {
-            writeln!(text, "  ! call {call}: {decision}").ok();
+        HistoryEntry::Decided { address, decision, .. } => {
+            writeln!(text, "  ! call {address}: {decision}").ok();
         }
         HistoryEntry::Step { step, usage, cost_usd, duration_ms, error } => {
             if let Some(error) = error {
@@ -232,14 +243,10 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let id = short(&loaded.header.id);
     let pending = state.pending();
     for it in &pending {
-        let (call, tool, question) =
-            (it.index, single_line(&it.call.name, 30), sanitize_terminal(&it.question.text));
-        writeln!(text, "\nwaits: call {call}, {tool}: {question}").ok();
-        writeln!(
-            text,
-            "  decide with: loopwright sessions decide {id} {call} approve|deny|mark-done"
-        )
-        .ok();
+        let (call, question) = (address(it), sanitize_terminal(&it.question.text));
+        writeln!(text, "\nwaits: call {call}, {}: {question}", waiting_call(it)).ok();
+        let decisions = decisions(it.kind);
+        writeln!(text, "  decide with: loopwright sessions decide {id} {call} {decisions}").ok();
     }
     let open = state.execution().and_then(|it| it.open_step());
     if let Some(open) = open.filter(|_| pending.is_empty()) {

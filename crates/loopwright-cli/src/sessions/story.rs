@@ -1,7 +1,8 @@
 //! What happened in a session, told from its changes.
 
 use loopwright_core::{
-    ApprovalDecision, Change, ChangeRecord, Edit, ExecutionStatus, Spend, Timestamp, ToolOutcome,
+    ApprovalDecision, Change, ChangeRecord, Edit, ExecutionStatus, PendingApproval, Spend,
+    Timestamp, ToolOutcome, ToolPause,
     messages::{Message, Role, SectionName},
 };
 use serde::Serialize;
@@ -80,6 +81,8 @@ pub enum HistoryEntry {
         step: u64,
         /// The call's position.
         call: u16,
+        /// Where the call is found below it, as in `0.2`, if a sub-agent asks; else the position.
+        address: String,
         /// The tool.
         tool: String,
         /// What has to be decided.
@@ -89,6 +92,8 @@ pub enum HistoryEntry {
     Decided {
         /// The call's position.
         call: u16,
+        /// As of the question.
+        address: String,
         /// What.
         decision: &'static str,
     },
@@ -172,9 +177,11 @@ impl HistoryBuilder {
             Change::ApprovalRequested { call, question } => HistoryEntry::Asked {
                 step: self.steps + 1,
                 call: *call,
+                address: call.to_string(),
                 tool: self.call(*call).0,
                 question: question.text.clone(),
             },
+            Change::AnswerRequested { call, pause, .. } => self.asked(*call, pause)?,
             Change::ToolCallStarted { call, arguments, .. } => {
                 if let Some(known) = self.calls.get_mut(usize::from(*call)) {
                     known.1 = value(arguments.as_str());
@@ -222,6 +229,21 @@ impl HistoryBuilder {
         })
     }
 
+    /// Tells the first of the things that a call asks in its middle; `sessions show` lists all that wait.
+    fn asked(&self, call: u16, pause: &ToolPause) -> Option<HistoryEntry> {
+        let request = pause.requests.first()?;
+        let path: Vec<u16> =
+            [call].into_iter().chain(request.path().iter().map(|it| it.call)).collect();
+        let own = || self.call(call).0;
+        Some(HistoryEntry::Asked {
+            step: self.steps + 1,
+            call,
+            address: PendingApproval::format_address(&path),
+            tool: request.call().map_or_else(own, |it| it.name.to_string()),
+            question: request.question().text.clone(),
+        })
+    }
+
     fn step(&mut self, took: std::time::Duration, error: Option<String>) -> HistoryEntry {
         self.steps += 1;
         self.calls.clear();
@@ -258,16 +280,8 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
         Edit::Replace { turns, .. } => {
             format!("conversation replaced by {} turns", turns.len())
         }
-        Edit::Resolve { call, resolution } => {
-            let decision = match resolution {
-                ApprovalDecision::Approve => "run it",
-                ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
-                ApprovalDecision::Deny { .. } => "do not run it",
-                ApprovalDecision::Reply(_) => "go on with the answer",
-                _ => "it was done",
-            };
-            return Some(HistoryEntry::Decided { call: *call, decision });
-        }
+        Edit::Resolve { call, resolution } => return decided(&[*call], resolution),
+        Edit::ResolveNested { path, resolution } => return decided(path, resolution),
         Edit::SystemPrompt(Some(_)) => "the instructions were changed".to_owned(),
         Edit::SystemPrompt(None) => "the instructions were removed".to_owned(),
         Edit::Llm(Some(llm)) => {
@@ -278,6 +292,18 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
         _ => return None,
     };
     Some(HistoryEntry::Changed { what })
+}
+
+fn decided(path: &[u16], decision: &ApprovalDecision) -> Option<HistoryEntry> {
+    let decision = match decision {
+        ApprovalDecision::Approve => "run it",
+        ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
+        ApprovalDecision::Deny { .. } => "do not run it",
+        ApprovalDecision::Reply(_) => "continue with the answer",
+        _ => "it was done",
+    };
+    let address = PendingApproval::format_address(path);
+    Some(HistoryEntry::Decided { call: *path.first()?, address, decision })
 }
 
 fn said(message: &Message) -> Option<HistoryEntry> {

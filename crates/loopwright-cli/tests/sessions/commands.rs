@@ -12,18 +12,22 @@ use crate::server::{Reply, streamed, streamed_call, streamed_tool};
 use crate::world::{World, mark, until_asleep};
 
 /// A place with an agent that hands work to another one, which works with files.
-fn delegating(replies: impl IntoIterator<Item = Reply>) -> Place {
+pub(super) fn delegating(replies: impl IntoIterator<Item = Reply>) -> Place {
+    delegating_in(World::new(), replies)
+}
+
+pub(super) fn delegating_in(world: World, replies: impl IntoIterator<Item = Reply>) -> Place {
     let lead =
         "name: lead\ndescription: Leads.\ncapabilities: [use_subagents]\nsystemPrompt: Lead.\n";
     let child = "name: child\ndescription: Works.\ntools: [bash, write_file, edit_file]\n\
                  systemPrompt: Work.\n";
-    let world = World::new()
+    let world = world
         .file("project/.loopwright/agents/lead.yaml", lead)
         .file("project/.loopwright/agents/child.yaml", child);
     Place::within(world, replies)
 }
 
-fn spawn() -> Reply {
+pub(super) fn spawn() -> Reply {
     streamed_tool("", "spawn_subagent", &json!({ "subagent": "child", "prompt": "Work." }))
 }
 

@@ -157,7 +157,8 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
         last = place.server.request();
     }
     last = ending.end(&place, &mut child).unwrap_or(last);
-    let ended = child.wait_with_output().unwrap().status;
+    let output = child.wait_with_output().unwrap();
+    let (ended, told) = (output.status, String::from_utf8_lossy(&output.stderr).into_owned());
     let id = session(&place);
     let done = match way {
         Way::Continue => place.run(&["--continue"]),
@@ -179,6 +180,10 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
         }
     };
     let mut problems = Vec::new();
+    let resume = format!("resume with: loopwright run --resume {} ", &id[..8]);
+    if matches!(ending, Ending::DiskFull) && !told.contains(&resume) {
+        problems.push(format!("it does not say how to resume: {told}"));
+    }
     if done.status != 0 {
         problems.push(format!("{} after {ended}: {done:?}", done.status));
     }

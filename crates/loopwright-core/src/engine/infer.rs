@@ -75,6 +75,8 @@ pub(crate) struct LastRequest {
     pub(crate) sent: Option<RequestPrefix>,
     pub(crate) system: Option<ComposedPrompt>,
     pub(crate) last: Spend,
+    /// Whether a request was answered, so that `last` says what one takes.
+    pub(crate) has_asked: bool,
     /// The text so far of an answer that was interrupted.
     pub(crate) unfinished: String,
     /// The hook that answered the last request.
@@ -288,8 +290,18 @@ impl Inference {
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
         // What the call before took is the best guess at what this one takes.
-        let guess = memory.map(|it| lock(it).last).unwrap_or_default();
-        let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
+        let known = memory.map(|it| {
+            let memory = lock(it);
+            (memory.last, memory.has_asked)
+        });
+        let (guess, has_asked) = known.unwrap_or_default();
+        let least = request.options.max_output_tokens.unwrap_or(0);
+        let tokens = if has_asked || state.budget().tokens.is_none() {
+            guess.usage.total().max(least)
+        } else {
+            // Nothing is known but the size of the request. One that is too large for what is left takes all of it.
+            self.meter.up_to(estimated_tokens(request)).max(least)
+        };
         let cost = match guess.cost {
             // Nothing has been paid yet in this run: what is known before is the size of the request.
             Cost::ZERO if state.budget().cost.is_some() => model.least_cost(request),
@@ -311,7 +323,10 @@ impl Inference {
         if let Some(memory) = memory {
             let mut memory = lock(memory);
             match &result {
-                Ok(_) => (memory.last, memory.model) = (spend, kept),
+                Ok(_) => {
+                    (memory.last, memory.model) = (spend, kept);
+                    memory.has_asked = true;
+                }
                 Err(StepError::Cancelled | StepError::Stopped(_)) => memory.unfinished = heard.text,
                 Err(_) => {}
             }
@@ -434,6 +449,18 @@ impl RunHost for Inference {
         Box::pin(self.infer(state, model, request, None))
     }
 }
+
+/// Returns about how many tokens the texts of a request have.
+fn estimated_tokens(request: &InferenceRequest) -> u64 {
+    let prompt = &request.prompt;
+    let system = request.system.as_ref().map_or(0, |it| it.len());
+    let turns = prompt.stable().map(|turn| turn.message().text().len());
+    let tail = prompt.tail.iter().map(|message| message.text().len());
+    (system + turns.sum::<usize>() + tail.sum::<usize>()) as u64 / BYTES_OF_A_TOKEN
+}
+
+/// How many bytes of text a token has, about.
+const BYTES_OF_A_TOKEN: u64 = 4;
 
 /// Refuses a request that says nothing.
 pub(crate) fn check_prompt(prompt: &Prompt) -> Result<(), ModelError> {

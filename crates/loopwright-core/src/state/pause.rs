@@ -157,6 +157,21 @@ impl PauseRequest {
         }
     }
 
+    /// Returns which sub-agent asks, from the outermost one to the one that waits; empty if the tool itself asks.
+    pub fn path(&self) -> &[PathSegment] {
+        &self.path
+    }
+
+    /// Returns the call of the sub-agent that waits. `None` if the tool itself asks.
+    pub fn call(&self) -> Option<&ToolCall> {
+        self.call.as_ref()
+    }
+
+    /// Returns what has to be decided or answered.
+    pub fn question(&self) -> &ApprovalRequest {
+        &self.question
+    }
+
     fn is_at(&self, below: &[u16]) -> bool {
         self.path.iter().map(|it| it.call).eq(below.iter().copied())
     }

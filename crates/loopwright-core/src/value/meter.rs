@@ -78,6 +78,12 @@ impl BudgetAccount {
         Ok(Reservation { meter: self.clone(), tokens, cost })
     }
 
+    /// Returns so many tokens, or what is left if that is less.
+    pub(crate) fn up_to(&self, tokens: u64) -> u64 {
+        let left = |account: &Arc<Account>| u64::try_from(account.tokens.load(SeqCst)).unwrap_or(0);
+        self.accounts().map(left).fold(tokens, u64::min)
+    }
+
     /// Charges what was used without having been reserved.
     pub fn charge(&self, spend: Spend) {
         for account in self.accounts() {

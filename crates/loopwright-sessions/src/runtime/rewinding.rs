@@ -12,7 +12,7 @@ use crate::{
     repository::fork,
     runtime::SessionRuntime,
     session::AgentSession,
-    steps::step_end,
+    steps::{RewindPoint, last_turn, step_end},
     store::LoadedSession,
     undo,
 };
@@ -20,7 +20,8 @@ use crate::{
 impl SessionRuntime {
     /// Makes another session that begins with what this one has, up to the end or to the end of a step
     /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
-    /// use. Without a name, it gets one that no one has.
+    /// use. Without a name, it gets one that no one has. Sub-agents that are at work at the end go on in the fork
+    /// where they are: their sessions are forked as well.
     ///
     /// # Errors
     ///
@@ -50,14 +51,18 @@ impl SessionRuntime {
         Ok(header)
     }
 
-    /// Goes back to the end of a step, counted from one over all executions; 0 is the beginning.
-    /// Nothing is deleted.
+    /// Goes back to the end of a step, counted from one over all executions, or before the last turn; the end of step 0
+    /// is what comes before the first execution. Nothing is deleted.
     ///
     /// # Errors
     ///
     /// If there is no such step, or somebody works with the session.
-    pub async fn rewind(&self, id: &SessionId, step: u64) -> Result<AgentSession, SessionError> {
-        let (session, ()) = self.rewind_after(id, step, async |_| Ok(())).await?;
+    pub async fn rewind(
+        &self,
+        id: &SessionId,
+        to: impl Into<RewindPoint>,
+    ) -> Result<AgentSession, SessionError> {
+        let (session, ()) = self.rewind_after(id, to.into(), async |_| Ok(())).await?;
         Ok(session)
     }
 
@@ -72,10 +77,10 @@ impl SessionRuntime {
     pub async fn rewind_files(
         &self,
         id: &SessionId,
-        step: u64,
+        to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
-        self.rewind_after(id, step, async |at| undo::undo(&**self.store(), id, root, at).await)
+        self.rewind_after(id, to.into(), async |at| undo::undo(&**self.store(), id, root, at).await)
             .await
     }
 
@@ -89,10 +94,11 @@ impl SessionRuntime {
     pub async fn recorded_files(
         &self,
         id: &SessionId,
-        step: u64,
+        to: impl Into<RewindPoint>,
     ) -> Result<Vec<String>, SessionError> {
+        let to = to.into();
         let loaded = self.repository.loaded(id).await?;
-        let at = end_of(id, &loaded.changes, step)?;
+        let at = point_of(id, &loaded.changes, to)?;
         Ok(undo::recorded(&**self.store(), id, at).await?)
     }
 
@@ -107,10 +113,11 @@ impl SessionRuntime {
     pub async fn unrecorded_files(
         &self,
         id: &SessionId,
-        step: u64,
+        to: impl Into<RewindPoint>,
     ) -> Result<Vec<undo::FileCall>, SessionError> {
+        let to = to.into();
         let loaded = self.repository.loaded(id).await?;
-        let at = end_of(id, &loaded.changes, step)?;
+        let at = point_of(id, &loaded.changes, to)?;
         Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
     }
 
@@ -118,13 +125,13 @@ impl SessionRuntime {
     async fn rewind_after<T>(
         &self,
         id: &SessionId,
-        step: u64,
+        to: RewindPoint,
         before: impl AsyncFnOnce(Seq) -> Result<T, SessionError>,
     ) -> Result<(AgentSession, T), SessionError> {
         let lease = self.lease(id).await?;
         let rewound = async {
             let loaded = self.repository.loaded(id).await?;
-            let at = end_of(id, &loaded.changes, step)?;
+            let at = point_of(id, &loaded.changes, to)?;
             let done = before(at).await?;
             undo::note_rewind(&**self.store(), id, at).await?;
             let now = self.env.clock.now();
@@ -140,4 +147,15 @@ impl SessionRuntime {
 
 fn end_of(id: &SessionId, changes: &[ChangeRecord], step: u64) -> Result<Seq, SessionError> {
     step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
+}
+
+fn point_of(
+    id: &SessionId,
+    changes: &[ChangeRecord],
+    to: RewindPoint,
+) -> Result<Seq, SessionError> {
+    match to {
+        RewindPoint::Step(step) => end_of(id, changes, step),
+        RewindPoint::LastTurn => Ok(last_turn(changes)),
+    }
 }

@@ -23,16 +23,40 @@ fn loaded() -> LoadedSession {
     LoadedSession { header, definition: AgentDefinition::new("helper", "helps", "Help."), changes }
 }
 
+fn written(subagents: Vec<LoadedSession>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_all(&mut bytes, loaded(), subagents).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Imported, SessionsError> {
+    Reader::new(Path::new("f"), bytes).read()
+}
+
 #[test]
 fn what_is_read_is_what_was_written() {
-    let mut bytes = Vec::new();
-    write(&mut bytes, loaded()).unwrap();
+    let bytes = written(Vec::new());
     assert_eq!(String::from_utf8(bytes.clone()).unwrap().lines().count(), 2);
-    let (head, changes, state) = read(Path::new("f"), &bytes[..]).unwrap();
-    assert!(!state.is_interrupted());
-    let expect = loaded();
-    assert_eq!((head.definition, changes), (expect.definition, expect.changes));
+    let Imported { session, subagents } = read(&bytes).unwrap();
+    assert!(!session.state.is_interrupted());
+    let (expect, head) = (loaded(), session.head);
+    assert_eq!((head.definition, session.changes), (expect.definition, expect.changes));
     assert_eq!(head.header, SessionHeader { branch: 0, ..expect.header });
+    assert_eq!(subagents.map(|it| it.len()), Some(0));
+}
+
+#[test]
+fn a_file_that_lacks_a_sub_agent_is_not_read() {
+    let bytes = written(vec![loaded()]);
+    assert_eq!(read(&bytes).unwrap().subagents.map(|it| it.len()), Some(1));
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|it| *it == b'\n').collect();
+    while lines.len() > 2 {
+        lines.pop();
+        let error = read(&lines.concat()).err().unwrap().to_string();
+        assert!(error.starts_with("f is incomplete: it "), "{error}");
+    }
+    let more = read(&[&bytes[..], b"{}\n"].concat()).err().unwrap().to_string();
+    assert!(more.ends_with("more follows than the session has"), "{more}");
 }
 
 #[test]
@@ -50,13 +74,12 @@ fn what_is_taken_in_has_the_limits_of_a_run_without_any_at_most() {
 
 #[test]
 fn no_bytes_bring_it_down() {
-    let mut bytes = Vec::new();
-    write(&mut bytes, loaded()).unwrap();
+    let bytes = written(vec![loaded()]);
     for end in 0..bytes.len() - 1 {
-        assert!(read(Path::new("f"), &bytes[..end]).is_err(), "{end}");
+        assert!(read(&bytes[..end]).is_err(), "{end}");
         let mut wrong = bytes.clone();
         wrong[end] = 0xff;
         // Some bytes stand in words, where any are allowed; none of them is taken for text.
-        assert!(read(Path::new("f"), &wrong[..]).is_err(), "{end}");
+        assert!(read(&wrong).is_err(), "{end}");
     }
 }

@@ -177,7 +177,9 @@ impl Batch {
                     return self.interrupted(index, run.options.on_interrupted);
                 }
                 if has_begun && attempt >= run.options.max_attempts {
-                    let text = format!("the tool was interrupted {attempt} times");
+                    let text = format!(
+                        "each of the {attempt} attempts of this call was interrupted, and it is not made again"
+                    );
                     let failure = Failure::new(FailureKind::CrashLoop, text);
                     return Some(ToolOutcome::Failed(failure));
                 }

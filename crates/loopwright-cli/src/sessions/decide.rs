@@ -1,0 +1,229 @@
+//! `sessions decide`: what is decided about a call that waits, or answered to what it asks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loopwright_agent::{AgentBuilder, BuildError, UseLlmConfig};
+use loopwright_core::{
+    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval,
+    RequestKind, ToolOutput,
+};
+use loopwright_models::Providers;
+use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
+use serde_json::Value;
+
+use crate::args::sessions::DecideArgs;
+use crate::commands::Commands;
+use crate::console;
+use crate::conversation::{FixedLoop, maintenance_runtime};
+use crate::exit::ExitCode;
+use crate::session::{SessionsError, find, short};
+use crate::tools;
+
+/// What a model is told of a call that was interrupted and is not made again.
+const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
+    user decided to skip it: it is not made again. Find out what became of it if that matters";
+
+/// What was typed: a call, and a decision about it.
+#[derive(Clone, Debug, PartialEq)]
+struct Typed {
+    /// The address of the call. `None` means the only one that waits.
+    path: Option<Vec<u16>>,
+    decision: UserDecision,
+}
+
+/// A decision as it is typed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum UserDecision {
+    /// Run the call, with these arguments if there are any.
+    Approve(Option<String>),
+    /// Do not run it, for this reason if there is one.
+    Deny(Option<String>),
+    /// It was done, with this result if there is one.
+    MarkDone(Option<String>),
+    /// Answer what the tool asks.
+    Reply(String),
+}
+
+/// Decides about a call that waits.
+pub(super) async fn decide(
+    store: &Arc<dyn SessionStore>,
+    args: &DecideArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(&**store, &args.id.id).await?;
+    let Typed { path, decision } = Typed::read(&args.what)?;
+    let session = maintenance_runtime(store).session(&header.id).await?;
+    let pending = session.state().pending();
+    let named = |it: &&PendingApproval<'_>| path.as_ref().is_none_or(|path| *path == it.address());
+    let asked = pending.iter().find(named);
+    let resolution = decision.of(asked, session.state());
+    let runtime = match asked {
+        Some(asked) if asked.needs_agent(&resolution) => checking(store, &header)?,
+        _ => maintenance_runtime(store),
+    };
+    let decided = runtime.execute(&header.id, &DecideCall { path, resolution }).await;
+    let session = decided.map_err(|error| match error {
+        SessionError::Decision(DecisionError::UnknownTool { tool }) => SessionsError::Usage(
+            format!("arguments of `{tool}` cannot be changed here; approve or deny the call"),
+        ),
+        error => error.into(),
+    })?;
+    let id = short(&header.id);
+    let rest: Vec<String> = session.state().pending().iter().map(address).collect();
+    console::tell(&if rest.is_empty() {
+        format!("decided; resume with: loopwright run --resume {id}")
+    } else {
+        format!("decided; calls still waiting: {}", rest.join(", "))
+    });
+    Ok(ExitCode::Done)
+}
+
+/// Returns the address of a call that waits, as it is typed.
+pub(super) fn address(asked: &PendingApproval<'_>) -> String {
+    PendingApproval::format_address(&asked.address())
+}
+
+/// Returns the decisions that a call takes, as they are typed.
+pub(super) fn decisions(kind: &RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Question { .. } => "reply ANSWER|deny|mark-done",
+        _ => "approve|deny|mark-done",
+    }
+}
+
+/// Returns a runtime that checks changed arguments by the schemas of the program's tools.
+fn checking(
+    store: &Arc<dyn SessionStore>,
+    header: &SessionHeader,
+) -> Result<SessionRuntime, SessionsError> {
+    let path = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
+    let root = tools::workdir(&path).map_err(|source| SessionsError::Workdir {
+        id: header.id.clone(),
+        path,
+        source,
+    })?;
+    let built: Result<AgentLoop, BuildError> = AgentBuilder::base()
+        .with_capability(tools::tools(&root, &Commands::default()))
+        .with_capability(UseLlmConfig::from_models(Arc::new(Providers::empty())))
+        .build();
+    let agent = built.map_err(SessionError::from)?;
+    Ok(SessionRuntime::new(Arc::clone(store), FixedLoop(agent)))
+}
+
+impl Typed {
+    fn read(what: &[String]) -> Result<Self, SessionsError> {
+        let (path, rest) = match what.split_first() {
+            Some((first, rest)) if first.starts_with(|it: char| it.is_ascii_digit()) => {
+                (Some(path(first)?), rest)
+            }
+            _ => (None, what),
+        };
+        let decision = match rest {
+            [word] => UserDecision::read(word, None)?,
+            [word, text] => UserDecision::read(word, Some(text.clone()))?,
+            _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
+        };
+        Ok(Self { path, decision })
+    }
+}
+
+fn path(text: &str) -> Result<Vec<u16>, SessionsError> {
+    let numbers = text.split('.').map(str::parse).collect::<Result<_, _>>();
+    numbers.map_err(|_| {
+        let text =
+            format!("invalid call `{text}`; write it as `sessions show` does, such as 1 or 0.2");
+        SessionsError::Usage(text)
+    })
+}
+
+impl UserDecision {
+    fn read(word: &str, text: Option<String>) -> Result<Self, SessionsError> {
+        let refused = |text: String| Err(SessionsError::Usage(text));
+        match (word, text) {
+            ("approve", arguments) => Ok(Self::Approve(arguments)),
+            ("deny", reason) => Ok(Self::Deny(reason)),
+            ("mark-done", result) => Ok(Self::MarkDone(result)),
+            ("reply", Some(answer)) => Ok(Self::Reply(answer)),
+            ("reply", None) => refused("the answer is missing; write `reply ANSWER`".to_owned()),
+            (other, _) => refused(format!(
+                "unknown decision `{other}`; available: `approve`, `deny`, `mark-done`, `reply`"
+            )),
+        }
+    }
+
+    /// Returns the decision as it is recorded, about this call if it waits.
+    pub(crate) fn of(
+        self,
+        asked: Option<&PendingApproval<'_>>,
+        state: &AgentState,
+    ) -> ApprovalDecision {
+        let is_recovery = asked.is_some_and(|it| it.question.is_recovery());
+        let default = if is_recovery { INTERRUPTED } else { "the user decided against it" };
+        match self {
+            Self::Approve(None) => ApprovalDecision::Approve,
+            Self::Approve(Some(json)) => {
+                ApprovalDecision::ApproveWith { arguments: Arguments::new(json) }
+            }
+            Self::Deny(reason) => {
+                ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| default.to_owned()) }
+            }
+            Self::MarkDone(None) => ApprovalDecision::Answer(ToolOutput::text(
+                "The user says that this was done; what it returned is not known.",
+            )),
+            Self::MarkDone(Some(result)) => ApprovalDecision::Answer(ToolOutput::text(result)),
+            Self::Reply(answer) => reply(answer, asked, state),
+        }
+    }
+}
+
+/// Takes an answer as JSON, or as the text that it is if it is no JSON or no JSON fits.
+fn reply(
+    answer: String,
+    asked: Option<&PendingApproval<'_>>,
+    state: &AgentState,
+) -> ApprovalDecision {
+    let json = serde_json::from_str(&answer).map(ApprovalDecision::Reply);
+    let text = ApprovalDecision::Reply(Value::String(answer));
+    let Ok(json) = json else { return text };
+    let fits = |it: &ApprovalDecision| {
+        asked.is_some_and(|asked| state.try_decide(&asked.address(), it.clone()).is_ok())
+    };
+    if !fits(&json) && fits(&text) { text } else { json }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(what: &[&str]) -> Option<Typed> {
+        Typed::read(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()
+    }
+
+    #[test]
+    fn a_decision_is_a_word_and_perhaps_a_call_before_it_and_a_text_behind_it() {
+        let of = |path: Option<&[u16]>, decision| {
+            Some(Typed { path: path.map(<[u16]>::to_vec), decision })
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(read(&["approve"]), of(None, UserDecision::Approve(None)));
+        assert_eq!(read(&["1", "approve"]), of(Some(&[1]), UserDecision::Approve(None)));
+        assert_eq!(read(&["0.2.1", "deny"]), of(Some(&[0, 2, 1]), UserDecision::Deny(None)));
+        assert_eq!(read(&["deny", "no"]), of(None, UserDecision::Deny(text("no"))));
+        assert_eq!(read(&["approve", "{}"]), of(None, UserDecision::Approve(text("{}"))));
+        assert_eq!(read(&["0", "mark-done"]), of(Some(&[0]), UserDecision::MarkDone(None)));
+        assert_eq!(read(&["0", "reply", "7"]), of(Some(&[0]), UserDecision::Reply("7".to_owned())));
+        for wrong in [
+            &["maybe"][..],
+            &["x", "done"],
+            &["-1", "done"],
+            &["done", "1"],
+            &["0."],
+            &["0.", "deny"],
+            &["reply"],
+            &["0"],
+            &["1", "deny", "a", "b"],
+        ] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+    }
+}
