@@ -82,6 +82,8 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
+    /// List the calls of all sessions that wait for a decision or an answer
+    Approvals(sessions::ApprovalsArgs),
     /// Show, explain and check permission rules
     Policy(policy::PolicyArgs),
     /// Let the settings of a project allow tool calls

@@ -45,6 +45,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),
         Command::Doctor(args) => doctor::doctor(cli, args),
+        Command::Approvals(args) => sessions::approvals(cli, args),
         Command::Policy(args) => policy::policy(cli, args),
         Command::Trust(args) => policy::trust(cli, args),
         Command::Config(command) => settings::settings(cli, command),

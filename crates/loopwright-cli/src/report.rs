@@ -97,7 +97,7 @@ pub struct DeniedCall {
 }
 
 impl PendingCall {
-    fn of(asked: &PendingApproval<'_>) -> Self {
+    pub(crate) fn of(asked: &PendingApproval<'_>) -> Self {
         Self {
             call: PendingApproval::format_address(&asked.address()),
             agents: asked.path.iter().map(|it| it.agent.to_string()).collect(),

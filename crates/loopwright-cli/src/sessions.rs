@@ -1,5 +1,6 @@
 //! `loopwright sessions`.
 
+mod approvals;
 mod change;
 mod decide;
 mod check;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use loopwright_sessions::SessionStore;
 
 use crate::args::Cli;
-use crate::args::sessions::{SessionsArgs, SessionsCommand};
+use crate::args::sessions::{ApprovalsArgs, SessionsArgs, SessionsCommand};
 use crate::config::{Config, ConfigSources, Flags, Text};
 use crate::configured::configured;
 use crate::console;
@@ -46,6 +47,24 @@ pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
             Ok(exit_code) => exit_code,
             Err(error) => console::fail(&error, error.exit_code()),
         }
+    })
+}
+
+/// Lists what waits for an answer, in all sessions.
+pub fn approvals(cli: &Cli, args: &ApprovalsArgs) -> ExitCode {
+    let (sources, config) = match configured(cli, Path::new("."), args.store.as_ref()) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let refusal = StartError::from(error);
+            return console::fail(&*refusal.error, refusal.exit_code);
+        }
+    };
+    with_runtime(async {
+        let done = async {
+            let store = StoreLocation::of(&config, &sources)?.open().await?;
+            approvals::approvals(&store, args).await
+        };
+        done.await.unwrap_or_else(|error: SessionsError| console::fail(&error, error.exit_code()))
     })
 }
 

@@ -155,3 +155,23 @@ fn a_rule_of_the_users_file_is_explained_with_its_line() {
     assert_eq!(tested.status, 3, "{}", tested.stderr);
     assert!(tested.stderr.contains("line 2: `ls`: expected deny, got ask"), "{}", tested.stderr);
 }
+
+#[test]
+fn what_waits_is_listed_over_all_sessions_and_goes_on_when_it_is_decided() {
+    let world = World::new();
+    let ask = ["--permission-mode", "ask"];
+    assert_eq!(run(&world, removing(), &ask).status, 9);
+    let listed = world.run(&["approvals", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let waiting = &listed["sessions"][0];
+    assert_eq!(waiting["pending"][0]["arguments"], json!({ "command": "rm a.txt" }));
+    let id = waiting["session"]["id"].as_str().unwrap();
+    assert_eq!(world.run(&["sessions", "decide", id, "approve"]).status, 0);
+    assert!(is_there(&world));
+    let server = Server::start(vec![streamed("Done.", "stop")]);
+    let options = ["--base-url", &server.url, "--resume", id];
+    let done = world.run(&[&["run", "-m", "openai-compatible/test"], &options[..]].concat());
+    assert_eq!((done.status, is_there(&world)), (0, false), "{}", done.stderr);
+    let none = world.run(&["approvals"]);
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "nothing waits\n"));
+}

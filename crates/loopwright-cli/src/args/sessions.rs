@@ -63,6 +63,23 @@ pub enum SessionsCommand {
 /// The default number of listed sessions.
 pub const LIMIT: u32 = 20;
 
+/// Arguments of `approvals`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ApprovalsArgs {
+    /// Look through the N sessions that were written last
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// Keep looking, and print what starts to wait; Ctrl-C ends it
+    #[arg(long)]
+    pub follow: bool,
+    /// Print one JSON object; with --follow, one per line and session
+    #[arg(long)]
+    pub json: bool,
+    /// Use the sessions of this store
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+}
+
 /// Arguments of `sessions list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ListArgs {

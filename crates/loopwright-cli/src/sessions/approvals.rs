@@ -1,0 +1,129 @@
+//! `loopwright approvals`: what waits for an answer, in all sessions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_sessions::{SessionHeader, SessionQuery, SessionRelation, SessionStore};
+use serde_json::{Value, json};
+
+use super::last_run::last_runs;
+use super::list::age;
+use crate::args::sessions::ApprovalsArgs;
+use crate::console;
+use crate::conversation::maintenance_runtime;
+use crate::exit::ExitCode;
+use crate::render::{json_line, sanitize_terminal, single_line, summary};
+use crate::report::{PendingCall, SCHEMA_VERSION};
+use crate::session::{SessionsError, now, short};
+use crate::signals::{self, Signals};
+
+/// How many sessions are looked at together.
+const PAGE: usize = 100;
+
+/// How long `--follow` waits before it looks again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The most characters of arguments in a line.
+const WIDTH: usize = 100;
+
+/// A session with the calls that wait in it.
+struct Waiting {
+    header: SessionHeader,
+    calls: Vec<PendingCall>,
+}
+
+/// Lists the calls that wait for a decision or an answer.
+pub(super) async fn approvals(
+    store: &Arc<dyn SessionStore>,
+    args: &ApprovalsArgs,
+) -> Result<ExitCode, SessionsError> {
+    let waiting = find(store, args.limit as usize).await?;
+    if !args.follow {
+        if args.json {
+            let sessions: Vec<Value> = waiting.iter().map(Waiting::in_json).collect();
+            let told = json!({ "schema_version": SCHEMA_VERSION, "sessions": sessions });
+            return Ok(console::print_json(&told));
+        }
+        if waiting.is_empty() {
+            console::tell("nothing waits");
+        }
+        return Ok(console::print(
+            waiting.iter().map(Waiting::in_words).collect::<String>().as_bytes(),
+        ));
+    }
+    let mut signals = Signals::new().ok();
+    let mut told: BTreeSet<(String, u64)> = BTreeSet::new();
+    let mut waiting = waiting;
+    loop {
+        for session in &waiting {
+            // A session that waits again has been written since.
+            if told.insert((session.header.id.to_string(), session.header.length)) {
+                let text = if args.json {
+                    json_line(&session.in_json()).unwrap_or_default() + "\n"
+                } else {
+                    session.in_words()
+                };
+                if console::print(text.as_bytes()) != ExitCode::Done {
+                    return Ok(ExitCode::Done);
+                }
+            }
+        }
+        let pause = tokio::time::sleep(PAUSE);
+        match &mut signals {
+            None => pause.await,
+            Some(signals) => tokio::select! {
+                () = pause => {}
+                why = signals.next() => return Ok(signals::exit_code(why)),
+            },
+        }
+        waiting = find(store, args.limit as usize).await?;
+    }
+}
+
+/// Looks through the sessions that were written last.
+async fn find(store: &Arc<dyn SessionStore>, limit: usize) -> Result<Vec<Waiting>, SessionsError> {
+    let runtime = maintenance_runtime(store);
+    let mut query =
+        SessionQuery { kinship: SessionRelation::TopLevel, ..SessionQuery::first(PAGE) };
+    let (mut found, mut left) = (Vec::new(), limit);
+    while left > 0 {
+        query.limit = PAGE.min(left);
+        let page = store.list(&query).await?;
+        left -= page.sessions.len().min(left);
+        let runs = last_runs(&**store, &page.sessions).await;
+        for (header, run) in page.sessions.into_iter().zip(runs) {
+            if run != Some("paused") {
+                continue;
+            }
+            let session = runtime.session(&header.id).await?;
+            let calls = session.state().pending().iter().map(PendingCall::of).collect();
+            found.push(Waiting { header, calls });
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+impl Waiting {
+    fn in_json(&self) -> Value {
+        json!({ "session": self.header, "pending": self.calls })
+    }
+
+    fn in_words(&self) -> String {
+        let id = short(&self.header.id);
+        let title = single_line(self.header.title.as_deref().unwrap_or_default(), WIDTH);
+        let mut text = format!("{id}  {}  {title}\n", age(self.header.updated_at, now()));
+        for call in &self.calls {
+            let agents = call.agents.iter().map(|it| format!("{it} › ")).collect::<String>();
+            let asked = summary(&call.arguments.to_string(), WIDTH);
+            let question = single_line(&call.question, WIDTH);
+            text += &format!("  {}  {agents}{} {asked}  ({question})\n", call.call, call.tool);
+        }
+        text += &format!("  decide with: loopwright sessions decide {id}\n");
+        text.lines().map(|line| sanitize_terminal(line) + "\n").collect()
+    }
+}
