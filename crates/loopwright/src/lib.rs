@@ -84,6 +84,7 @@
 //! | `structured` | answers of a Rust type, with a validator of JSON Schemas |
 //! | `recording` | exchanges with models, on file |
 //! | `inventory` | every capability by its name, for configurations |
+//! | `permissions` | the module `permissions`: which calls run, ask or are denied |
 //! | `sessions` | the module `sessions`: conversations in memory and in files |
 //! | `sqlite`, `postgres` | the module `store_sql`: sessions in a database |
 //! | `worker` | the module `worker`: processes that run queued jobs |
@@ -105,6 +106,8 @@ pub use loopwright_core::messages;
 pub use loopwright_macros::tool;
 #[cfg(feature = "http")]
 pub use loopwright_models as models;
+#[cfg(feature = "permissions")]
+pub use loopwright_permissions as permissions;
 #[cfg(feature = "tools")]
 pub use loopwright_sandbox as sandbox;
 #[cfg(feature = "sessions")]

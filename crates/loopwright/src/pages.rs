@@ -53,6 +53,11 @@ pages! {
     Conversations = "docs/how-to/conversations.md",
 }
 
+#[cfg(all(feature = "permissions", feature = "sessions"))]
+pages! {
+    Approvals = "docs/how-to/approvals.md",
+}
+
 #[cfg(feature = "sessions")]
 pages! {
     WriteASessionStore = "docs/how-to/write-a-session-store.md",
