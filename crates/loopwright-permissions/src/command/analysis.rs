@@ -178,7 +178,12 @@ impl Reader<'_> {
             self.words(&command.words, &mut part, &mut nested);
             find_function(index, &command.words, script, &mut part);
         }
+        let reads_commands = part.reads_commands;
         analysis.parts.push(part);
+        if reads_commands {
+            let documents = command.documents.iter().filter_map(|id| script.documents.get(*id));
+            nested.extend(documents.cloned());
+        }
         nested.sort_unstable();
         nested.dedup();
         for text in nested {
@@ -225,6 +230,7 @@ impl Reader<'_> {
             executed(words, part, nested);
         }
         if is_runner(name) {
+            collect(name, words, part, nested);
             starts(words, part, nested);
         }
         let is_free = part.opaque.is_none() && given == name && !part.needs_whole;
@@ -318,7 +324,8 @@ impl Part {
             is_neutral: false,
             is_nested: false,
             calls_function: false,
-            has_input: command.has_input,
+            reads_commands: false,
+            has_input: !command.documents.is_empty(),
             redirects: Vec::new(),
             files: Vec::new(),
             hosts: Vec::new(),
@@ -371,7 +378,11 @@ impl Part {
             return;
         }
         let path = path.map(|path| tilde(target, path));
-        let uses = accesses.iter().map(|access| PathUse { access: *access, path: path.clone() });
+        let uses = accesses.iter().map(|access| PathUse {
+            access: *access,
+            path: path.clone(),
+            glob: None,
+        });
         self.redirects.extend(uses);
     }
 }
@@ -393,6 +404,7 @@ fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
     for start in 1..words.len().min(MAX_STARTS) {
         part.start(&words[start..]);
         let name = words[start].literal().map(base_name).unwrap_or_default();
+        part.files.extend(files::named(name, &words[start..]));
         if opaque::is_shell(name) || name == "eval" {
             collect(name, &words[start..], part, nested);
         }
@@ -404,6 +416,7 @@ fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
 
 /// Collects the texts that a command may run.
 fn collect(name: &str, words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
+    part.reads_commands |= opaque::is_shell(name);
     if texts(name, words, nested) {
         part.see(&[Word::unknown("…")]);
     }
@@ -437,8 +450,11 @@ fn texts(name: &str, words: &[Word], nested: &mut Vec<String>) -> bool {
         nested.push(text.join(" "));
         return words.iter().any(|word| word.is_unknown);
     }
-    let has_blank =
-        |word: &&Word| word.literal().is_some_and(|text| text.contains([' ', '\t', '\n', ';']));
+    let takes_texts = !is_runner(name) || name == "watch";
+    let has_blank = |word: &&Word| {
+        let blanks = [' ', '\t', '\n', ';'];
+        takes_texts && word.literal().is_some_and(|text| text.contains(blanks))
+    };
     let is_code = |index: usize| {
         let option = words.get(index.wrapping_sub(1)).and_then(Word::literal).unwrap_or_default();
         option.starts_with('-') && option.ends_with('c') || name == "trap"
