@@ -198,6 +198,39 @@ fn a_command_that_is_data_is_seen_where_a_change_makes_bash_run_it() {
     });
 }
 
+/// Openings of here-documents.
+#[rustfmt::skip]
+const OPENINGS: &[&str] = &[
+    ": <<E", ": <<-E", ": <<'E'", ": <<-\"E\"", ": <<\\E", ": <<E <<-F", ": <<E; : <<'F'", "x=$(: <<E", "{ : <<E", ": <<E |",
+    ": <<-E &&", ": \"$(: <<E", ": <<E # c", ": `: <<E", ": <(: <<-E", "f() { : <<E", "if : <<E", ": <<E\\\nF",
+];
+/// What may stand in their lines.
+#[rustfmt::skip]
+const LINES: &[&str] = &[
+    "E", "F", "\n", "\n", "\n", "\t", "\\", "\\\n", " ", "cmdx", "'", "\"", "$(", ")", "`", "${x:-", "}", "$((", "))", "#", ";", "|",
+    "\nE\n", "\nF\n", "\\\\", "<<E", "\n\tE\n", "fi", "then ", "EF",
+];
+
+#[test]
+fn no_here_document_hides_a_command() {
+    if !is_accepted("true") {
+        return;
+    }
+    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
+    let lines = proptest::collection::vec(0..LINES.len(), 0..16);
+    fuzz((400, 20_000), &(0..OPENINGS.len(), lines), |(opening, lines)| {
+        let lines: String = lines.into_iter().map(|index| LINES[index]).collect();
+        let text = format!("{}\n{lines}\ncmdx\nE\ncmdx", OPENINGS[opening]);
+        for end in [text.len(), text.len() - 5] {
+            let text = &text[..end];
+            if decide(&denying, text) == Decision::Allow {
+                prop_assert!(!runs(text), "`cmdx` runs in:\n{text}");
+            }
+        }
+        Ok(())
+    });
+}
+
 /// Returns `true` if bash can read a text.
 fn is_accepted(text: &str) -> bool {
     let bash = Command::new("bash")

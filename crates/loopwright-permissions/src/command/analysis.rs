@@ -468,10 +468,14 @@ fn texts(name: &str, words: &[Word], nested: &mut Vec<Nested>) -> bool {
         let blanks = [' ', '\t', '\n'];
         takes_texts && word.literal().is_some_and(|text| text.contains(blanks))
     };
-    let is_code = |index: usize| {
-        let option = words.get(index.wrapping_sub(1)).and_then(Word::literal).unwrap_or_default();
-        option.starts_with('-') && option.ends_with('c') || name == "trap"
-    };
+    // The first word after `-c` that is no option.
+    let is_option = |word: &&Word| word.text.starts_with(['-', '+']);
+    let code = words.iter().skip(1).position(|word| is_option(&word) && word.text.ends_with('c'));
+    let code = code.and_then(|at| {
+        let rest = words.iter().enumerate().skip(at + 2);
+        rest.into_iter().find(|(_, word)| !is_option(word)).map(|(index, _)| index)
+    });
+    let is_code = |index: usize| Some(index) == code || name == "trap";
     for (index, word) in words.iter().enumerate().skip(1) {
         if word.literal().is_some() && (is_code(index) || has_blank(&word)) {
             nested.push(Nested { text: word.text.clone(), is_cut: false });

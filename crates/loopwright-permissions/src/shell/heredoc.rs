@@ -68,12 +68,10 @@ impl Reader<'_> {
         body
     }
 
-    /// Takes a line. In a document that is expanded, a backslash joins it with the next one.
+    /// Takes a line. In a document that is expanded, a backslash joins it with the next one. Tabs are removed when the
+    /// line is complete.
     fn line(&mut self, document: &PendingDocument) -> String {
         let mut line = String::new();
-        if document.strips_tabs {
-            self.tabs();
-        }
         while let Some(next) = self.take_char() {
             match next {
                 '\n' => break,
@@ -85,13 +83,10 @@ impl Reader<'_> {
                 other => line.push(other),
             }
         }
-        line
-    }
-
-    fn tabs(&mut self) {
-        while self.raw() == Some(b'\t') {
-            self.at += 1;
+        if document.strips_tabs {
+            line.drain(..line.len() - line.trim_start_matches('\t').len());
         }
+        line
     }
 
     /// Reads the expansions of a text as in double quotes, where quotes are ordinary characters.
