@@ -48,7 +48,7 @@ impl Policy {
     /// let arguments = json!({ "command": "ls src | wc -l" });
     /// let explanation = policy.explain(&Call::new("bash", &arguments));
     /// let decisions: Vec<_> =
-    ///     explanation.commands.iter().map(|it| (it.command.as_str(), it.decision)).collect();
+    ///     explanation.commands.iter().map(|part| (part.command.as_str(), part.decision)).collect();
     /// assert_eq!(decisions, [("ls src", Decision::Allow), ("wc -l", Decision::Ask)]);
     /// ```
     pub fn explain(&self, call: &Call<'_>) -> Explanation {

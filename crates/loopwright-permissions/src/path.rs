@@ -199,6 +199,18 @@ impl PathPattern {
         self.parts.last() != Some(&Part::Any)
     }
 
+    /// Returns `true` if a shell's pattern of file names could find the last name of this pattern.
+    pub(crate) fn may_match(&self, shell: &str) -> bool {
+        let is_literal = |part: &&Part| matches!(part, Part::Name(name) if name.is_literal());
+        let Some(Part::Name(name)) = self.parts.iter().rev().find(is_literal) else { return true };
+        // A pattern finds hidden files only if it starts with a dot.
+        let finds = |text: &str| {
+            (!name.0.starts_with('.') || text.starts_with('.'))
+                && Glob::new(text).is_ok_and(|glob| glob.matches(&name.0, self.case))
+        };
+        shell.split(['/', '{', ',', '}']).any(finds)
+    }
+
     /// Returns `true` if every path that another pattern can match is matched by this one, as far as that is plain.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         if self == other {

@@ -4,6 +4,7 @@
 //! `LOOPWRIGHT_LONG`. `LOOPWRIGHT_FUZZ_SEED` is where it begins, and is printed.
 
 use std::env;
+use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -137,18 +138,7 @@ fn no_text_that_bash_accepts_hides_a_command() {
     if !is_accepted("true") {
         return;
     }
-    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
-    fuzz((400, 20_000), &pieces(), |text| {
-        // Only texts without NUL can be given to bash.
-        if text.contains('\0') || decide(&denying, &text) == Decision::Deny {
-            return Ok(());
-        }
-        if decide(&denying, &text) == Decision::Ask || !is_accepted(&text) {
-            return Ok(());
-        }
-        prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
-        Ok(())
-    });
+    fuzz((400, 20_000), &pieces(), |text| holds(&text));
 }
 
 /// A change of a text: at a place, so many characters are replaced by a piece.
@@ -184,17 +174,38 @@ fn a_command_that_is_data_is_seen_where_a_change_makes_bash_run_it() {
     if !is_accepted("true") {
         return;
     }
-    let denying = policy(Mode::Unconfined, &["deny Bash(cmdx *)"]);
     let change = (any::<prop::sample::Index>(), 0..3_usize, 0..1_000_usize);
     let strategy = (shapes(8, 4, 10), proptest::collection::vec(change, 1..4));
     fuzz((300, 20_000), &strategy, |(shape, changes)| {
         let tree = render_plain(&shape, &|kind, _| DATA[kind].to_owned());
-        let text = changed(&tree.text, &changes);
-        if text.contains('\0') || decide(&denying, &text) != Decision::Allow {
-            return Ok(());
-        }
-        prop_assert!(!runs(&text), "`cmdx` runs in:\n{text}");
-        Ok(())
+        holds(&changed(&tree.text, &changes))
+    });
+}
+
+/// Openings of here-documents.
+#[rustfmt::skip]
+const OPENINGS: &[&str] = &[
+    ": <<E", ": <<-E", ": <<'E'", ": <<-\"E\"", ": <<\\E", ": <<E <<-F", ": <<E; : <<'F'", "x=$(: <<E", "{ : <<E", ": <<E |",
+    ": <<-E &&", ": \"$(: <<E", ": <<E # c", ": `: <<E", ": <(: <<-E", "f() { : <<E", "if : <<E", ": <<E\\\nF",
+];
+/// What may stand in their lines.
+#[rustfmt::skip]
+const LINES: &[&str] = &[
+    "E", "E", "\n", "\n", "\t", "\\\n", "cmdx", " ", "F", "\\", "'", "\"", "$(", ")", "`", "${x:-", "}", "$((", "))", "#", ";", "|",
+    "\nE\n", "\nF\n", "\\\\", "<<E", "\n\tE\n", "fi", "then ", "EF",
+];
+
+#[test]
+fn no_here_document_hides_a_command() {
+    if !is_accepted("true") {
+        return;
+    }
+    // The first of them decide where a document ends.
+    let piece = prop_oneof![4 => 0..8_usize, 1 => 0..LINES.len()];
+    let lines = proptest::collection::vec(piece, 0..16);
+    fuzz((400, 20_000), &(0..OPENINGS.len(), lines), |(opening, lines)| {
+        let lines: String = lines.into_iter().map(|index| LINES[index]).collect();
+        holds(&format!("{}\n{lines}\ncmdx\nE\ncmdx", OPENINGS[opening]))
     });
 }
 
@@ -209,20 +220,55 @@ fn is_accepted(text: &str) -> bool {
     bash.is_ok_and(|status| status.success())
 }
 
-/// Returns `true` if bash runs the command `cmdx`. Nothing else can run: no program is found, and the shell is
+/// Gives every `cmdx` of a text a number.
+fn numbered(text: &str) -> (String, usize) {
+    let mut parts = text.split("cmdx");
+    let mut numbered = parts.next().unwrap_or_default().to_owned();
+    let mut count = 0;
+    for part in parts {
+        write!(numbered, "cmd{count}x{part}").unwrap();
+        count += 1;
+    }
+    (numbered, count)
+}
+
+/// Lets bash run a text, and holds that a deny rule finds each `cmdx` that ran.
+fn holds(text: &str) -> TestCaseResult {
+    let (text, count) = numbered(text);
+    let readable = policy(Mode::Unconfined, &["deny Bash(nothing *)"]);
+    if count == 0 || text.contains('\0') || decide(&readable, &text) != Decision::Allow {
+        return Ok(());
+    }
+    for number in ran(&text, count) {
+        let denying = policy(Mode::Unconfined, &[format!("deny Bash(cmd{number}x *)")]);
+        let decision = decide(&denying, &text);
+        prop_assert_ne!(decision, Decision::Allow, "`cmd{}x` runs in:\n{}", number, text);
+    }
+    Ok(())
+}
+
+/// Returns the numbers of the commands that bash runs. Nothing else can run: no program is found, and the shell is
 /// restricted.
-fn runs(text: &str) -> bool {
-    let folder = env::temp_dir();
-    let script = format!("ulimit -t 1\ncmdx() {{ builtin echo ran-cmdx; }}\n{text}");
+fn ran(text: &str, count: usize) -> Vec<usize> {
+    let functions: Vec<String> = (0..count)
+        .map(|number| {
+            format!(
+                "cmd{number}x() {{ builtin echo ran-{number}- >&2; }}
+"
+            )
+        })
+        .collect();
+    let script = format!("ulimit -t 1\n{}{text}", functions.concat());
     let bash = Command::new("bash")
         .args(["--norc", "--noprofile", "-r", "-c", &script])
         .env_clear()
         .env("PATH", "/nonexistent")
-        .current_dir(folder)
+        .current_dir(env::temp_dir())
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
         .output();
-    bash.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("ran-cmdx"))
+    let output = bash.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    (0..count).filter(|number| output.contains(&format!("ran-{number}-"))).collect()
 }
 
 /// Texts that are bad for readers that go back or that call themselves.

@@ -38,6 +38,14 @@ struct Reader<'a> {
     depth: usize,
 }
 
+/// A text of commands that a command gets as an argument or as its input.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Nested {
+    text: String,
+    /// What follows the text is unknown.
+    is_cut: bool,
+}
+
 /// A scope that is open.
 struct Open {
     kind: ScopeKind,
@@ -178,7 +186,12 @@ impl Reader<'_> {
             self.words(&command.words, &mut part, &mut nested);
             find_function(index, &command.words, script, &mut part);
         }
+        let reads_commands = part.reads_commands;
         analysis.parts.push(part);
+        if reads_commands {
+            let documents = command.documents.iter().filter_map(|id| script.documents.get(*id));
+            nested.extend(documents.map(|text| Nested { text: text.clone(), is_cut: false }));
+        }
         nested.sort_unstable();
         nested.dedup();
         for text in nested {
@@ -187,7 +200,7 @@ impl Reader<'_> {
     }
 
     /// Looks at the words of a command, and at those of the command that it runs.
-    fn words(&self, words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
+    fn words(&self, words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
         let mut words = words.to_vec();
         for _ in 0..=MAX_WRAPPERS {
             part.text = join(&words);
@@ -205,7 +218,7 @@ impl Reader<'_> {
         &self,
         words: &[Word],
         part: &mut Part,
-        nested: &mut Vec<String>,
+        nested: &mut Vec<Nested>,
     ) -> Option<Vec<Word>> {
         part.start(words);
         let Some(given) = words[0].literal() else {
@@ -225,6 +238,7 @@ impl Reader<'_> {
             executed(words, part, nested);
         }
         if is_runner(name) {
+            collect(name, words, part, nested);
             starts(words, part, nested);
         }
         let is_free = part.opaque.is_none() && given == name && !part.needs_whole;
@@ -249,7 +263,9 @@ impl Reader<'_> {
                 for text in words.iter().filter_map(Word::literal) {
                     let split = text.strip_prefix("--split-string=");
                     let text = split.or_else(|| text.strip_prefix("-S")).unwrap_or(text);
-                    nested.extend(text.contains([' ', '\t']).then(|| text.to_owned()));
+                    let has_blank = text.contains([' ', '\t']);
+                    nested
+                        .extend(has_blank.then(|| Nested { text: text.to_owned(), is_cut: false }));
                 }
                 None
             }
@@ -272,7 +288,7 @@ impl Reader<'_> {
     }
 
     /// Reads a text that a command gets as an argument and runs. Only deny and ask rules see what is in it.
-    fn nested(&self, text: &str, cwd: &Cwd, analysis: &mut Analysis) {
+    fn nested(&self, nested: &Nested, cwd: &Cwd, analysis: &mut Analysis) {
         analysis.texts += 1;
         if self.depth >= MAX_DEPTH || analysis.texts > MAX_TEXTS {
             let reason = "too many texts of commands are inside of each other";
@@ -281,9 +297,11 @@ impl Reader<'_> {
         }
         let mut inner = Analysis { texts: analysis.texts, ..Analysis::default() };
         let (home, shell) = (self.home, self.shell);
-        Reader { home, shell, depth: self.depth + 1 }.script(text, cwd, &mut inner);
+        Reader { home, shell, depth: self.depth + 1 }.script(&nested.text, cwd, &mut inner);
         analysis.texts = inner.texts;
-        analysis.unreadable = analysis.unreadable.or(inner.unreadable);
+        if !nested.is_cut {
+            analysis.unreadable = analysis.unreadable.or(inner.unreadable);
+        }
         analysis.parts.extend(inner.parts.into_iter().map(|part| Part { is_nested: true, ..part }));
     }
 }
@@ -318,7 +336,8 @@ impl Part {
             is_neutral: false,
             is_nested: false,
             calls_function: false,
-            has_input: command.has_input,
+            reads_commands: false,
+            has_input: !command.documents.is_empty(),
             redirects: Vec::new(),
             files: Vec::new(),
             hosts: Vec::new(),
@@ -371,7 +390,11 @@ impl Part {
             return;
         }
         let path = path.map(|path| tilde(target, path));
-        let uses = accesses.iter().map(|access| PathUse { access: *access, path: path.clone() });
+        let uses = accesses.iter().map(|access| PathUse {
+            access: *access,
+            path: path.clone(),
+            glob: None,
+        });
         self.redirects.extend(uses);
     }
 }
@@ -389,10 +412,11 @@ fn is_device(path: &str) -> bool {
 }
 
 /// Takes every word for the start of a command.
-fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
+fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
     for start in 1..words.len().min(MAX_STARTS) {
         part.start(&words[start..]);
         let name = words[start].literal().map(base_name).unwrap_or_default();
+        part.files.extend(files::named(name, &words[start..]));
         if opaque::is_shell(name) || name == "eval" {
             collect(name, &words[start..], part, nested);
         }
@@ -403,14 +427,15 @@ fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
 }
 
 /// Collects the texts that a command may run.
-fn collect(name: &str, words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
+fn collect(name: &str, words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
+    part.reads_commands |= opaque::is_shell(name);
     if texts(name, words, nested) {
         part.see(&[Word::unknown("…")]);
     }
 }
 
 /// Looks at the commands after the options of `find` and `fd` that run some.
-fn executed(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
+fn executed(words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
     const OPTIONS: &[&str] =
         &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
     let is_option = |word: &Word| word.literal().is_some_and(|text| OPTIONS.contains(&text));
@@ -430,24 +455,32 @@ fn executed(words: &[Word], part: &mut Part, nested: &mut Vec<String>) {
 }
 
 /// Reads the texts among the words of a command. Returns `true` if a part of them is unknown.
-fn texts(name: &str, words: &[Word], nested: &mut Vec<String>) -> bool {
+fn texts(name: &str, words: &[Word], nested: &mut Vec<Nested>) -> bool {
     let mut hides = false;
     if name == "eval" {
         let text: Vec<&str> = words[1..].iter().map(Word::known_prefix).collect();
-        nested.push(text.join(" "));
-        return words.iter().any(|word| word.is_unknown);
+        let is_cut = words.iter().any(|word| word.is_unknown);
+        nested.push(Nested { text: text.join(" "), is_cut });
+        return is_cut;
     }
-    let has_blank =
-        |word: &&Word| word.literal().is_some_and(|text| text.contains([' ', '\t', '\n', ';']));
-    let is_code = |index: usize| {
-        let option = words.get(index.wrapping_sub(1)).and_then(Word::literal).unwrap_or_default();
-        option.starts_with('-') && option.ends_with('c') || name == "trap"
+    let takes_texts = !is_runner(name) || name == "watch";
+    let has_blank = |word: &&Word| {
+        let blanks = [' ', '\t', '\n'];
+        takes_texts && word.literal().is_some_and(|text| text.contains(blanks))
     };
+    // The first word after `-c` that is no option.
+    let is_option = |word: &&Word| word.text.starts_with(['-', '+']);
+    let code = words.iter().skip(1).position(|word| is_option(&word) && word.text.ends_with('c'));
+    let code = code.and_then(|at| {
+        let rest = words.iter().enumerate().skip(at + 2);
+        rest.into_iter().find(|(_, word)| !is_option(word)).map(|(index, _)| index)
+    });
+    let is_code = |index: usize| Some(index) == code || name == "trap";
     for (index, word) in words.iter().enumerate().skip(1) {
         if word.literal().is_some() && (is_code(index) || has_blank(&word)) {
-            nested.push(word.text.clone());
+            nested.push(Nested { text: word.text.clone(), is_cut: false });
         } else if word.is_unknown && is_code(index) {
-            nested.push(word.known_prefix().to_owned());
+            nested.push(Nested { text: word.known_prefix().to_owned(), is_cut: true });
             hides = true;
         }
     }

@@ -3,58 +3,26 @@
 
 use super::part::PathUse;
 use crate::call::Access;
-use crate::shell::Word;
+use crate::shell::{UNKNOWN_END, UNKNOWN_START, Word};
 
+#[rustfmt::skip]
 const READERS: &[&str] = &[
-    "awk",
-    "base32",
-    "base64",
-    "bat",
-    "cat",
-    "cmp",
-    "comm",
-    "cut",
-    "diff",
-    "egrep",
-    "expand",
-    "fgrep",
-    "file",
-    "fold",
-    "grep",
-    "head",
-    "hexdump",
-    "join",
-    "jq",
-    "less",
-    "md5sum",
-    "more",
-    "nl",
-    "od",
-    "open",
-    "paste",
-    "pr",
-    "rg",
-    "rev",
-    "sed",
-    "sha1sum",
-    "sha256sum",
-    "sort",
-    "stat",
-    "strings",
-    "tac",
-    "tail",
-    "tr",
-    "uniq",
-    "wc",
-    "xxd",
-    "yq",
-    "zcat",
+    ".", "7z", "awk", "base32", "base64", "bat", "bzip2", "cat", "cmp", "comm", "curl", "cut",
+    "diff", "egrep", "expand", "fgrep", "file", "fold", "gpg", "grep", "gzip", "head", "hexdump",
+    "join", "jq", "less", "md5sum", "more", "nl", "node", "od", "open", "openssl", "paste",
+    "perl", "php", "pr", "python", "python3", "rev", "rg", "ruby", "sed", "sha1sum", "sha256sum",
+    "sort", "source", "stat", "strings", "tac", "tail", "tar", "tr", "uniq", "view", "wc", "wget",
+    "xxd", "xz", "yq", "zcat", "zip", "zstd",
 ];
 
+#[rustfmt::skip]
 const WRITERS: &[&str] = &[
-    "chgrp", "chmod", "chown", "mkdir", "mkfifo", "mknod", "rm", "rmdir", "shred", "tee", "touch",
-    "truncate", "unlink",
+    "chgrp", "chmod", "chown", "mkdir", "mkfifo", "mknod", "patch", "rm", "rmdir", "shred", "tee",
+    "touch", "truncate", "unlink",
 ];
+
+/// Programs that read and write their files.
+const EDITORS: &[&str] = &["code", "ed", "emacs", "nano", "vi", "vim"];
 
 /// Programs whose last argument is written, and whose others are read.
 const COPIERS: &[&str] = &["cp", "install", "ln", "rsync", "scp"];
@@ -70,6 +38,8 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
         "mv" | "rename" => Access::Write,
         _ if is_in_place || WRITERS.contains(&name) => Access::Write,
         _ if READERS.contains(&name) || COPIERS.contains(&name) => Access::Read,
+        _ if EDITORS.contains(&name) => Access::Read,
+        _ if super::opaque::is_shell(name) => Access::Read,
         "dd" => {
             for word in &words[1..] {
                 let (access, path) = match word.text.split_once('=') {
@@ -92,9 +62,17 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
             !is_option
         })
         .collect();
+    let names_folder =
+        |word: &Word| word.text.starts_with("-t") || word.text.starts_with("--target");
+    let has_target = COPIERS.contains(&name) && !words.iter().any(names_folder);
     for (index, word) in operands.iter().enumerate() {
-        let is_target = COPIERS.contains(&name) && index + 1 == operands.len() && index > 0;
+        let is_target = has_target && index + 1 == operands.len() && index > 0;
         push(&mut uses, if is_target { Access::Write } else { access }, word, &word.text);
+    }
+    if EDITORS.contains(&name) {
+        for word in &operands {
+            push(&mut uses, Access::Write, word, &word.text);
+        }
     }
     // `-fFILE`, `--file=FILE` and `-t FOLDER`
     for word in &words[1..] {
@@ -112,6 +90,24 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
 }
 
 fn push(uses: &mut Vec<PathUse>, access: Access, word: &Word, path: &str) {
-    let path = (!word.is_unknown && !path.is_empty()).then(|| super::analysis::tilde(word, path));
-    uses.push(PathUse { access, path });
+    // `curl -d @FILE`
+    let path = path.strip_prefix('@').unwrap_or(path);
+    let is_known = !word.is_unknown && !path.is_empty();
+    let known = is_known.then(|| super::analysis::tilde(word, path));
+    let glob = if word.is_unknown { pattern(word) } else { None };
+    uses.push(PathUse { access, path: known, glob });
+}
+
+/// Returns a word that is a pattern of file names as it is written; `None` if it has other unknown parts.
+fn pattern(word: &Word) -> Option<String> {
+    let mut text = String::new();
+    for part in word.text.split(UNKNOWN_END) {
+        let (known, unknown) = part.split_once(UNKNOWN_START).unwrap_or((part, ""));
+        if unknown.contains(['$', '`', '<', '…']) {
+            return None;
+        }
+        text.push_str(known);
+        text.push_str(unknown);
+    }
+    Some(text)
 }

@@ -45,6 +45,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
             "-I",
             "--use-compress-program",
             "--rsh-command",
+            "--rmt-command",
             "--info-script",
             "-F",
             "--new-volume-script",
@@ -89,7 +90,7 @@ const GIT: &[(&str, &[&str])] = &[
     ("diff", &["--ext-diff", "--output"]),
     ("log", &["--ext-diff", "--output"]),
     ("show", &["--ext-diff", "--output"]),
-    ("format-patch", &["--ext-diff"]),
+    ("format-patch", &["--ext-diff", "-o", "--output", "--output-directory"]),
     ("send-email", &[""]),
     ("hook", &[""]),
     ("for-each-repo", &[""]),
@@ -143,9 +144,13 @@ fn risky(arguments: &[Word], options: &[&str]) -> Option<&'static str> {
     if has_option(arguments, options) {
         return Some(RISKY);
     }
-    // A pattern of file names after the first one is a name as a rule, but a file can be named like an option.
-    let is_unknown = |word: &Word| word.splits && word.known_prefix().is_empty();
-    (!options.is_empty() && arguments.iter().any(is_unknown)).then_some(UNKNOWN)
+    // An unknown value could be an option, unless it is that of the option before it.
+    let could_be_option = |(index, word): (usize, &Word)| {
+        let is_value = index > 0 && arguments[index - 1].text.starts_with('-');
+        word.is_unknown && word.known_prefix().is_empty() && (word.splits || !is_value)
+    };
+    let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
+    arguments[..end].iter().enumerate().any(could_be_option).then_some(UNKNOWN)
 }
 
 /// Returns `true` if an argument is one of the options, alone, with `=` or, for a short one, with its value.

@@ -35,6 +35,8 @@ pub(crate) struct Part {
     pub(crate) is_nested: bool,
     /// The command calls a function that the text defines.
     pub(crate) calls_function: bool,
+    /// The command is a shell, which runs its input if nothing else says what it runs.
+    pub(crate) reads_commands: bool,
     /// The input of the command is a part of the text.
     pub(crate) has_input: bool,
     /// Files that are redirected to or from.
@@ -54,4 +56,6 @@ pub(crate) struct PathUse {
     pub(crate) access: Access,
     /// The path as it is written; `None` if it is unknown.
     pub(crate) path: Option<String>,
+    /// The pattern of file names that the word is, if the path is unknown.
+    pub(crate) glob: Option<String>,
 }

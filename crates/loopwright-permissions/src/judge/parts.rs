@@ -112,12 +112,15 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
     }
 
-    /// Holds a rule for paths against a file that a command uses. An argument that is unknown is no file; a
-    /// redirection that is unknown could be any.
+    /// Holds a rule for paths against a file that a command uses. An argument that is unknown is no file. A
+    /// redirection that is unknown, and a path that starts in an unknown folder, could be any.
     fn uses(&self, compiled: &Compiled, part: &Part, file: &PathUse, is_redirect: bool) -> Match {
         let Matcher::Path { pattern, .. } = &compiled.matcher else { return Match::No };
-        let unknown = if is_redirect { Match::Maybe } else { Match::No };
-        let Some(paths) = self.resolved(part, file) else { return unknown };
+        let Some(paths) = self.resolved(part, file) else {
+            let is_glob = file.glob.as_ref().is_some_and(|glob| pattern.may_match(glob));
+            let is_named = is_redirect || file.path.is_some() || is_glob;
+            return if is_named { Match::Maybe } else { Match::No };
+        };
         let is_match = |path: &String| pattern.matches(&path::names("/", path));
         if paths.iter().any(is_match) { Match::Yes } else { Match::No }
     }

@@ -6,6 +6,8 @@ use super::script::{ReadError, ScopeKind, slice};
 /// A here-document whose text follows.
 #[derive(Debug)]
 pub(super) struct PendingDocument {
+    /// Its place in the script.
+    id: usize,
     /// The line that ends it.
     delimiter: String,
     /// The text is not expanded.
@@ -28,7 +30,10 @@ impl Reader<'_> {
             return self.fail("the delimiter of a here-document has an expansion");
         }
         let is_literal = word.is_quoted;
-        self.documents.push(PendingDocument { delimiter: word.text, is_literal, strips_tabs });
+        let id = self.script.documents.len();
+        self.script.documents.push(String::new());
+        let delimiter = word.text;
+        self.documents.push(PendingDocument { id, delimiter, is_literal, strips_tabs });
         Ok(())
     }
 
@@ -36,6 +41,9 @@ impl Reader<'_> {
     pub(super) fn read_documents(&mut self) -> Read<()> {
         for document in std::mem::take(&mut self.documents) {
             let body = self.body(&document);
+            if let Some(text) = self.script.documents.get_mut(document.id) {
+                text.clone_from(&body);
+            }
             if document.is_literal && super::expansion::holds_command(&body) {
                 self.script.has_quoted_command = true;
             }
@@ -60,12 +68,10 @@ impl Reader<'_> {
         body
     }
 
-    /// Takes a line. In a document that is expanded, a backslash joins it with the next one.
+    /// Takes a line. In a document that is expanded, a backslash joins it with the next one. Tabs are removed when the
+    /// line is complete.
     fn line(&mut self, document: &PendingDocument) -> String {
         let mut line = String::new();
-        if document.strips_tabs {
-            self.tabs();
-        }
         while let Some(next) = self.take_char() {
             match next {
                 '\n' => break,
@@ -77,13 +83,10 @@ impl Reader<'_> {
                 other => line.push(other),
             }
         }
-        line
-    }
-
-    fn tabs(&mut self) {
-        while self.raw() == Some(b'\t') {
-            self.at += 1;
+        if document.strips_tabs {
+            line.drain(..line.len() - line.trim_start_matches('\t').len());
         }
+        line
     }
 
     /// Reads the expansions of a text as in double quotes, where quotes are ordinary characters.

@@ -19,6 +19,8 @@ pub(crate) struct Script {
     pub(crate) has_arithmetic: bool,
     /// A quoted text contains a command, which arithmetic would run if it got the text.
     pub(crate) has_quoted_command: bool,
+    /// The texts of here-documents and here-strings, as far as they are known.
+    pub(crate) documents: Vec<String>,
     /// Constructs that run or change something that the text does not show.
     pub(crate) problems: Vec<Problem>,
     /// Why the reading ended early; everything after this place is unknown.
@@ -81,8 +83,8 @@ pub(crate) struct Simple {
     pub(crate) redirects: Vec<Redirect>,
     /// The text of the command.
     pub(crate) source: String,
-    /// The input of the command is a part of the text.
-    pub(crate) has_input: bool,
+    /// The here-documents and here-strings that the command gets, by their place in the script.
+    pub(crate) documents: Vec<usize>,
     /// `[[ … ]]` or `(( … ))`, whose first word is its opening.
     pub(crate) is_test: bool,
 }

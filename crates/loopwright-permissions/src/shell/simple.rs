@@ -27,7 +27,7 @@ impl Reader<'_> {
             }
             self.redirect(&mut command)?;
         }
-        if !command.redirects.is_empty() || command.has_input {
+        if !command.redirects.is_empty() || !command.documents.is_empty() {
             slice(self.text, start..self.at).trim().clone_into(&mut command.source);
             self.script.push(command);
         }
@@ -50,11 +50,14 @@ impl Reader<'_> {
             Operator::To(direction) | Operator::Copy(direction) => direction,
             Operator::Text => {
                 self.script.is_bash_only = true;
-                command.has_input = true;
-                Direction::Internal
+                self.blanks();
+                let text = self.nonempty_word()?;
+                command.documents.push(self.script.documents.len());
+                self.script.documents.push(text.known_prefix().to_owned());
+                return Ok(());
             }
             Operator::Document { strips_tabs } => {
-                command.has_input = true;
+                command.documents.push(self.script.documents.len());
                 return self.document(strips_tabs);
             }
         };
