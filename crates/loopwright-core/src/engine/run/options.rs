@@ -30,6 +30,7 @@ pub struct RunOptions {
 
 /// What is done about a call that was interrupted and must not happen twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnInterrupted {
     /// The model is told that the outcome is unknown.
     #[default]
