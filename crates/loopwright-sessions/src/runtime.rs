@@ -17,6 +17,7 @@ use loopwright_core::{
     EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::held::DroppedLeases;
 use crate::{
@@ -57,6 +58,9 @@ pub struct SessionRuntime {
     /// Leases of actions whose future was dropped.
     dropped: DroppedLeases,
 }
+
+/// Names what this reports to `tracing`.
+const TARGET: &str = "loopwright::session";
 
 /// How many sessions are looked at at once.
 const PAGE: usize = 100;
@@ -225,19 +229,23 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
+        tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease acquired");
         let held = self.dropped.hold(&lease);
         // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
         let posted = self.store().take_control(&lease).await.unwrap_or_default();
         let leased = Leased { lease: lease.clone(), taken, posted };
+        let span =
+            tracing::info_span!(target: TARGET, "session", session = %id, action = &*action.name());
         let done = contained(async {
             let session = self.load(id).await?;
             self.execute_leased(session, action, cancel, leased).await
         });
-        let done = done.await;
+        let done = done.instrument(span).await;
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
         held.released();
+        tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease released");
         done
     }
 
@@ -268,6 +276,7 @@ impl SessionRuntime {
             self.store().send_control(id, &wish).await?;
             return self.load(id).await;
         }
+        tracing::warn!(target: TARGET, session = %id, "session is not available");
         let text: Arc<str> = error.to_string().into();
         self.tell(|| SessionEvent::LoadFailed { session: id.clone(), error: text });
         Err(error.into())
