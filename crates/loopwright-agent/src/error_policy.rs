@@ -43,6 +43,7 @@ pub enum ErrorAction {
 
 /// A class of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorClass {
     /// A tool failed, was blocked or did not run.
     Tool,

@@ -8,3 +8,4 @@ pub(crate) mod infer;
 pub(crate) mod interceptor;
 pub(crate) mod reply;
 pub(crate) mod run;
+pub(crate) mod trace;

@@ -24,7 +24,7 @@ mod engine;
 
 // Each module is named by its own name in this crate, whichever layer it is in.
 #[cfg(feature = "engine")]
-use self::engine::{agent_loop, decide, driver, executor, infer, interceptor, reply, run};
+use self::engine::{agent_loop, decide, driver, executor, infer, interceptor, reply, run, trace};
 use self::{
     contract::{
         agent, compile, event, event_bus, handle, hook, host, instructions, journal, layer, model,

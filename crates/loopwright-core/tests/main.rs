@@ -22,4 +22,6 @@ mod stop;
 mod surface;
 mod time;
 mod tool_sources;
+#[cfg(feature = "tracing")]
+mod tracing;
 mod tools;

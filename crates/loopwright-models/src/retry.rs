@@ -106,6 +106,8 @@ impl Attempts<'_> {
         if self.deadline.is_some_and(|deadline| resumes >= deadline) {
             return Err(error);
         }
+        let (attempt, kind, status) = (self.made, error.kind, error.status);
+        tracing::warn!(target: "loopwright::model", attempt, ?kind, status, ?delay, "model call is retried");
         self.clock.sleep(delay).await;
         Ok(())
     }

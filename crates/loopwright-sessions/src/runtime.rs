@@ -17,6 +17,7 @@ use loopwright_core::{
     EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::held::DroppedLeases;
 use crate::{
@@ -58,6 +59,9 @@ pub struct SessionRuntime {
     /// Leases of actions whose future was dropped.
     dropped: DroppedLeases,
 }
+
+/// Names what this reports to `tracing`.
+const TARGET: &str = "loopwright::session";
 
 /// How many sessions are looked at at once.
 const PAGE: usize = 100;
@@ -226,6 +230,7 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
+        tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease acquired");
         let held = self.dropped.hold(&lease);
         // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
@@ -233,15 +238,18 @@ impl SessionRuntime {
         let subagents = SubagentLeases::new(self.store(), &self.env.clock, &lease, self.lasts);
         let subagents = Arc::new(subagents);
         let leased = Leased { lease: lease.clone(), taken, posted, subagents: subagents.clone() };
+        let span =
+            tracing::info_span!(target: TARGET, "session", session = %id, action = &*action.name());
         let done = contained(async {
             let session = self.load(id).await?;
             self.execute_leased(session, action, cancel, leased).await
         });
-        let done = done.await;
+        let done = done.instrument(span).await;
         subagents.release_all().await;
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
         held.released();
+        tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease released");
         done
     }
 
@@ -275,6 +283,7 @@ impl SessionRuntime {
             self.store().send_control(id, &wish).await?;
             return self.load(id).await;
         }
+        tracing::warn!(target: TARGET, session = %id, "session is not available");
         let text: Arc<str> = error.to_string().into();
         self.tell(|| SessionEvent::LoadFailed { session: id.clone(), error: text });
         Err(error.into())

@@ -32,6 +32,9 @@ pub enum StoreWait {
     Ended(Duration),
 }
 
+/// Names what this reports to `tracing`.
+const TARGET: &str = "loopwright::store";
+
 /// Reports waits. It must not block.
 type Report = dyn Fn(StoreWait) + Send + Sync;
 
@@ -87,6 +90,7 @@ impl<'a> Waiting<'a> {
         }
         drop(waits);
         if is_first {
+            tracing::warn!(target: TARGET, waited = ?reporter.after, "store makes its callers wait");
             (reporter.report)(StoreWait::Started(reporter.after));
         }
         Self(reporter)
@@ -100,7 +104,9 @@ impl Drop for Waiting<'_> {
         let since = (waits.calls == 0).then_some(waits.since);
         drop(waits);
         if let Some(since) = since {
-            (self.0.report)(StoreWait::Ended(self.0.clock.monotonic().saturating_sub(since)));
+            let waited = self.0.clock.monotonic().saturating_sub(since);
+            tracing::info!(target: TARGET, ?waited, "store answers again");
+            (self.0.report)(StoreWait::Ended(waited));
         }
     }
 }

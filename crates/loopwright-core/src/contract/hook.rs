@@ -283,6 +283,7 @@ impl Flow {
 
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum InferenceDecision {
     /// Send it as it now reads.
     Send,
@@ -309,6 +310,7 @@ pub enum InferenceDecision {
 /// assert_eq!(state.errors().collect::<Vec<_>>(), ["tools are off; answer without them"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ToolDecision {
     /// Run it.
     Run,

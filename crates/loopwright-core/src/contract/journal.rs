@@ -82,6 +82,7 @@ pub trait Journal: Send + Sync {
 
 /// Whether an effect is to begin.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum EffectRecord {
     /// It is.
     NotRecorded,

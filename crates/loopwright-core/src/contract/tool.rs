@@ -167,6 +167,7 @@ pub struct ToolOptions {
 /// What the calls of a tool can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Reach {
     /// Anything: files, processes, networks, other agents. A sub-agent has the tool only if its parent
     /// has it.
@@ -180,6 +181,7 @@ pub enum Reach {
 /// Whether a model is shown a tool from the start. Either way the agent can run it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolVisibility {
     /// It is in every request.
     #[default]
@@ -192,6 +194,7 @@ pub enum ToolVisibility {
 /// What a call does to the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SideEffects {
     /// Nothing: it only looks. It may be run again, and its start need not be on record.
     ReadOnly,

@@ -27,6 +27,7 @@ use crate::{
     state::AgentState,
     step_error::StepError,
     stop::StopSignal,
+    trace,
 };
 
 /// Everything that a model call of a step goes through, with a ledger of its own.
@@ -192,9 +193,14 @@ impl Inference {
         };
         self.announce(request, model, memory, by.as_ref());
         let began = self.events.has_listeners().then(|| self.env.clock.monotonic());
-        let mut response = match answer {
-            Some(response) => response,
-            None => self.ask(state, model, request, memory).await?,
+        let mut response = if let Some(response) = answer {
+            response
+        } else {
+            let named = request.model.clone().or_else(|| model.model());
+            let span = trace::model_call(named.as_deref(), memory.is_none());
+            let answer = span.around(self.ask(state, model, request, memory)).await;
+            span.model_answered(&answer);
+            answer?
         };
         if self.asks(HookPoint::AfterInference) {
             Box::pin(self.after(&mut response, state, memory.is_none())).await?;

@@ -47,6 +47,7 @@ use crate::{
     step::{OpenStep, StepResponse},
     step_error::StepError,
     stop::StopSignal,
+    trace::Span,
 };
 
 pub use self::options::RunOptions;
@@ -93,6 +94,8 @@ pub struct Run {
     batch: Option<Batch>,
     /// `None` if the agent has no tool sources.
     sources: Option<Box<SourceWatch>>,
+    span: Span,
+    step_span: Span,
     /// The batch of changes that is on its way to the journal.
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
@@ -200,6 +203,8 @@ impl Run {
             thinking: None,
             batch: None,
             sources,
+            span: Span::none(),
+            step_span: Span::none(),
             appending: None,
             failure: None,
             vetoes: 0,

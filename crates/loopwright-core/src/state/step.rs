@@ -230,6 +230,7 @@ pub struct OpenStep {
 /// Where a call of an open step stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CallState {
     /// Nothing has been done about it.
     Queued,

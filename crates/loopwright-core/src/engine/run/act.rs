@@ -31,6 +31,7 @@ use crate::{
     state::AgentState,
     step::{CallState, Few, OpenStep},
     stop::StopSignal,
+    trace::{self, Span},
 };
 
 impl Run {
@@ -212,8 +213,13 @@ impl Run {
         let Some(batch) = &mut self.batch else { return };
         for (index, ready) in std::mem::take(&mut batch.ready) {
             let (acting, state) = (Arc::clone(&batch.acting), Arc::clone(&self.state));
+            let span = match acting.call(index) {
+                Some(call) => trace::tool_call(&self.step_span, call, index),
+                None => Span::none(),
+            };
             batch.running.push(Box::pin(async move {
-                let ended = acting.run(index, ready, &state).await;
+                let ended = span.around(acting.run(index, ready, &state)).await;
+                span.tool_answered(&ended.outcome);
                 (index, ended)
             }));
         }
@@ -415,6 +421,7 @@ impl Run {
     fn close_step(&mut self) -> PhaseResult {
         let failure = self.batch.take().and_then(|it| it.failure);
         let took = self.lap();
+        self.step_span.step_completed(took);
         self.record(Change::StepCompleted { took });
         match failure {
             Some(failure) => self.advance_to(Phase::Recover(failure)),

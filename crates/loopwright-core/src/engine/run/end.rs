@@ -22,6 +22,7 @@ impl Run {
     /// Records a step that has no answer.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> PhaseResult {
         let took = self.lap();
+        self.step_span.step_failed(&failure);
         self.record(Change::StepFailed { failure: failure.clone(), spend, took });
         self.advance_to(Phase::Recover(failure))
     }
@@ -132,6 +133,7 @@ impl Run {
     }
 
     fn say_end(&mut self) {
+        self.span.run_ended(&self.state);
         let (steps, usage) = (self.state.step_count(), self.state.usage());
         match self.state.status().clone() {
             ExecutionStatus::Stopped(signal) => self.say(|_| ExecutionStopped { signal, steps }),

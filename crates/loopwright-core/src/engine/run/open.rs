@@ -13,6 +13,7 @@ use crate::{
     hook::HookPoint,
     meter::BudgetAccount,
     run::{Phase, PhaseResult, Run},
+    trace,
 };
 
 impl Run {
@@ -32,6 +33,7 @@ impl Run {
         self.set_up();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         let name = Arc::clone(&self.agent.profile().name);
+        self.span = trace::run(&name, &self.state, resumed);
         self.say(|_| ExecutionStarted { name, messages, tools, resumed });
         if had_ended {
             self.ask_to_continue();

@@ -19,6 +19,7 @@ use crate::{
     step::{OpenStep, StepResponse},
     step_error::StepError,
     stop::StopReason,
+    trace,
 };
 
 impl Run {
@@ -34,6 +35,9 @@ impl Run {
         }
         self.vetoes = 0;
         self.record(Change::StepStarted { attempt: attempt + 1 });
+        let open = self.state.execution().and_then(|it| it.open_step());
+        let number = open.map_or(0, OpenStep::number);
+        self.step_span = trace::step(&self.span, number, attempt + 1);
         self.advance_to(Phase::Think)
     }
 
@@ -59,7 +63,7 @@ impl Run {
         let (inference, state) = (self.inference(), Arc::clone(&self.state));
         let (memory, journal) = (self.memory.clone(), self.options.journal.clone());
         let key = journal.as_ref().and_then(|_| self.key());
-        CancelSafe::new(async move {
+        CancelSafe::new(self.step_span.around(async move {
             if let (Some(journal), Some(key)) = (journal, key) {
                 match contained(async { journal.lookup(&key).await }).await {
                     Ok(EffectRecord::Response(thought)) => {
@@ -90,7 +94,7 @@ impl Run {
                     thought.answered_by.take().or_else(|| lock(&memory).source.take());
             }
             ThinkResult { thought, ledger, journal: None }
-        })
+        }))
     }
 
     fn take_thought(&mut self, thinking: ThinkResult) -> PhaseResult {
