@@ -32,6 +32,7 @@ mod explain;
 pub mod files;
 mod granted;
 mod guide;
+mod loops;
 pub mod jobs;
 pub mod man;
 pub mod model;

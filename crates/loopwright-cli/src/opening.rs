@@ -28,11 +28,12 @@ use crate::config::{
 };
 use crate::configured;
 use crate::console;
-use crate::conversation::{AGENT, Command, Conversation, maintenance_runtime};
+use crate::conversation::{AGENT, Command, Conversation};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::granted::{Granted, Grants, withheld};
+use crate::loops::maintenance_runtime;
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
 use crate::session_budget::SessionBudget;

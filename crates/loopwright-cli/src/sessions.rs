@@ -1,8 +1,8 @@
 //! `loopwright sessions`.
 
 mod change;
-mod decide;
 mod check;
+mod decide;
 mod error;
 mod find;
 mod follow;
@@ -12,6 +12,7 @@ mod prune;
 mod show;
 mod story;
 mod transfer;
+mod waiting;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use self::error::SessionsError;
 pub use self::find::{find, latest, short};
 pub(crate) use self::list::age;
 pub use self::story::{HistoryEntry, SessionHistory};
+pub(crate) use self::waiting::{address, waiting_call};
 
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {

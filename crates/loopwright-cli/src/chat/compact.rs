@@ -15,8 +15,9 @@ use loopwright_core::{
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;
-use crate::conversation::{Conversation, maintenance_runtime};
+use crate::conversation::Conversation;
 use crate::ending::Interruption;
+use crate::loops::maintenance_runtime;
 use crate::render::{UiSender, count, number, sanitize_terminal};
 use crate::sessions::SessionsError;
 use crate::signals::{CancelSwitch, Signals};

@@ -7,7 +7,8 @@ use loopwright_sessions::{RewindPoint, SessionId, StoreError, has_words};
 
 use super::input::{Input, InputEvent};
 use crate::console;
-use crate::conversation::{Conversation, maintenance_runtime};
+use crate::conversation::Conversation;
+use crate::loops::maintenance_runtime;
 use crate::render::single_line;
 use crate::sessions::{SessionsError, tell_undone, tell_unrecorded};
 use crate::signals::Signals;

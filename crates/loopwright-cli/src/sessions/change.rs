@@ -14,8 +14,8 @@ use super::{SessionsError, error, find, now, short};
 use crate::args::session::ForkRef;
 use crate::args::sessions::{DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
-use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
+use crate::loops::maintenance_runtime;
 use crate::render::{sanitize_terminal, single_line};
 use crate::tools;
 

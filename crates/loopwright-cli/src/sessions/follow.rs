@@ -18,8 +18,8 @@ use super::change::holder;
 use super::{SessionsError, find, short};
 use crate::args::sessions::FollowArgs;
 use crate::console;
-use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
+use crate::loops::maintenance_runtime;
 use crate::render::{duration, sanitize_terminal, single_line};
 use crate::signals::{self, Signals};
 

@@ -7,14 +7,14 @@ use loopwright_core::{AgentState, CallState, ChangeRecord, RequestKind};
 use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
-use super::decide::{address, decisions};
 use super::story::HistoryEntry;
+use super::waiting::{address, decisions, waiting_call};
 use super::{SessionHistory, SessionsError, find, short};
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, duration, number, sanitize_terminal, single_line, summary, truncate};
-use crate::report::{SCHEMA_VERSION, Tokens, waiting_call};
+use crate::report::{SCHEMA_VERSION, Tokens};
 
 /// The width that lines of tools keep to.
 const WIDTH: usize = 80;
