@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::agent::Setup;
 use crate::console;
-use crate::conversation::{Conversation, FixedLoop, UserInput};
+use crate::conversation::{Conversation, UserInput};
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
+use crate::loops::FixedLoop;
 use crate::opening::NoopListener;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use anstyle::Style;
-use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_agent::AgentDefinition;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, Budget, OnInterrupted};
+use loopwright_core::{AgentState, Budget, OnInterrupted};
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
     SessionStore,
@@ -17,6 +17,7 @@ use crate::agent::Setup;
 use crate::applied::AGENT;
 use crate::console;
 use crate::exit::ExitCode;
+use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::render::{UiEvent, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::session::{SessionsError, now, short};
@@ -68,29 +69,6 @@ pub struct UserInput {
     pub text: Option<Arc<str>>,
     /// Whether they are left to the process that runs the session.
     pub steers: bool,
-}
-
-/// Gives the same agent to every caller.
-pub(crate) struct FixedLoop(pub(crate) AgentLoop);
-
-impl LoopFactory for FixedLoop {
-    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
-        Ok(self.0.clone())
-    }
-}
-
-/// Gives no agent: for whatever is done without one.
-struct NoAgent;
-
-impl LoopFactory for NoAgent {
-    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
-        Err(BuildError::NoDriver)
-    }
-}
-
-/// Returns what works with sessions without running their agents.
-pub fn maintenance_runtime(store: &Arc<dyn SessionStore>) -> SessionRuntime {
-    SessionRuntime::new(Arc::clone(store), NoAgent)
 }
 
 impl Conversation {

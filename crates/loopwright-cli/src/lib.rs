@@ -36,6 +36,7 @@ mod granted;
 mod guide;
 mod input;
 pub mod jobs;
+mod loops;
 pub mod man;
 pub mod model;
 pub mod models;

@@ -28,12 +28,13 @@ use crate::config::{
 };
 use crate::configured;
 use crate::console;
-use crate::conversation::{Command, Conversation, maintenance_runtime};
+use crate::conversation::{Command, Conversation};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
+use crate::loops::maintenance_runtime;
 use crate::model::{self, ChoiceError};
 use crate::permissions::RunPermissions;
 use crate::prompt::PromptError;

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
-use crate::render::{single_line, summary};
-use crate::session::short;
+use crate::session::{address, short, waiting_call};
 use crate::session_budget;
 
 /// The version of everything that is written as JSON.
@@ -320,24 +319,9 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
 
 /// Names a call that waits and what it asks; its address, too, if there are others.
 fn waiting(asked: &PendingApproval<'_>, is_one_of_many: bool) -> String {
-    let address = PendingApproval::format_address(&asked.address());
-    let address = if is_one_of_many { format!("call {address}, ") } else { String::new() };
+    let address = if is_one_of_many { format!("call {}, ", address(asked)) } else { String::new() };
     format!("{address}{}: {}", waiting_call(asked), asked.question.text)
 }
-
-/// Names a call that waits: its tool, what it was asked to do, and the sub-agent if one makes it.
-pub(crate) fn waiting_call(asked: &PendingApproval<'_>) -> String {
-    let call = &asked.call;
-    let does =
-        single_line(&format!("{} {}", call.name, summary(&call.arguments, ASKED)), ASKED * 2);
-    match asked.path.last() {
-        Some(segment) => format!("{} of {}", does.trim_end(), single_line(&segment.agent, 30)),
-        None => does.trim_end().to_owned(),
-    }
-}
-
-/// How much of the arguments of a call that waits is shown, in characters.
-const ASKED: usize = 80;
 
 /// Says what stopped a run, and how to allow more.
 fn stopped(said: &str, reason: StopReason, source: Option<&str>) -> String {

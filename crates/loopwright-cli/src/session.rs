@@ -2,6 +2,7 @@
 
 mod error;
 mod find;
+mod waiting;
 
 use loopwright_core::Timestamp;
 
@@ -9,6 +10,7 @@ pub use self::error::SessionsError;
 pub(crate) use self::error::{holder_name, is_for_session};
 pub(crate) use self::find::all;
 pub use self::find::{find, latest, short};
+pub(crate) use self::waiting::{address, decisions, waiting_call};
 
 /// Returns the time of this machine.
 pub(crate) fn now() -> Timestamp {

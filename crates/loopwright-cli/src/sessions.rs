@@ -2,8 +2,8 @@
 
 mod approvals;
 mod change;
-mod decide;
 mod check;
+mod decide;
 mod follow;
 mod last_run;
 mod list;

@@ -13,7 +13,7 @@ use loopwright_core::{AgentLoop, AgentState, EventSinks, RunOptions};
 use crate::agent::Setup;
 use crate::config::OutputFormat;
 use crate::console;
-use crate::ending::Interruption;
+use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
 use crate::render::{
     Beginning, Events, Json, Progress, Renderer, Scope, StreamJson, Text, UiEvent, UiSender,
@@ -94,9 +94,13 @@ impl RunDisplay {
         });
         let work = async {
             let (worked_out, report) = work.await;
-            let exit_code = report.exit_code;
+            let (exit_code, stop_reason) = (report.exit_code, report.stop_reason);
             feed.tell(UiEvent::Over(Box::new(report)));
             let shown = shown.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            // What shows the endings of runs has ended with its output.
+            if stop_reason == RunEnding::OutputClosed.name() && self.details != Verbosity::Errors {
+                console::tell("stopped: standard output was closed");
+            }
             (worked_out, of_writing(shown).unwrap_or(exit_code))
         };
         let Some(signals) = signals else {

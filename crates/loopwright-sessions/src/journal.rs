@@ -17,6 +17,7 @@ use crate::{
     error::SessionError,
     header::SessionHeader,
     id::SessionId,
+    owner::Owner,
     repository::SessionRepository,
     status::SessionStatus,
     store::{
@@ -288,6 +289,19 @@ impl StoreJournal {
     }
 }
 
+/// Says who uses the session of a sub-agent.
+fn in_use(error: &StoreError) -> JournalError {
+    let told = match error {
+        StoreError::Busy { id, owner, until } => {
+            let process = Owner::parse(owner).map(|it| format!("process {}", it.process()));
+            let holder = process.unwrap_or_else(|| owner.to_string());
+            format!("{holder} has session `{id}` until {until} at least")
+        }
+        error => error.to_string(),
+    };
+    JournalError::InUse(told.into())
+}
+
 /// Returns what somebody says with a change.
 fn message_of(change: &Change) -> Option<&Message> {
     match change {
@@ -309,9 +323,7 @@ impl Journal for StoreJournal {
                 StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
                     JournalError::Conflict
                 }
-                StoreError::Busy { .. } if matches!(self.role, Role::Subagent(_)) => {
-                    JournalError::InUse(error.to_string().into())
-                }
+                StoreError::Busy { .. } if matches!(self.role, Role::Subagent(_)) => in_use(&error),
                 StoreError::LeaseLost(_) | StoreError::Busy { .. } => JournalError::LeaseLost,
                 error => JournalError::Unavailable(error.to_string().into()),
             };
@@ -324,7 +336,7 @@ impl Journal for StoreJournal {
     async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         let id = self.header().id;
         match self.subagent_lease(&id).await {
-            Err(error @ StoreError::Busy { .. }) => return Err(JournalError::InUse(error.into())),
+            Err(error @ StoreError::Busy { .. }) => return Err(in_use(&error)),
             Err(StoreError::NotFound(_)) => return self.never_begun(&id).await,
             taken => taken.map_err(|error| JournalError::Unavailable(error.into()))?,
         };

@@ -12,8 +12,9 @@ use loopwright_core::{AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOpti
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;
-use crate::conversation::{Conversation, maintenance_runtime};
+use crate::conversation::Conversation;
 use crate::ending::Interruption;
+use crate::loops::maintenance_runtime;
 use crate::render::{NOT_COMPACTED, UiSender, compacted, sanitize_terminal};
 use crate::session::SessionsError;
 use crate::signals::{CancelSwitch, Signals};

@@ -6,8 +6,9 @@ use loopwright_core::{AgentState, Change, ChangeRecord};
 use loopwright_sessions::{RewindPoint, SessionId, StoreError, has_words};
 
 use crate::console;
-use crate::conversation::{Conversation, maintenance_runtime};
+use crate::conversation::Conversation;
 use crate::input::{Input, InputEvent};
+use crate::loops::maintenance_runtime;
 use crate::render::single_line;
 use crate::session::SessionsError;
 use crate::sessions::{tell_undone, tell_unrecorded};

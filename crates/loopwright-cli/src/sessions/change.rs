@@ -13,8 +13,8 @@ use loopwright_sessions::{
 use crate::args::session::ForkRef;
 use crate::args::sessions::{DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
-use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
+use crate::loops::maintenance_runtime;
 use crate::render::{sanitize_terminal, single_line};
 use crate::session::{SessionsError, find, holder_name, is_for_session, now, short};
 use crate::tools;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use loopwright_agent::{AgentBuilder, BuildError, UseLlmConfig};
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval,
-    RequestKind, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval, ToolOutput,
 };
 use loopwright_models::Providers;
 use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
@@ -15,9 +14,9 @@ use serde_json::Value;
 use crate::args::sessions::DecideArgs;
 use crate::commands::Commands;
 use crate::console;
-use crate::conversation::{FixedLoop, maintenance_runtime};
 use crate::exit::ExitCode;
-use crate::session::{SessionsError, find, short};
+use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::session::{SessionsError, address, find, short};
 use crate::tools;
 
 /// What a model is told of a call that was interrupted and is not made again.
@@ -76,19 +75,6 @@ pub(super) async fn decide(
         format!("decided; calls still waiting: {}", rest.join(", "))
     });
     Ok(ExitCode::Done)
-}
-
-/// Returns the address of a call that waits, as it is typed.
-pub(super) fn address(asked: &PendingApproval<'_>) -> String {
-    PendingApproval::format_address(&asked.address())
-}
-
-/// Returns the decisions that a call takes, as they are typed.
-pub(super) fn decisions(kind: &RequestKind) -> &'static str {
-    match kind {
-        RequestKind::Question { .. } => "reply ANSWER|deny|mark-done",
-        _ => "approve|deny|mark-done",
-    }
 }
 
 /// Returns a runtime that checks changed arguments by the schemas of the program's tools.

@@ -8,14 +8,13 @@ use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, S
 use serde_json::json;
 
 use super::SessionHistory;
-use super::decide::{address, decisions};
 use super::story::HistoryEntry;
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, duration, number, sanitize_terminal, single_line, summary, truncate};
-use crate::report::{SCHEMA_VERSION, Tokens, waiting_call};
-use crate::session::{SessionsError, find, short};
+use crate::report::{SCHEMA_VERSION, Tokens};
+use crate::session::{SessionsError, address, decisions, find, short, waiting_call};
 
 /// The width that lines of tools keep to.
 const WIDTH: usize = 80;

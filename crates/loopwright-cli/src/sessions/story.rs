@@ -136,17 +136,52 @@ struct HistoryBuilder {
     runs: u64,
     calls: Vec<(String, Value)>,
     spend: Spend,
+    /// Whether a step is open. What is said meanwhile follows it in the conversation.
+    is_open: bool,
+    /// What was said since the open step began.
+    held: Vec<HistoryEvent>,
 }
 
 impl SessionHistory {
     /// Tells what changes say.
     pub fn of(changes: &[ChangeRecord]) -> Self {
-        let mut teller = HistoryBuilder::default();
-        let told = |stamped: &ChangeRecord| {
-            let entry = teller.tell(&stamped.change)?;
-            Some(HistoryEvent { at: stamped.at, entry })
-        };
-        Self { entries: changes.iter().filter_map(told).collect() }
+        let (mut teller, mut entries) = (HistoryBuilder::default(), Vec::new());
+        for ChangeRecord { at, change } in changes {
+            let was_open = teller.is_open;
+            teller.is_open = is_open_after(change, was_open);
+            let event = teller.tell(change).map(|entry| HistoryEvent { at: *at, entry });
+            match event {
+                Some(said @ HistoryEvent { entry: HistoryEntry::Said { .. }, .. }) if was_open => {
+                    teller.held.push(said);
+                }
+                Some(end @ HistoryEvent { entry: HistoryEntry::Ended { .. }, .. }) => {
+                    entries.append(&mut teller.held);
+                    entries.push(end);
+                }
+                event => {
+                    entries.extend(event);
+                    if !teller.is_open {
+                        entries.append(&mut teller.held);
+                    }
+                }
+            }
+        }
+        entries.append(&mut teller.held);
+        Self { entries }
+    }
+}
+
+/// Returns `true` if a step is open after a change.
+fn is_open_after(change: &Change, was_open: bool) -> bool {
+    match change {
+        Change::StepStarted { .. } | Change::ModelResponded(_) => true,
+        Change::StepCompleted { .. }
+        | Change::StepFailed { .. }
+        | Change::AnswerInterrupted { .. }
+        | Change::ExecutionStarted { .. }
+        | Change::ExecutionEnded(_)
+        | Change::ExecutionCleared => false,
+        _ => was_open,
     }
 }
 

@@ -144,6 +144,18 @@ fn the_answer_of_a_sub_agents_session_that_is_continued_by_itself_is_printed() {
     assert!(shown.contains(&format!("sub-agent of {}", run.id)), "{shown}");
 }
 
+#[test]
+fn what_is_said_to_a_step_that_was_interrupted_is_shown_after_it() {
+    let mut run = Delegated::new(&["Inner.", "Outer."]);
+    run.kill();
+    let done = run.place.run(&["--resume", &run.id, "and now?"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Outer.\n"), "{}", done.stderr);
+    let shown = run.place.sessions(&["show", &run.id]).stdout;
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text} in {shown}"));
+    assert!(at("> go") < at("Inner.") && at("Inner.") < at("— step 1"), "{shown}");
+    assert!(at("— step 1") < at("> and now?") && at("> and now?") < at("Outer."), "{shown}");
+}
+
 /// A run that was killed in a command which may have done anything.
 fn killed_in_command(place: &Place, options: &[&str]) -> String {
     let mut child = place.world.start(&place.line(options));

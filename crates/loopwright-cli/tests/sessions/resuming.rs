@@ -184,6 +184,10 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
     if matches!(ending, Ending::DiskFull) && !told.contains(&resume) {
         problems.push(format!("it does not say how to resume: {told}"));
     }
+    let closed = "stopped: standard output was closed";
+    if matches!(ending, Ending::ClosedOutput) && !told.contains(closed) {
+        problems.push(format!("it does not say why it stopped: {told}"));
+    }
     if done.status != 0 {
         problems.push(format!("{} after {ended}: {done:?}", done.status));
     }

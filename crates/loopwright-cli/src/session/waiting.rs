@@ -1,0 +1,32 @@
+//! How calls that wait are named.
+
+use loopwright_core::{PendingApproval, RequestKind};
+
+use crate::render::{single_line, summary};
+
+/// Returns the address of a call that waits, as it is typed.
+pub(crate) fn address(asked: &PendingApproval<'_>) -> String {
+    PendingApproval::format_address(&asked.address())
+}
+
+/// Returns the decisions that a call takes, as they are typed.
+pub(crate) fn decisions(kind: &RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Question { .. } => "reply ANSWER|deny|mark-done",
+        _ => "approve|deny|mark-done",
+    }
+}
+
+/// Names a call that waits: its tool, what it was asked to do, and the sub-agent if one makes it.
+pub(crate) fn waiting_call(asked: &PendingApproval<'_>) -> String {
+    let call = &asked.call;
+    let does =
+        single_line(&format!("{} {}", call.name, summary(&call.arguments, ASKED)), ASKED * 2);
+    match asked.path.last() {
+        Some(segment) => format!("{} of {}", does.trim_end(), single_line(&segment.agent, 30)),
+        None => does.trim_end().to_owned(),
+    }
+}
+
+/// How much of the arguments of a call that waits is shown, in characters.
+const ASKED: usize = 80;
