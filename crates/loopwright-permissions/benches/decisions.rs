@@ -57,14 +57,13 @@ fn runs_a_command(bencher: Bencher<'_, '_>, rules: usize) {
 
 #[divan::bench(args = [100, 1_000])]
 fn runs_five_commands(bencher: Bencher<'_, '_>, rules: usize) {
-    let command =
-        "git fetch && git log --oneline | timeout 5 git diff \"$(git rev-parse HEAD)\"; cargo test";
+    let command = "git fetch && git log --oneline | timeout 5 git branch \"$(git rev-parse HEAD)\"; cargo test";
     bench(bencher, rules, "bash", &json!({ "command": command }), Decision::Allow);
 }
 
 #[divan::bench(args = [100], sample_count = 20)]
 fn runs_a_script_of_64_kilobytes(bencher: Bencher<'_, '_>, rules: usize) {
-    let command = "git log 'a b' \"$(git status)\" > /dev/null\n".repeat(400);
+    let command = "git add 'a b' \"$(git status)\" > /dev/null\n".repeat(400);
     let command = format!("{command}git log <<'X'\n{}\nX\n", "line\n".repeat(9_000));
     assert!(command.len() > 60_000);
     let arguments = json!({ "command": command });
