@@ -39,15 +39,16 @@
 //! | `inventory` | `inventory`, and all of the above |
 //!
 //! The feature `permissions`, which is off by default, adds `permissions`.
+//! The modules of `tools`, `skills` and `inventory` exist on Linux only.
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
 //! commands are confined by the kernel.
 
-#[cfg(feature = "tools")]
+#[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod files;
-#[cfg(feature = "tools")]
+#[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod bash;
-#[cfg(feature = "tools")]
+#[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod coding;
 pub mod child;
 mod asked;
@@ -55,7 +56,7 @@ mod said;
 mod private;
 #[cfg(any(feature = "inventory", feature = "structured", feature = "tools"))]
 #[cfg_attr(
-    not(feature = "inventory"),
+    not(all(feature = "inventory", target_os = "linux")),
     allow(dead_code, reason = "each form is used by some capabilities only")
 )]
 mod written;
@@ -64,12 +65,12 @@ pub mod subagents;
 pub mod planning;
 pub mod critique;
 pub mod summarization;
-#[cfg(feature = "tools")]
+#[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod compaction;
 pub mod retrospective;
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", target_os = "linux"))]
 pub mod front_matter;
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", target_os = "linux"))]
 pub mod skills;
 #[cfg(feature = "structured")]
 pub mod structured;
@@ -89,5 +90,5 @@ pub mod self_description;
 #[cfg(feature = "recording")]
 pub mod recording;
 pub mod broadcasting;
-#[cfg(feature = "inventory")]
+#[cfg(all(feature = "inventory", target_os = "linux"))]
 pub mod inventory;

@@ -36,7 +36,7 @@ pub mod conformance;
 pub mod rules;
 pub mod stored;
 
-#[cfg(feature = "files")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 pub use crate::undo::{FileCall, SessionFiles};
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},

@@ -1,6 +1,6 @@
 //! What tools did to files, kept beside a session, so that a rewind can undo it.
 
-#[cfg(feature = "files")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 mod files;
 
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) async fn note_rewind(
     store.append_log(id, SessionLog::Files, &[note.into()], None).await.map(drop)
 }
 
-#[cfg(feature = "files")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 pub use files::{FileCall, SessionFiles};
-#[cfg(feature = "files")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 pub(crate) use files::{recorded, undo, unrecorded};

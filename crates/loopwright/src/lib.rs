@@ -96,7 +96,8 @@
 //! Without any feature there is the loop, the builder, and the capabilities that need neither files nor a
 //! network. The program `loopwright` has all features that it uses.
 //!
-//! Features add and never change what is there.
+//! Features add and never change what is there. On systems other than Linux, `tools`, `skills` and `inventory` add only the module
+//! `sandbox`, which refuses every command there.
 
 pub use loopwright_agent as agent;
 pub use loopwright_broadcast as broadcast;
@@ -134,7 +135,7 @@ pub mod prelude {
     };
     #[cfg(feature = "http")]
     pub use loopwright_capabilities::llm::UseLlm;
-    #[cfg(feature = "tools")]
+    #[cfg(all(feature = "tools", target_os = "linux"))]
     pub use loopwright_capabilities::{bash::UseBash, coding::UseCodingTools, files::UseFileTools};
     pub use loopwright_core::{
         AgentLoop, AgentState, BoxError, Budget, CallableHook, ExecutionStatus, Flow, Hook, HookCx,

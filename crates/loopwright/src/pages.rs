@@ -22,6 +22,7 @@ pages! {
     ToolArguments = "docs/how-to/tool-arguments.md",
     ToolSources = "docs/how-to/tool-sources.md",
     CustomEvents = "docs/how-to/custom-events.md",
+    Tracing = "docs/how-to/tracing.md",
     Limits = "docs/how-to/limits.md",
     Streaming = "docs/how-to/streaming.md",
     WriteACapability = "docs/how-to/write-a-capability.md",

@@ -9,7 +9,7 @@ use loopwright_agent::{
 use loopwright_core::{AgentState, ToolCx};
 
 use crate::child::{ChildAgent, ChildError, ChildOutcome};
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::{SkillLibrary, SkillStateFactory};
 
 /// Agents that definitions describe, and what it takes to make children of them.
@@ -19,7 +19,7 @@ pub struct DefinedAgents {
     definitions: Arc<dyn Definitions>,
     capabilities: Arc<CapabilityRegistry>,
     states: Arc<dyn StateFactory>,
-    #[cfg(feature = "skills")]
+    #[cfg(all(feature = "skills", target_os = "linux"))]
     skills: Option<SkillLibrary>,
 }
 
@@ -50,7 +50,7 @@ impl DefinedAgents {
             definitions,
             capabilities: Arc::default(),
             states: Arc::new(DefinitionStateFactory),
-            #[cfg(feature = "skills")]
+            #[cfg(all(feature = "skills", target_os = "linux"))]
             skills: None,
         }
     }
@@ -67,7 +67,7 @@ impl DefinedAgents {
         self
     }
 
-    #[cfg(feature = "skills")]
+    #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Sets where skills that definitions name are found. Their texts become part of the instructions.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.skills = Some(skills);
@@ -123,15 +123,15 @@ impl DefinedAgents {
         prompt: &str,
         prepare: impl FnOnce(AgentState) -> AgentState + Send,
     ) -> Result<ChildOutcome, DefinedError> {
-        #[cfg(feature = "skills")]
+        #[cfg(all(feature = "skills", target_os = "linux"))]
         let states = self.states_for(definition).await?;
-        #[cfg(not(feature = "skills"))]
+        #[cfg(not(all(feature = "skills", target_os = "linux")))]
         let states = &self.states;
         let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
         Ok(child.run(prompt, begin).await?)
     }
 
-    #[cfg(feature = "skills")]
+    #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Returns the factory of the states of a definition, with the skills that it names.
     async fn states_for(
         &self,
@@ -172,7 +172,7 @@ impl fmt::Debug for DefinedAgents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("DefinedAgents");
         debug.field("definitions", &self.definitions.names());
-        #[cfg(feature = "skills")]
+        #[cfg(all(feature = "skills", target_os = "linux"))]
         debug.field("skills", &self.skills);
         debug.finish_non_exhaustive()
     }

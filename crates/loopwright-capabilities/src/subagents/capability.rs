@@ -6,7 +6,7 @@ use loopwright_agent::{
     BuildError, Capability, CapabilityRegistry, Configurator, Definitions, StateFactory,
 };
 
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::SkillLibrary;
 use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 
@@ -56,7 +56,7 @@ impl UseSubagents {
         self
     }
 
-    #[cfg(feature = "skills")]
+    #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Sets where skills that definitions name are found; see [`SpawnSubagent::skills`].
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.spawn = self.spawn.skills(skills);

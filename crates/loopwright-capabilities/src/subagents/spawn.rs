@@ -13,7 +13,7 @@ use loopwright_core::{
 };
 use serde_json::{Value, json};
 
-#[cfg(feature = "skills")]
+#[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::SkillLibrary;
 use crate::{
     child::{ChildError, DefinedAgents, DefinedError},
@@ -88,7 +88,7 @@ impl SpawnSubagent {
         self
     }
 
-    #[cfg(feature = "skills")]
+    #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Sets where skills that definitions name are found. Their texts become part of the instructions; a
     /// sub-agent whose definition names an unknown skill does not start.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {

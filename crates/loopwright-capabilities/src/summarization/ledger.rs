@@ -52,7 +52,7 @@ impl Ledger {
     }
 
     /// Returns the tokens of the newest turns.
-    #[cfg(feature = "tools")]
+    #[cfg(all(feature = "tools", target_os = "linux"))]
     pub(crate) fn newest(&self, turns: usize) -> u64 {
         self.counts.iter().rev().take(turns).sum()
     }

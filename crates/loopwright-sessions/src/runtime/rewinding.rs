@@ -1,6 +1,6 @@
 //! Sessions that begin with what another one has, and sessions that go back.
 
-#[cfg(feature = "files")]
+#[cfg(all(feature = "files", target_os = "linux"))]
 use loopwright_capabilities::files::{UndoOutcome, WorkspaceRoot};
 use loopwright_core::{ChangeRecord, Seq};
 
@@ -73,7 +73,7 @@ impl SessionRuntime {
     /// # Errors
     ///
     /// As of `rewind`. A file that cannot be read or written was not changed, like one that changed.
-    #[cfg(feature = "files")]
+    #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn rewind_files(
         &self,
         id: &SessionId,
@@ -90,7 +90,7 @@ impl SessionRuntime {
     /// # Errors
     ///
     /// If there is no such session or step, or the store fails.
-    #[cfg(feature = "files")]
+    #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn recorded_files(
         &self,
         id: &SessionId,
@@ -109,7 +109,7 @@ impl SessionRuntime {
     /// # Errors
     ///
     /// If there is no such session or step, or the store fails.
-    #[cfg(feature = "files")]
+    #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn unrecorded_files(
         &self,
         id: &SessionId,
