@@ -134,14 +134,17 @@ impl Finding<'_> {
     }
 
     /// Adds what a command line may run at the top of a repository. A folder is not run, and a name without a slash is
-    /// one of a program elsewhere unless a file has it.
+    /// one of a program elsewhere unless a file has it. In every repository of the folder counts only what is
+    /// certainly a program there: the first word, and what begins with a dot.
     fn line(&mut self, line: &str, top: &Path, place: Place) {
+        let first = line.trim_start_matches(['!', ' ']);
         for word in words::programs(line) {
             let Some(path) = self.path(word, Some(top)) else { continue };
             if !word.contains('/') && path.is_file() {
                 self.add(&path, Place::Here, GIT);
             } else if word.contains('/') && !word.ends_with('/') && !path.is_dir() {
-                self.add_from(word, top, place);
+                let is_program = word.starts_with('.') || first.starts_with(word);
+                self.add_from(word, top, if is_program { place } else { Place::Here });
             }
         }
     }

@@ -53,7 +53,7 @@ use Place::{Anywhere, Here};
 fn programs_in_the_settings_of_the_user_count_at_any_depth() {
     let world = World::new().file(
         "home/.gitconfig",
-        "[core]\n\tfsmonitor = ./run.sh\n\thooksPath = hooks\n\tpager = less\n[alias]\n\tst = !tools/st --all\n",
+        "[core]\n\tfsmonitor = ./run.sh\n\thooksPath = hooks\n\tpager = less\n[alias]\n\tst = !tools/st --all\n\tdf = !git diff src/main\n",
     );
     world.names(&[
         ("run.sh", Anywhere),
@@ -62,6 +62,7 @@ fn programs_in_the_settings_of_the_user_count_at_any_depth() {
         ("hooks", Here),
         ("tools/st", Anywhere),
         ("tools/st", Here),
+        ("src/main", Here),
     ]);
 }
 
