@@ -148,6 +148,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_llm_config", "takes models of the program; a model is named by `use_llm`"),
     ("use_project_instructions", "takes files of a project that the program trusts"),
     ("use_react_config", "takes a driver with models of the program"),
+    ("use_permissions", "takes a policy, which the user and not a definition decides"),
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),
     ("use_tool_source", "takes code"),

@@ -17,7 +17,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::applied::SelectedAgent;
 use crate::commands::Commands;
-use crate::permissions::RunPermissions;
+use crate::permissions::{RunPermissions, is_confined};
 use crate::session_budget::SessionBudget;
 use crate::tools;
 
@@ -106,11 +106,8 @@ impl Setup {
 
     fn rules(&self) -> UsePermissions {
         let rules = UsePermissions::new(self.permissions.shared().clone()).with_on_ask(self.on_ask);
-        if self.commands.are_confined() {
-            rules.with_confined_tools(tools::COMMANDS)
-        } else {
-            rules
-        }
+        let are_commands = self.commands.are_confined();
+        rules.with_confined(move |tool| is_confined(tool, are_commands))
     }
 
     /// Names the model as it is typed.

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(folder(&sources, two).unwrap().allow, ["Bash(make *)"]);
         update(&sources, one, |it| *it = Folder::default()).unwrap();
         let text = fs::read_to_string(file(&sources).unwrap()).unwrap();
-        assert_eq!(text, "[\"/work/two \\\"2\\\"\"]\nallow = [\"Bash(make *)\"]\n");
+        assert_eq!(text, "['/work/two \"2\"']\nallow = [\"Bash(make *)\"]\n");
     }
 
     #[test]

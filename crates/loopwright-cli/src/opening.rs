@@ -1,5 +1,7 @@
 //! From what was typed to a conversation that can begin.
 
+mod refusal;
+
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
-    BoxError, Budget, Hook, HookPoints, LlmConfig,
+    Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
 };
 use loopwright_models::Providers;
@@ -16,6 +18,7 @@ use loopwright_sessions::{
 };
 use loopwright_templates::ProjectInstructions;
 
+pub use self::refusal::StartError;
 use crate::agent::Setup;
 use crate::applied::{AGENT, AgentError, SelectedAgent};
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
@@ -30,31 +33,16 @@ use crate::configured;
 use crate::console;
 use crate::conversation::{Command, Conversation};
 use crate::definitions::{Defined, project_root};
-use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::loops::maintenance_runtime;
-use crate::model::{self, ChoiceError};
+use crate::model;
 use crate::permissions::RunPermissions;
-use crate::prompt::PromptError;
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
-use crate::signals;
 use crate::stage::RunDisplay;
 use crate::store::{StoreLocation, state_directory};
 use crate::tools;
-
-/// Why something cannot begin, and what the program says about it.
-#[derive(Debug)]
-pub struct StartError {
-    /// For people.
-    pub error: BoxError,
-    /// For scripts.
-    pub exit_code: ExitCode,
-    /// The word for it in results.
-    pub stop_reason: &'static str,
-}
 
 /// What was typed and what is configured.
 #[derive(Debug)]
@@ -510,66 +498,6 @@ fn limit<S: Copy, T: Ord>(
         Some(own) => own.min(value),
         None => value,
     })
-}
-
-impl StartError {
-    /// Says so, and returns the exit status.
-    pub fn tell(&self, stage: RunDisplay) -> ExitCode {
-        stage.refuse(&*self.error, self.exit_code, self.stop_reason)
-    }
-}
-
-impl From<ConfigError> for StartError {
-    fn from(error: ConfigError) -> Self {
-        let (exit_code, stop_reason) = match error {
-            ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
-            _ => (ExitCode::Config, "configuration"),
-        };
-        Self { error: error.into(), exit_code, stop_reason }
-    }
-}
-
-impl From<Interruption> for StartError {
-    fn from(why: Interruption) -> Self {
-        let (text, stop_reason) = match why {
-            Interruption::Terminate => ("terminated before the run began", "terminated"),
-            _ => ("interrupted before the run began", "user_requested"),
-        };
-        Self { error: text.into(), exit_code: signals::exit_code(why), stop_reason }
-    }
-}
-
-impl From<AgentError> for StartError {
-    fn from(error: AgentError) -> Self {
-        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
-        Self { error: error.into(), exit_code, stop_reason }
-    }
-}
-
-impl From<ChoiceError> for StartError {
-    fn from(error: ChoiceError) -> Self {
-        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
-        Self { error: error.into(), exit_code, stop_reason }
-    }
-}
-
-impl From<FoldersError> for StartError {
-    fn from(error: FoldersError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
-    }
-}
-
-impl From<PromptError> for StartError {
-    fn from(error: PromptError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
-    }
-}
-
-impl From<SessionsError> for StartError {
-    fn from(error: SessionsError) -> Self {
-        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
-        Self { error: error.into(), exit_code, stop_reason }
-    }
 }
 
 #[cfg(test)]

@@ -267,9 +267,15 @@ fn build(
     Ok((builder.build(), project))
 }
 
-/// Says of a call of the program's tools whether the sandbox confines it.
+/// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
+/// do not where they run in a sandbox.
+pub(crate) fn is_confined(tool: &str, are_commands: bool) -> bool {
+    are_commands || !COMMANDS.contains(&tool)
+}
+
+/// Says of a call of the program's tools whether it is confined.
 pub(crate) fn confined(call: Call<'_>, are_commands: bool) -> Call<'_> {
-    if are_commands && COMMANDS.contains(&call.tool()) { call.confined() } else { call }
+    if is_confined(call.tool(), are_commands) { call.confined() } else { call }
 }
 
 /// Makes a source of one layer, or `None` if it says nothing.

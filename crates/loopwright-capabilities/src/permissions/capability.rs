@@ -1,6 +1,7 @@
 //! The capability.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
@@ -8,6 +9,9 @@ use loopwright_core::Priority;
 
 use super::hook::Rules;
 use super::shared::Permissions;
+
+/// Returns `true` for the names of tools whose effects are confined.
+pub(super) type IsConfined = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// What happens with a call that the rules ask about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,18 +30,18 @@ pub enum OnAsk {
 /// Calls that a rule denies fail with the rule as the reason, which the model reads. Rules are asked before hooks with
 /// a lower priority than guards, and again about arguments that a hook or the user has changed. A call that the user
 /// approved runs unless a rule denies it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct UsePermissions {
     permissions: Permissions,
     on_ask: OnAsk,
-    confined: Arc<[Arc<str>]>,
+    is_confined: IsConfined,
 }
 
 impl UsePermissions {
     /// Applies the rules of a policy, which may be exchanged while the agent runs.
     pub fn new(permissions: Permissions) -> Self {
-        Self { permissions, on_ask: OnAsk::default(), confined: Arc::default() }
+        Self { permissions, on_ask: OnAsk::default(), is_confined: Arc::new(|_| false) }
     }
 
     /// Sets what happens with calls that the rules ask about.
@@ -46,13 +50,14 @@ impl UsePermissions {
         self
     }
 
-    /// Names tools whose effects the sandbox confines: they change nothing outside of the folders of the policy, and
-    /// reach no network. In mode `plan`, they must not change the folders either.
-    pub fn with_confined_tools<T: Into<Arc<str>>>(
+    /// Sets what returns `true` for the names of tools whose effects are confined: they change nothing outside of the
+    /// folders of the policy, and reach no network. In mode `plan`, those that run commands must not change the folders
+    /// either. By default, no tool is confined.
+    pub fn with_confined(
         mut self,
-        names: impl IntoIterator<Item = T>,
+        is_confined: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.confined = names.into_iter().map(Into::into).collect();
+        self.is_confined = Arc::new(is_confined);
         self
     }
 }
@@ -63,8 +68,17 @@ impl Capability for UsePermissions {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        let Self { permissions, on_ask, confined } = self.clone();
-        agent.hooks.add_at(Priority::GUARD, Rules { permissions, on_ask, confined });
+        let Self { permissions, on_ask, is_confined } = self.clone();
+        agent.hooks.add_at(Priority::GUARD, Rules { permissions, on_ask, is_confined });
         Ok(())
+    }
+}
+
+impl fmt::Debug for UsePermissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsePermissions")
+            .field("permissions", &self.permissions)
+            .field("on_ask", &self.on_ask)
+            .finish_non_exhaustive()
     }
 }

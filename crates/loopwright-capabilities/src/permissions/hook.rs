@@ -1,7 +1,6 @@
 //! Decides about calls.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
@@ -11,7 +10,7 @@ use loopwright_core::{
 use loopwright_permissions::{Call, Decision, Policy};
 use serde_json::Value;
 
-use super::capability::OnAsk;
+use super::capability::{IsConfined, OnAsk};
 use super::shared::Permissions;
 
 /// The name of the hook, which is the source of its approval requests.
@@ -20,7 +19,7 @@ pub const HOOK: &str = "permissions";
 pub(super) struct Rules {
     pub(super) permissions: Permissions,
     pub(super) on_ask: OnAsk,
-    pub(super) confined: Arc<[Arc<str>]>,
+    pub(super) is_confined: IsConfined,
 }
 
 impl Rules {
@@ -39,7 +38,7 @@ impl Rules {
                 asked = asked.read_only();
             }
         }
-        if self.confined.iter().any(|name| *name == call.name) {
+        if (self.is_confined)(&call.name) {
             asked = asked.confined();
         }
         let verdict = policy.decide(&asked);

@@ -119,8 +119,8 @@ fn a_policy_that_is_replaced_decides_about_the_next_call() {
 #[test]
 fn commands_run_without_a_question_where_the_sandbox_confines_them() {
     let run = |mode, is_confined: bool| {
-        let names = if is_confined { vec!["bash"] } else { Vec::new() };
-        told(using(mode, &[]).with_on_ask(OnAsk::Deny).with_confined_tools(names), "make").1
+        told(using(mode, &[]).with_on_ask(OnAsk::Deny).with_confined(move |_| is_confined), "make")
+            .1
     };
     assert_eq!((run(Mode::Auto, true), run(Mode::Auto, false)), (1, 0));
     assert_eq!((run(Mode::Plan, true), run(Mode::Plan, false)), (1, 0));

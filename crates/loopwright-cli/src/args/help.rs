@@ -77,7 +77,7 @@ Keys:
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
 
 Commands:
-  /help /model [NAME] /continue /compact /fork /rewind [STEP] /quit
+  /help /model [NAME] /mode [MODE] /permissions /continue /compact /fork /rewind [STEP] /quit
 
 Without a terminal, each line of standard input is a turn.";
 

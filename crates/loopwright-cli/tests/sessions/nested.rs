@@ -170,7 +170,10 @@ fn killed_in_command(place: &Place, options: &[&str]) -> String {
 }
 
 fn without_sandbox() -> World {
-    World::new().file(".config/loopwright/config.toml", "[sandbox]\nbackend = \"host\"\n")
+    World::new().file(
+        ".config/loopwright/config.toml",
+        "[sandbox]\nbackend = \"host\"\n[permissions]\nmode = \"unconfined\"\n",
+    )
 }
 
 #[test]

@@ -92,8 +92,10 @@ fn what_was_killed_goes_on_without_words() {
 #[test]
 fn a_call_that_was_interrupted_is_decided_about() {
     // Without a sandbox, a command may have done anything.
-    let world =
-        World::new().file(".config/loopwright/config.toml", "[sandbox]\nbackend = \"host\"\n");
+    let world = World::new().file(
+        ".config/loopwright/config.toml",
+        "[sandbox]\nbackend = \"host\"\n[permissions]\nmode = \"unconfined\"\n",
+    );
     let slow = "touch begun; sleep 1000";
     let again = streamed("I see.", "stop");
     let place = Place::within(world, [streamed_call("", slow), again]);

@@ -1,0 +1,85 @@
+//! Why something cannot begin, in words and in an exit status.
+
+use loopwright_core::BoxError;
+
+use crate::applied::AgentError;
+use crate::config::ConfigError;
+use crate::ending::Interruption;
+use crate::exit::ExitCode;
+use crate::folders::FoldersError;
+use crate::model::ChoiceError;
+use crate::prompt::PromptError;
+use crate::session::SessionsError;
+use crate::signals;
+use crate::stage::RunDisplay;
+
+/// Why something cannot begin, and what the program says about it.
+#[derive(Debug)]
+pub struct StartError {
+    /// For people.
+    pub error: BoxError,
+    /// For scripts.
+    pub exit_code: ExitCode,
+    /// The word for it in results.
+    pub stop_reason: &'static str,
+}
+
+impl StartError {
+    /// Says so, and returns the exit status.
+    pub fn tell(&self, stage: RunDisplay) -> ExitCode {
+        stage.refuse(&*self.error, self.exit_code, self.stop_reason)
+    }
+}
+
+impl From<ConfigError> for StartError {
+    fn from(error: ConfigError) -> Self {
+        let (exit_code, stop_reason) = match error {
+            ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
+            _ => (ExitCode::Config, "configuration"),
+        };
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<Interruption> for StartError {
+    fn from(why: Interruption) -> Self {
+        let (text, stop_reason) = match why {
+            Interruption::Terminate => ("terminated before the run began", "terminated"),
+            _ => ("interrupted before the run began", "user_requested"),
+        };
+        Self { error: text.into(), exit_code: signals::exit_code(why), stop_reason }
+    }
+}
+
+impl From<AgentError> for StartError {
+    fn from(error: AgentError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<ChoiceError> for StartError {
+    fn from(error: ChoiceError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<FoldersError> for StartError {
+    fn from(error: FoldersError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+    }
+}
+
+impl From<PromptError> for StartError {
+    fn from(error: PromptError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+    }
+}
+
+impl From<SessionsError> for StartError {
+    fn from(error: SessionsError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
