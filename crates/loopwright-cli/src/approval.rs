@@ -190,7 +190,7 @@ fn preview(setup: &Setup, call: &ToolCall) -> Vec<String> {
 }
 
 fn shortened(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().take(LINES).map(|it| sanitize_terminal(it)).collect();
+    let mut lines: Vec<String> = text.lines().take(LINES).map(sanitize_terminal).collect();
     let rest = text.lines().count().saturating_sub(LINES);
     if rest > 0 {
         lines.push(format!("… {rest} more lines"));

@@ -91,7 +91,7 @@ pub struct Config {
     /// How long to wait for a provider.
     pub timeouts: Timeouts,
     /// The project's file with its text, which the user may trust.
-    pub project_file: Option<(Arc<Path>, Arc<str>)>,
+    pub project_file: Option<ProjectFile>,
     /// Permission rules.
     pub permissions: PermissionLayers,
     /// What the commands that are run may do.
@@ -100,6 +100,15 @@ pub struct Config {
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
     pub worker_roots: Option<Setting<Roots>>,
+}
+
+/// A project's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// The path.
+    pub path: Arc<Path>,
+    /// The text.
+    pub text: Arc<str>,
 }
 
 /// A configuration, and what the user should hear about it.
@@ -131,7 +140,7 @@ impl Config {
             user: std::mem::take(&mut user.permissions),
         };
         let layer = flags.or(environment).or(project).or(user);
-        let config = Self { permissions, project_file, ..Self::with_defaults(layer, workdir) };
+        let config = Self { project_file, permissions, ..Self::with_defaults(layer, workdir) };
         Ok(Loaded { config, warnings })
     }
 
@@ -165,13 +174,13 @@ fn project_layer(
     workdir: &Path,
     user_file: &UserFile,
     warnings: &mut Vec<Warning>,
-) -> Result<(Layer, Option<(Arc<Path>, Arc<str>)>), ConfigError> {
+) -> Result<(Layer, Option<ProjectFile>), ConfigError> {
     let found = files::project(workdir, warnings)?.filter(|found| !user_file.is_named(&found.path));
     let Some(Found { path, text }) = found else { return Ok((Layer::default(), None)) };
     let path: Arc<Path> = path.into();
     let document = Document::parse(&text, path.clone(), Origin::Project(path.clone()))?;
     refusal::check(&document.root(), user_file.path())?;
-    Ok((layer(&document, &text, warnings)?, Some((path, text.into()))))
+    Ok((layer(&document, &text, warnings)?, Some(ProjectFile { path, text: text.into() })))
 }
 
 fn user_layer(user_file: &UserFile, warnings: &mut Vec<Warning>) -> Result<Layer, ConfigError> {

@@ -240,8 +240,8 @@ fn is_after_provider(state: &AgentState) -> bool {
 
 /// Returns `true` if the last calls before the answer were all denied.
 fn was_denied(state: &AgentState) -> bool {
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    let last = steps.filter(|step| step.has_tool_calls()).last();
+    let mut steps = state.execution().into_iter().flat_map(Execution::steps);
+    let last = steps.rfind(|step| step.has_tool_calls());
     last.is_some_and(|step| step.tool_executions().all(|(_, outcome)| outcome.was_blocked()))
 }
 

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 use loopwright_capabilities::permissions::Permissions;
-use loopwright_permissions::{Call, Mode, Policy, Source, SourceKind, claude_settings};
+use loopwright_permissions::{
+    Call, Mode, Policy, PolicyBuilder, Source, SourceKind, claude_settings,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{Config, ConfigSources, Origin, PermissionSettings};
@@ -45,8 +47,8 @@ impl ProjectSettings {
     pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let root = project_root(&config.workdir);
         let mut files = Vec::new();
-        if let Some((path, text)) = &config.project_file {
-            files.push((path.to_path_buf(), text.to_string()));
+        if let Some(file) = &config.project_file {
+            files.push((file.path.to_path_buf(), file.text.to_string()));
         }
         for (name, _) in CLAUDE {
             let path = root.join(name);
@@ -68,7 +70,7 @@ impl ProjectSettings {
                 hash.update(part);
             }
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", hash.finalize())
     }
 
     /// Returns `true` if the user trusts the settings as they are now.
@@ -241,7 +243,7 @@ fn build(
     let layers = &config.permissions;
     let typed = settings(SourceKind::Flags, &layers.typed, &workdir);
     let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
-    builder = [typed, user].into_iter().flatten().fold(builder, |all, it| all.source(it));
+    builder = [typed, user].into_iter().flatten().fold(builder, PolicyBuilder::source);
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
     builder = builder.source(session.iter().fold(chosen, |source, rule| source.allow(rule, 0)));
     if let Some(path) = folders::file(sources).filter(|_| !project.folder.allow.is_empty()) {
@@ -250,8 +252,8 @@ fn build(
         builder = builder.source(rules.fold(always, |source, rule| source.allow(rule, 0)));
     }
     let mut of_project = Vec::new();
-    if let Some((path, _)) = &config.project_file {
-        let base = path.parent().map(text).unwrap_or_default();
+    if let Some(file) = &config.project_file {
+        let base = file.path.parent().map(text).unwrap_or_default();
         of_project.extend(settings(SourceKind::Project, &layers.project, &base));
     }
     for (name, kind) in CLAUDE {

@@ -122,11 +122,9 @@ fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, Poli
             "rules": rules,
         })));
     }
-    let mut text = format!("mode {}\n", policy.mode());
-    for rule in rules {
-        text += &format!("{}\n", sanitize_terminal(&rule.to_string()));
-    }
-    Ok(console::print(text.as_bytes()))
+    let mut lines = vec![format!("mode {}", policy.mode())];
+    lines.extend(rules.iter().map(|rule| sanitize_terminal(&rule.to_string())));
+    Ok(console::print(format!("{}\n", lines.join("\n")).as_bytes()))
 }
 
 fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode, PolicyError> {
@@ -144,11 +142,10 @@ fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode
         let told = json!({ "schema_version": SCHEMA_VERSION, "explanation": explanation });
         return Ok(console::print_json(&told));
     }
-    let mut text = format!("{explanation}\n");
-    for suggested in policy.suggest(&call) {
-        text += &format!("  to allow it: {}\n", suggested.rule);
-    }
-    let lines: Vec<_> = text.lines().map(sanitize_terminal).collect();
+    let explained = explanation.to_string();
+    let mut lines: Vec<String> = explained.lines().map(sanitize_terminal).collect();
+    let allowing = |rule: &str| sanitize_terminal(&format!("  to allow it: {rule}"));
+    lines.extend(policy.suggest(&call).iter().map(|suggested| allowing(&suggested.rule)));
     Ok(console::print(format!("{}\n", lines.join("\n")).as_bytes()))
 }
 

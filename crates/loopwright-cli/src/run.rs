@@ -60,7 +60,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         return Ok(opening.stage.perform(&setup, asked).await.exit_code);
     }
     let mut signals = Signals::new().ok();
-    let conversation = opening.conversation(cli, &args.agent, &args.session, "run");
+    let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
     let said = UserInput { text: prompt.map(Into::into), steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;

@@ -116,14 +116,14 @@ impl Waiting {
     fn in_words(&self) -> String {
         let id = short(&self.header.id);
         let title = single_line(self.header.title.as_deref().unwrap_or_default(), WIDTH);
-        let mut text = format!("{id}  {}  {title}\n", age(self.header.updated_at, now()));
-        for call in &self.calls {
-            let agents = call.agents.iter().map(|it| format!("{it} › ")).collect::<String>();
+        let mut lines = vec![format!("{id}  {}  {title}", age(self.header.updated_at, now()))];
+        lines.extend(self.calls.iter().map(|call| {
+            let agents: String = call.agents.iter().flat_map(|it| [it, " › "]).collect();
             let asked = summary(&call.arguments.to_string(), WIDTH);
             let question = single_line(&call.question, WIDTH);
-            text += &format!("  {}  {agents}{} {asked}  ({question})\n", call.call, call.tool);
-        }
-        text += &format!("  decide with: loopwright sessions decide {id}\n");
-        text.lines().map(|line| sanitize_terminal(line) + "\n").collect()
+            format!("  {}  {agents}{} {asked}  ({question})", call.call, call.tool)
+        }));
+        lines.push(format!("  decide with: loopwright sessions decide {id}"));
+        lines.iter().map(|line| sanitize_terminal(line) + "\n").collect()
     }
 }
