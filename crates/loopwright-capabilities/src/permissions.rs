@@ -39,6 +39,6 @@ mod tests;
 
 pub use self::{
     capability::{OnAsk, UsePermissions},
-    hook::HOOK,
+    hook::{HOOK, is_denial},
     shared::Permissions,
 };

@@ -2,6 +2,7 @@
 //!
 //! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
+use loopwright_capabilities::permissions::is_denial;
 use loopwright_core::{
     AgentState, Execution, ExecutionStatus, FailureKind, Step, StopReason, StopSignal,
     messages::FinishReason,
@@ -16,7 +17,7 @@ pub enum RunEnding {
     Answered,
     /// The model gave its final answer, and tools had failed on the way.
     AnsweredWithToolErrors,
-    /// The model gave its final answer after calls that were all denied.
+    /// The model gave its final answer after calls that rules denied, all of them.
     AnsweredAfterDenial,
     /// The model ended without an answer.
     Empty,
@@ -201,7 +202,7 @@ impl RunEnding {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
             }
             Self::AnsweredAfterDenial => {
-                "the calls before the final answer were denied; `denials` lists them"
+                "rules denied the calls before the final answer; `denials` lists them"
             }
             Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
@@ -238,11 +239,11 @@ fn is_after_provider(state: &AgentState) -> bool {
     failure.is_some_and(|it| of_kind(it.kind) == ExitCode::Provider)
 }
 
-/// Returns `true` if the last calls before the answer were all denied.
+/// Returns `true` if the rules denied the last calls before the answer, all of them.
 fn was_denied(state: &AgentState) -> bool {
     let mut steps = state.execution().into_iter().flat_map(Execution::steps);
     let last = steps.rfind(|step| step.has_tool_calls());
-    last.is_some_and(|step| step.tool_executions().all(|(_, outcome)| outcome.was_blocked()))
+    last.is_some_and(|step| step.tool_executions().all(|(_, outcome)| is_denial(outcome)))
 }
 
 fn of_reason(reason: StopReason) -> ExitCode {

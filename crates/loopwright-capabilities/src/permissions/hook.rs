@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, Reach, SideEffects,
-    StopSignal, ToolDecision, Writes, messages::ToolCall,
+    StopSignal, ToolDecision, ToolOutcome, Writes, messages::ToolCall,
 };
 use loopwright_permissions::{Call, Decision, Policy};
 use serde_json::Value;
@@ -15,6 +15,14 @@ use super::shared::Permissions;
 
 /// The name of the hook, which is the source of its approval requests.
 pub const HOOK: &str = "permissions";
+
+/// How the reasons of calls that the rules deny begin.
+const DENIED: &str = "not permitted";
+
+/// Returns `true` if a call was blocked by permission rules: not by another hook, and not by the user.
+pub fn is_denial(outcome: &ToolOutcome) -> bool {
+    matches!(outcome, ToolOutcome::Blocked { reason } if reason.starts_with(DENIED))
+}
 
 pub(super) struct Rules {
     pub(super) permissions: Permissions,
@@ -54,11 +62,11 @@ impl Rules {
                 format!("`{}` needs approval ({reason})", call.name),
             )),
             (Decision::Ask, OnAsk::Deny) => ToolDecision::Block {
-                reason: format!("not permitted without approval ({reason}); continue without it"),
+                reason: format!("{DENIED} without approval ({reason}); continue without it"),
             },
-            (Decision::Deny, _) => ToolDecision::Block {
-                reason: format!("not permitted ({reason}); continue without it"),
-            },
+            (Decision::Deny, _) => {
+                ToolDecision::Block { reason: format!("{DENIED} ({reason}); continue without it") }
+            }
         }
     }
 }
