@@ -80,7 +80,7 @@ pub fn last_turn(changes: &[ChangeRecord]) -> Seq {
     words.or(start).unwrap_or(changes.len() as u64)
 }
 
-/// Returns `true` if somebody says something with one of the changes, or a step begins.
+/// Returns `true` if one of the changes adds a message or starts a step.
 pub fn has_words(changes: &[ChangeRecord]) -> bool {
     let is_word = |it: &Change| matches!(it, Change::StepStarted { .. }) || speaker(it).is_some();
     changes.iter().any(|it| is_word(&it.change))

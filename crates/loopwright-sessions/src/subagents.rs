@@ -46,7 +46,7 @@ impl SessionHeader {
     }
 }
 
-/// Returns the calls of the open step that are not over: a run that resumes makes them, or goes on with them.
+/// Returns the unfinished calls of the open step: a run that resumes starts or continues them.
 pub fn open_calls(state: &AgentState) -> Vec<Arc<str>> {
     let open = state.execution().and_then(|it| Some((it.id().clone(), it.open_step()?)));
     let Some((execution, open)) = open else { return Vec::new() };
@@ -64,7 +64,7 @@ pub fn open_calls(state: &AgentState) -> Vec<Arc<str>> {
 /// Returns the sessions of the sub-agents that open calls of a session run, and theirs, each after its parent. A run that
 /// resumes the session needs them to repeat nothing that is finished.
 ///
-/// One whose history is gone, because it was deleted or is damaged, is [`Deleted`](SessionStatus::Deleted) and has no
+/// A sub-agent whose history is gone, because it was deleted or is damaged, is [`Deleted`](SessionStatus::Deleted) and has no
 /// changes.
 ///
 /// # Errors

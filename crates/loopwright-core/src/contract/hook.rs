@@ -318,7 +318,7 @@ pub enum ToolDecision {
     Rewrite(Arguments),
     /// Answer in the tool's place.
     Answer(ToolOutput),
-    /// Pause the run until somebody has decided. Where somebody has, it counts as `Run`.
+    /// Pauses the run until the call is decided about. If it already is, this counts as `Run`.
     Ask(ApprovalRequest),
     /// Keep it from running.
     Block {

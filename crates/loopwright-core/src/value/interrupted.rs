@@ -6,6 +6,6 @@ pub enum OnInterrupted {
     /// The model is told that the outcome is unknown.
     #[default]
     ReportUnknown,
-    /// The run pauses until somebody has decided.
+    /// The run pauses until the call is decided about.
     RequireApproval,
 }
