@@ -237,7 +237,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             arguments["command"] = json!(rest);
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
-        // Whatever else is said is what the model should do instead.
+        // Any other text tells the model what to do instead.
         _ => deny(text),
     }
 }

@@ -201,7 +201,7 @@ pub enum OnAskArg {
     Pause,
     /// The call is denied, and the model is told
     Deny,
-    /// The run ends with exit code 8
+    /// The run ends with exit code 8; a sub-agent ends, and its parent continues
     Fail,
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod compact;
 mod order;
 mod rewind;
 
-use loopwright_core::LlmConfig;
+use loopwright_core::{BoxError, LlmConfig};
 use loopwright_permissions::Mode;
 
 use self::order::ChatCommand;
@@ -214,19 +214,12 @@ impl ChatSession {
         let mode = match name {
             None => return console::tell(&format!("mode {}", permissions.policy().mode())),
             Some("next") => Ok(next(permissions.policy().mode())),
-            Some(name) => name.parse::<Mode>(),
+            Some(name) => name.parse::<Mode>().map_err(BoxError::from),
         };
-        let changed = match mode {
-            Ok(mode) => permissions.set_mode(mode),
-            Err(error) => {
-                console::fail(&error, ExitCode::Usage);
-                return;
-            }
-        };
-        match changed {
+        match mode.and_then(|mode| Ok(permissions.set_mode(mode)?)) {
             Ok(()) => console::tell(&format!("mode {}", permissions.policy().mode())),
             Err(error) => {
-                console::fail(&error, ExitCode::Usage);
+                console::fail(&*error, ExitCode::Usage);
             }
         }
     }

@@ -38,9 +38,19 @@ fn shows_toolchains(driver: BackendChoice) -> bool {
     !matches!(driver, BackendChoice::Only(Backend::Docker | Backend::Podman))
 }
 
+/// Returns `true` if commands run in a sandbox.
+fn confines(driver: BackendChoice) -> bool {
+    driver != BackendChoice::Only(Backend::Host)
+}
+
+/// Returns `true` if the commands of a configuration run in a sandbox.
+pub(crate) fn are_confined(settings: &SandboxSettings) -> bool {
+    confines(chosen(settings))
+}
+
 /// A command that is not confined has the user's home.
 fn has_own_home(driver: BackendChoice) -> bool {
-    shows_toolchains(driver) && driver != BackendChoice::Only(Backend::Host)
+    shows_toolchains(driver) && confines(driver)
 }
 
 impl Commands {
@@ -130,7 +140,7 @@ impl Commands {
 
     /// Returns `true` if commands run in a sandbox.
     pub(crate) fn are_confined(&self) -> bool {
-        self.driver != BackendChoice::Only(Backend::Host)
+        confines(self.driver)
     }
 
     /// What commands may leave behind that is refused otherwise.

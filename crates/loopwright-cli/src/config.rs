@@ -41,6 +41,7 @@ mod warning;
 pub use base_url::BaseUrl;
 pub use dollars::Dollars;
 pub use error::ConfigError;
+pub(crate) use files::read_text;
 pub use flags::Flags;
 pub use key::{KEYS, Key};
 pub use limits::{Limits, STEPS, SessionLimits, TIME, TOKENS};

@@ -6,15 +6,16 @@
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
 //! | [`definitions`], [`applied`] | what agents and skills are defined, and the one that works |
 //! | [`store`], [`session`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
+//! | [`permissions`], [`policy`] | which calls run, ask or are denied, and the commands about it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`settings`], [`completions`], [`man`] | the commands |
 //! | [`mod@reference`] | what the pages of reference are made of |
 
 pub mod agent;
-mod approval;
 pub mod agents;
 pub mod applied;
+mod approval;
 pub mod args;
 pub mod chat;
 mod check;
@@ -30,8 +31,8 @@ pub mod doctor;
 pub mod ending;
 pub mod exit;
 mod explain;
-pub(crate) mod folders;
 pub mod files;
+mod folders;
 mod granted;
 mod guide;
 mod input;

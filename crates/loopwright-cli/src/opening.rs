@@ -180,7 +180,9 @@ impl Startup {
     pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, StartError> {
         self.define(agent.definition.as_deref(), None)?;
         self.tell_refused();
-        self.setup(agent).await
+        let setup = self.setup(agent).await?;
+        setup.permissions.tell_warnings();
+        Ok(setup)
     }
 
     /// Says which files of agents in the project are refused.
@@ -321,7 +323,9 @@ impl Startup {
                 self.define(None, Some(found.session.definition()))?;
                 self.tell_refused();
                 keep_model(&mut self.config, found.session.state().llm());
-                self.setup(agent).await?
+                let setup = self.setup(agent).await?;
+                setup.permissions.tell_warnings();
+                setup
             }
             (None, Some(new)) => new,
             (None, None) => self.setup_of_new(agent).await?,
@@ -356,7 +360,6 @@ impl Startup {
         }
         let command = Command { name: if is_kept { name } else { "" }, options };
         let (budget, interrupted) = (self.budget(), typed.interrupted());
-        let is_attended = false;
         Ok(Conversation {
             store,
             setup,
@@ -364,7 +367,7 @@ impl Startup {
             budget,
             interrupted,
             session,
-            is_attended,
+            is_attended: false,
             command,
         })
     }

@@ -1,19 +1,18 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
+use loopwright_capabilities::front_matter::is_foreign;
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{
     Call, Mode, Policy, PolicyBuilder, Source, SourceKind, claude_settings,
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{Config, ConfigSources, Origin, PermissionSettings};
+use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
@@ -93,10 +92,10 @@ impl ProjectSettings {
     }
 }
 
-/// What is said of a rule that only trust would let in.
+/// How warnings end about settings that count only in a trusted project.
 const UNTRUSTED: &str = "the project is not trusted";
 
-/// Tells what the settings say without effect. What trust would change is one line.
+/// Warns about settings that have no effect. All those that trust would change are one warning.
 pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
     let (untrusted, others): (Vec<_>, Vec<_>) =
         policy.warnings().iter().partition(|it| it.message.ends_with(UNTRUSTED));
@@ -118,6 +117,7 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
 #[derive(Clone, Debug)]
 pub struct RunPermissions {
     shared: Permissions,
+    /// `None` means that there are no settings to change.
     origin: Option<Arc<PolicyOrigin>>,
 }
 
@@ -126,6 +126,8 @@ pub struct RunPermissions {
 struct PolicyOrigin {
     config: Config,
     sources: ConfigSources,
+    /// As it was when the run was prepared: what changes meanwhile counts for the next run.
+    project: ProjectSettings,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
     /// Rules for the rest of the run.
@@ -144,14 +146,24 @@ pub(crate) enum ChangeError {
 }
 
 impl RunPermissions {
-    /// Reads the permissions that a configuration leads to, and tells what of them has no effect.
+    /// Reads the permissions that a configuration leads to.
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let (policy, project) = policy(config, sources)?;
-        tell_warnings(&policy, &project);
-        let (config, sources) = (config.clone(), sources.clone());
-        let origin =
-            PolicyOrigin { config, sources, mode: Mutex::default(), session: Mutex::default() };
+        let origin = PolicyOrigin {
+            config: config.clone(),
+            sources: sources.clone(),
+            project,
+            mode: Mutex::default(),
+            session: Mutex::default(),
+        };
         Ok(Self { shared: Permissions::new(policy), origin: Some(Arc::new(origin)) })
+    }
+
+    /// Warns about settings that have no effect.
+    pub(crate) fn tell_warnings(&self) {
+        if let Some(origin) = &self.origin {
+            tell_warnings(&self.policy(), &origin.project);
+        }
     }
 
     /// Returns the permissions of a run that nothing is configured for.
@@ -173,11 +185,11 @@ impl RunPermissions {
     /// Allows calls for good: in this project, for this user.
     pub(crate) fn allow_always(&self, rules: &[String]) -> Result<(), ChangeError> {
         let origin = self.origin()?;
-        let root = project_root(&origin.config.workdir);
-        folders::update(&origin.sources, &root, |folder| {
-            for rule in rules.iter().filter(|rule| !folder.allow.contains(rule)).collect::<Vec<_>>()
-            {
-                folder.allow.push(rule.clone());
+        folders::update(&origin.sources, &origin.project.root, |folder| {
+            for rule in rules {
+                if !folder.allow.contains(rule) {
+                    folder.allow.push(rule.clone());
+                }
             }
         })?;
         self.renew(origin)
@@ -203,7 +215,9 @@ impl RunPermissions {
     }
 
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
-        let (mut policy, _) = build(&origin.config, &origin.sources, &lock(&origin.session))?;
+        let PolicyOrigin { config, sources, project, .. } = origin;
+        let folder = folders::folder(sources, &project.root)?;
+        let mut policy = build(config, sources, project, &folder.allow, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
             policy = policy.with_mode(mode).unwrap_or(policy);
         }
@@ -225,15 +239,19 @@ pub(crate) fn policy(
     config: &Config,
     sources: &ConfigSources,
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
-    build(config, sources, &[])
+    let project = ProjectSettings::find(config, sources)?;
+    let policy = build(config, sources, &project, &project.folder.allow, &[]);
+    Ok((policy, project))
 }
 
+/// Puts the rules of all sources together: with those that the user allows `always`, and those for this `session`.
 fn build(
     config: &Config,
     sources: &ConfigSources,
+    project: &ProjectSettings,
+    always: &[String],
     session: &[String],
-) -> Result<(Policy, ProjectSettings), FoldersError> {
-    let project = ProjectSettings::find(config, sources)?;
+) -> Policy {
     let workdir = text(&config.workdir);
     let mut builder = Policy::builder(workdir.as_str()).mode(Mode::Auto);
     let home = sources.home.as_deref().map(text);
@@ -244,12 +262,14 @@ fn build(
     let typed = settings(SourceKind::Flags, &layers.typed, &workdir);
     let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
     builder = [typed, user].into_iter().flatten().fold(builder, PolicyBuilder::source);
+    let allowing = |source: Source, rules: &[String]| {
+        rules.iter().fold(source, |source, rule| source.allow(rule, 0))
+    };
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
-    builder = builder.source(session.iter().fold(chosen, |source, rule| source.allow(rule, 0)));
-    if let Some(path) = folders::file(sources).filter(|_| !project.folder.allow.is_empty()) {
-        let always = Source::new(SourceKind::Local, text(&path), text(&project.root));
-        let rules = project.folder.allow.iter();
-        builder = builder.source(rules.fold(always, |source, rule| source.allow(rule, 0)));
+    builder = builder.source(allowing(chosen, session));
+    if let Some(path) = folders::file(sources) {
+        let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
+        builder = builder.source(allowing(kept, always));
     }
     let mut of_project = Vec::new();
     if let Some(file) = &config.project_file {
@@ -266,7 +286,7 @@ fn build(
     for source in of_project {
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
-    Ok((builder.build(), project))
+    builder.build()
 }
 
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
@@ -275,7 +295,7 @@ pub(crate) fn is_confined(tool: &str, are_commands: bool) -> bool {
     are_commands || !COMMANDS.contains(&tool)
 }
 
-/// Says of a call of the program's tools whether it is confined.
+/// Marks a call of the program's tools as confined if it is.
 pub(crate) fn confined(call: Call<'_>, are_commands: bool) -> Call<'_> {
     if is_confined(call.tool(), are_commands) { call.confined() } else { call }
 }
@@ -303,13 +323,5 @@ fn text(path: &Path) -> String {
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
-    if is_foreign(path)? {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
+    if is_foreign(path)? { Err(io::ErrorKind::PermissionDenied.into()) } else { read_text(path) }
 }

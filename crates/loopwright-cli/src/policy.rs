@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::{Call, Policy, Table, TableError};
-use loopwright_sandbox::{Backend, BackendChoice};
 use serde_json::{Value, json};
 
 use crate::args::policy::{
     ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs, TrustArgs,
 };
 use crate::args::{Cli, PermissionArgs};
+use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
 use crate::configured;
 use crate::console;
@@ -133,10 +133,8 @@ fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode
         None => json!({ "command": typed.call }),
         Some(_) => serde_json::from_str(&typed.call).map_err(PolicyError::Arguments)?,
     };
-    let backend = config.sandbox.backend.as_ref().map(|it| it.value);
-    let is_host = backend == Some(BackendChoice::Only(Backend::Host));
     let tool = typed.tool.as_deref().unwrap_or("bash");
-    let call = confined(Call::new(tool, &arguments), !is_host);
+    let call = confined(Call::new(tool, &arguments), are_confined(&config.sandbox));
     let explanation = policy.explain(&call);
     if typed.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "explanation": explanation });

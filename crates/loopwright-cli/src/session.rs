@@ -7,7 +7,7 @@ mod waiting;
 use loopwright_core::Timestamp;
 
 pub use self::error::SessionsError;
-pub(crate) use self::error::{holder_name, is_for_session};
+pub(crate) use self::error::is_for_session;
 pub(crate) use self::find::all;
 pub use self::find::{find, latest, short};
 pub(crate) use self::waiting::{address, decisions, waiting_call};

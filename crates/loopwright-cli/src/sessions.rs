@@ -35,24 +35,26 @@ pub use self::story::{HistoryEntry, SessionHistory};
 
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
-    let (sources, config) = match configured(cli, Path::new("."), args.store.as_ref()) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let refusal = StartError::from(error);
-            return console::fail(&*refusal.error, refusal.exit_code);
-        }
-    };
-    with_runtime(async {
-        match perform(args, &config, &sources).await {
-            Ok(exit_code) => exit_code,
-            Err(error) => console::fail(&error, error.exit_code()),
-        }
+    configured_for(cli, args.store.as_ref(), async |sources, config| {
+        perform(args, &config, &sources).await
     })
 }
 
 /// Lists what waits for an answer, in all sessions.
 pub fn approvals(cli: &Cli, args: &ApprovalsArgs) -> ExitCode {
-    let (sources, config) = match configured(cli, Path::new("."), args.store.as_ref()) {
+    configured_for(cli, args.store.as_ref(), async |sources, config| {
+        let store = StoreLocation::of(&config, &sources)?.open().await?;
+        approvals::approvals(&store, args).await
+    })
+}
+
+/// Reads the configuration, works with it, and reports what goes wrong.
+fn configured_for(
+    cli: &Cli,
+    store: Option<&Text>,
+    work: impl AsyncFnOnce(ConfigSources, Config) -> Result<ExitCode, SessionsError>,
+) -> ExitCode {
+    let (sources, config) = match configured(cli, Path::new("."), store) {
         Ok(loaded) => loaded,
         Err(error) => {
             let refusal = StartError::from(error);
@@ -60,11 +62,10 @@ pub fn approvals(cli: &Cli, args: &ApprovalsArgs) -> ExitCode {
         }
     };
     with_runtime(async {
-        let done = async {
-            let store = StoreLocation::of(&config, &sources)?.open().await?;
-            approvals::approvals(&store, args).await
-        };
-        done.await.unwrap_or_else(|error: SessionsError| console::fail(&error, error.exit_code()))
+        match work(sources, config).await {
+            Ok(exit_code) => exit_code,
+            Err(error) => console::fail(&error, error.exit_code()),
+        }
     })
 }
 

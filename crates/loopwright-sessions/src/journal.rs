@@ -293,8 +293,7 @@ impl StoreJournal {
 fn in_use(error: &StoreError) -> JournalError {
     let told = match error {
         StoreError::Busy { id, owner, until } => {
-            let process = Owner::parse(owner).map(|it| format!("process {}", it.process()));
-            let holder = process.unwrap_or_else(|| owner.to_string());
+            let holder = Owner::describe(owner);
             format!("{holder} has session `{id}` until {until} at least")
         }
         error => error.to_string(),

@@ -54,6 +54,12 @@ impl Owner {
         parts.next().is_none().then_some(Self { place, process, started, name })
     }
 
+    /// Names a holder for people: by its process, or as it is written if it is not of this form.
+    pub fn describe(text: &str) -> String {
+        Self::parse(text)
+            .map_or_else(|| text.to_owned(), |owner| format!("process {}", owner.process))
+    }
+
     /// Returns `true` if it is known to be gone: it ran on this machine, since it started, and there is no
     /// such process any more.
     pub fn is_gone(&self) -> bool {

@@ -21,7 +21,7 @@ pub enum OnAsk {
     Pause,
     /// The call is denied; the model is told.
     Deny,
-    /// The run stops.
+    /// The run stops. If it is that of a sub-agent, its parent continues.
     Fail,
 }
 

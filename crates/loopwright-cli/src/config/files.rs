@@ -104,7 +104,8 @@ fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
     }
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
+/// Reads a file of settings, which has a size limit.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {

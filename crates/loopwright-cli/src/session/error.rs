@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreError};
@@ -275,9 +274,9 @@ impl From<StoreError> for SessionsError {
             StoreError::Exists(id) => Self::Taken(id),
             StoreError::Busy { id, owner, until } => match Owner::session_of(&owner) {
                 Some(session) => {
-                    Self::BusyForSession { id, session, owner: holder_name(&owner), until }
+                    Self::BusyForSession { id, session, owner: Owner::describe(&owner), until }
                 }
-                None => Self::Busy { id, owner: holder_name(&owner), until },
+                None => Self::Busy { id, owner: Owner::describe(&owner), until },
             },
             StoreError::Corrupt { id, reason } => Self::Damaged { id, reason },
             other => Self::Session(other.into()),
@@ -288,12 +287,4 @@ impl From<StoreError> for SessionsError {
 /// Returns `true` if the run of another session has it.
 pub(crate) fn is_for_session(error: &StoreError) -> bool {
     matches!(error, StoreError::Busy { owner, .. } if Owner::session_of(owner).is_some())
-}
-
-/// Says who has a session.
-pub(crate) fn holder_name(owner: &Arc<str>) -> String {
-    match Owner::parse(owner) {
-        Some(owner) => format!("process {}", owner.process()),
-        None => owner.to_string(),
-    }
 }

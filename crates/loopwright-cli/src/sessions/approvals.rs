@@ -38,7 +38,7 @@ pub(super) async fn approvals(
     store: &Arc<dyn SessionStore>,
     args: &ApprovalsArgs,
 ) -> Result<ExitCode, SessionsError> {
-    let waiting = find(store, args.limit as usize).await?;
+    let mut waiting = find(store, args.limit as usize).await?;
     if !args.follow {
         if args.json {
             let sessions: Vec<Value> = waiting.iter().map(Waiting::in_json).collect();
@@ -54,7 +54,6 @@ pub(super) async fn approvals(
     }
     let mut signals = Signals::new().ok();
     let mut told: BTreeSet<(String, u64)> = BTreeSet::new();
-    let mut waiting = waiting;
     loop {
         for session in &waiting {
             // A session that waits again has been written since.

@@ -16,7 +16,7 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
 use crate::render::{sanitize_terminal, single_line};
-use crate::session::{SessionsError, find, holder_name, is_for_session, now, short};
+use crate::session::{SessionsError, find, is_for_session, now, short};
 use crate::tools;
 
 /// How long a session is held for what has ended at once.
@@ -168,7 +168,7 @@ pub(super) async fn holder(
         }
         // What is sent to it is read by no run.
         Err(error @ StoreError::Busy { .. }) if is_for_session(&error) => Err(error.into()),
-        Err(StoreError::Busy { owner, .. }) => Ok(Some(holder_name(&owner))),
+        Err(StoreError::Busy { owner, .. }) => Ok(Some(Owner::describe(&owner))),
         Err(error) => Err(error.into()),
     }
 }
