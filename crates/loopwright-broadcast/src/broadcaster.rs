@@ -203,7 +203,7 @@ impl Broadcaster {
             errors: it.errors.len(),
             finish_reason: it.finish.as_ref().map(FinishReason::as_str),
             usage: it.usage.into(),
-            duration_ms: millis(it.took),
+            duration_ms: millis(it.duration),
         };
         self.frame(at, &payload)
     }
@@ -256,7 +256,7 @@ impl Broadcaster {
             tool_call_id: &call_id(it.id.as_ref(), it.step, it.call),
             success: it.success,
             error,
-            duration_ms: millis(it.took),
+            duration_ms: millis(it.duration),
             result_summary,
         };
         self.frame(at, &payload)

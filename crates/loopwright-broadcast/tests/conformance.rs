@@ -120,7 +120,7 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
             json!({
                 "type": "step_completed", "step": 2, "kind": "tool_execution",
                 "has_tool_calls": true, "errors": ["x"], "usage": usage, "finish": "tool_calls",
-                "took": { "secs": 2, "nanos": 0 },
+                "duration": { "secs": 2, "nanos": 0 },
             })
         )),
         json!({
@@ -136,7 +136,7 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
     let completed = |outcome: Value, success: bool| {
         json!({
             "type": "tool_call_completed", "step": 1, "call": 0, "id": null, "tool": "look",
-            "arguments": "{}", "outcome": outcome, "success": success, "took": { "secs": 2, "nanos": 0 },
+            "arguments": "{}", "outcome": outcome, "success": success, "duration": { "secs": 2, "nanos": 0 },
         })
     };
     let returned = json!({ "returned": ToolOutput::text("seen") });

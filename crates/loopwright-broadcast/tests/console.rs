@@ -34,7 +34,7 @@ fn item_10_every_label_says_what_counts() {
     check(
         json!({
             "type": "step_completed", "step": 1, "kind": "final_response", "has_tool_calls": false,
-            "errors": [], "usage": { "output": 4 }, "finish": "stop", "took": { "secs": 2, "nanos": 0 },
+            "errors": [], "usage": { "output": 4 }, "finish": "stop", "duration": { "secs": 2, "nanos": 0 },
         }),
         "[STEP] step 1 is over: has_tool_calls false, errors 0, finish stop, tokens 4, 2.0 s",
     );
@@ -84,7 +84,7 @@ fn item_10_tools_are_shown_with_up_to_five_arguments_that_steer_no_terminal() {
     let outcome = json!({ "failed": { "kind": "tool", "chain": ["y".repeat(200)] } });
     let completed = json!({
         "type": "tool_call_completed", "step": 1, "call": 0, "id": "c", "tool": "look",
-        "arguments": "{}", "outcome": outcome, "success": false, "took": { "secs": 0, "nanos": 5_000_000 },
+        "arguments": "{}", "outcome": outcome, "success": false, "duration": { "secs": 0, "nanos": 5_000_000 },
     });
     check(completed, &format!("[TOOL] look failed, 5 ms: {}…", "y".repeat(79)));
 }
@@ -106,7 +106,7 @@ fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
 
 #[test]
 fn what_is_not_wanted_is_not_shown() {
-    let hook = json!({ "type": "hook_executed", "point": "before_step", "hook": "h", "took": { "secs": 0, "nanos": 0 } });
+    let hook = json!({ "type": "hook_executed", "point": "before_step", "hook": "h", "duration": { "secs": 0, "nanos": 0 } });
     assert_eq!(ConsoleOptions::default().line(&event(hook.clone())), None);
     let all = ConsoleOptions {
         show_hooks: true,

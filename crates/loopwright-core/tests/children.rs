@@ -80,7 +80,7 @@ fn a_tool_tells_of_the_sub_agent_that_it_runs() {
     let facts = spawning.iter().map(|it| (&*it.subagent, &*it.prompt, it.depth, it.max_depth));
     assert_eq!(facts.collect::<Vec<_>>(), [("reader", "look", 1, 3); 2]);
     let completed = events.events_of::<SubagentCompleted>();
-    let facts = completed.iter().map(|it| (&*it.subagent, &*it.status, it.steps, it.took));
+    let facts = completed.iter().map(|it| (&*it.subagent, &*it.status, it.steps, it.duration));
     assert_eq!(facts.collect::<Vec<_>>(), [("reader", "completed", 1, Duration::from_secs(2)); 2]);
     // Two that begin at the same moment are not taken for one, and neither for the one who asked.
     let ids: Vec<_> = completed.iter().map(|it| it.subagent_id.clone()).collect();

@@ -82,15 +82,15 @@ fn the_events_of_a_run_carry_what_happened() {
     assert_eq!((call.step, call.call, &*call.tool, call.success), (1, 0, "look", true));
     assert_eq!(&*call.arguments, r#"{"at":"rye"}"#);
     assert_eq!(call.outcome.output().unwrap().to_text(), "seen");
-    assert_eq!(call.took, TWO_SECONDS);
+    assert_eq!(call.duration, TWO_SECONDS);
 
     let [first, second] = &events.events_of::<StepCompleted>()[..] else { panic!("two steps") };
     assert_eq!((first.step, first.kind), (1, StepKind::ToolExecution));
-    assert_eq!((first.has_tool_calls, first.took), (true, TWO_SECONDS));
+    assert_eq!((first.has_tool_calls, first.duration), (true, TWO_SECONDS));
     assert_eq!((first.usage, first.errors.len()), (Usage::new(5, 2), 0));
     assert_eq!(first.finish, Some(FinishReason::ToolCalls));
     assert_eq!((second.step, second.kind), (2, StepKind::FinalResponse));
-    assert_eq!((second.has_tool_calls, second.took), (false, Duration::ZERO));
+    assert_eq!((second.has_tool_calls, second.duration), (false, Duration::ZERO));
     assert_eq!((second.usage, &second.finish), (Usage::new(7, 1), &Some(FinishReason::Stop)));
 
     let reported: Vec<_> = events.events_of::<TokenUsageReported>();

@@ -163,9 +163,9 @@ fn a_step_tells_what_it_was_and_how_long_it_took() {
     assert!(execution.started_at() <= step.started_at());
     assert!(execution.ended_at().unwrap() >= step.ended_at());
     let told = &events.events_of::<StepCompleted>()[0];
-    assert_eq!((told.has_tool_calls, told.took), (true, step.duration()));
+    assert_eq!((told.has_tool_calls, told.duration), (true, step.duration()));
     let called = &events.events_of::<ToolCallCompleted>()[0];
-    assert!(called.success && called.took <= step.duration());
+    assert!(called.success && called.duration <= step.duration());
     assert_eq!(events.events_of::<TokenUsageReported>()[0].operation, "step");
 }
 

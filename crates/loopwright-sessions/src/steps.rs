@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn step() -> [Change; 2] {
-        [Change::StepStarted { attempt: 1 }, Change::StepCompleted { took: Duration::ZERO }]
+        [Change::StepStarted { attempt: 1 }, Change::StepCompleted { duration: Duration::ZERO }]
     }
 
     fn turn_of(changes: impl IntoIterator<Item = Change>) -> Seq {

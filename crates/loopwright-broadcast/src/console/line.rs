@@ -82,7 +82,7 @@ impl ConsoleOptions {
                     it.errors.len(),
                     single_line(finish, PROMPT),
                     it.usage.total(),
-                    seconds(it.took)
+                    seconds(it.duration)
                 )
             }),
             E::ToolCallStarted(it) => {
@@ -106,7 +106,7 @@ impl ConsoleOptions {
                 format!("asked: messages {}, model {model}", it.messages)
             }),
             E::InferenceResponseReceived(it) if self.show_inference => Said("LLM ", CYAN, {
-                let (tokens, took) = (it.usage.total(), seconds(it.took));
+                let (tokens, took) = (it.usage.total(), seconds(it.duration));
                 let finish = single_line(it.finish.as_str(), PROMPT);
                 format!("answered: tokens {tokens}, {took}, finish {finish}")
             }),
@@ -117,7 +117,7 @@ impl ConsoleOptions {
             }),
             E::SubagentCompleted(it) if self.show_subagents => sub(it),
             E::HookExecuted(it) if self.show_hooks => Said("HOOK", DARK, {
-                format!("{} {}, {}", it.point, single_line(&it.hook, PROMPT), seconds(it.took))
+                format!("{} {}, {}", it.point, single_line(&it.hook, PROMPT), seconds(it.duration))
             }),
             E::DecisionExtractionFailed(it) if self.show_failures => Said("FAIL", RED, {
                 let error = single_line(&clean(&it.error), ERROR);
@@ -169,7 +169,7 @@ fn done(it: &ExecutionCompleted) -> Said {
 }
 
 fn tool(it: &ToolCallCompleted) -> Said {
-    let (name, took) = (single_line(&it.tool, PROMPT), seconds(it.took));
+    let (name, took) = (single_line(&it.tool, PROMPT), seconds(it.duration));
     if it.success {
         return Said("TOOL", YELLOW, format!("{name} is done, {took}"));
     }
@@ -189,7 +189,7 @@ fn decided(it: &ContinuationEvaluated) -> Said {
 
 fn sub(it: &SubagentCompleted) -> Said {
     let id = it.subagent_id.as_ref().map_or("----", short);
-    let (name, took) = (single_line(&it.subagent, PROMPT), seconds(it.took));
+    let (name, took) = (single_line(&it.subagent, PROMPT), seconds(it.duration));
     let (status, steps, tokens) = (&it.status, it.steps, it.usage.total());
     let text = format!("{name} [{id}] is over: {status}, steps {steps}, tokens {tokens}, {took}");
     Said("SUB ", MAGENTA, text)

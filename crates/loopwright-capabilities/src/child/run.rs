@@ -58,8 +58,8 @@ impl ChildAgent<'_> {
         {
             return Err(self.journal_failed(failure.clone()));
         }
-        let took = cx.env.clock.monotonic().saturating_sub(started);
-        cx.emit_subagent_completed(&self.name, &state, took);
+        let duration = cx.env.clock.monotonic().saturating_sub(started);
+        cx.emit_subagent_completed(&self.name, &state, duration);
         let pause = self.pause(&agent, &state, journal.is_some());
         Ok(ChildOutcome { name: self.name, state, pause })
     }

@@ -255,7 +255,7 @@ impl Progress {
             return;
         }
         let completed = &call.completed;
-        let (name, took) = (single_line(&completed.tool, 30), duration(completed.took));
+        let (name, took) = (single_line(&completed.tool, 30), duration(completed.duration));
         let agent = call.name.as_deref().map(|it| format!("{} › ", single_line(it, 30)));
         let agent = agent.unwrap_or_default();
         let failure = failure(&completed.outcome);

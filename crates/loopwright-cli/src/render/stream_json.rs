@@ -130,7 +130,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
             let mut line = json!({
                 "type": "tool_result", "step": it.step, "call": it.call, "id": it.id, "tool": it.tool,
                 "success": it.success, "output": output(&it.outcome), "error": error(&it.outcome),
-                "duration_ms": millis(it.took),
+                "duration_ms": millis(it.duration),
             });
             if let Some(code) = exit_code(&it.outcome) {
                 line["exit_code"] = code;
@@ -144,7 +144,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
         AgentEvent::StepCompleted(it) => json!({
             "type": "step_completed", "step": it.step, "kind": it.kind,
             "finish_reason": it.finish.as_ref().map(loopwright_core::messages::FinishReason::as_str),
-            "usage": Tokens::from(it.usage), "errors": it.errors, "duration_ms": millis(it.took),
+            "usage": Tokens::from(it.usage), "errors": it.errors, "duration_ms": millis(it.duration),
         }),
         AgentEvent::ContinuationEvaluated(it) => json!({
             "type": "continuation", "step": it.step, "should_continue": it.outcome.should_continue,

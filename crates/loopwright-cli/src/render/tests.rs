@@ -269,7 +269,7 @@ fn completed(of: &str, call: u16, value: Option<Value>) -> UiEvent {
         of,
         json!({
             "type": "tool_call_completed", "step": 1, "call": call, "id": null, "tool": "read_file",
-            "arguments": format!("{{\"path\":\"{}{}\"}}", &of[..1], call + 1), "outcome": output, "success": true, "took": {"secs": 0, "nanos": 1_000_000},
+            "arguments": format!("{{\"path\":\"{}{}\"}}", &of[..1], call + 1), "outcome": output, "success": true, "duration": {"secs": 0, "nanos": 1_000_000},
         }),
     )
 }

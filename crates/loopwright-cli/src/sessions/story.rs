@@ -238,10 +238,10 @@ impl HistoryBuilder {
                 self.spend += *spend;
                 return None;
             }
-            Change::StepCompleted { took } => self.step(*took, None),
-            Change::StepFailed { failure, spend, took } => {
+            Change::StepCompleted { duration } => self.step(*duration, None),
+            Change::StepFailed { failure, spend, duration } => {
                 self.spend += *spend;
-                self.step(*took, Some(failure.to_string()))
+                self.step(*duration, Some(failure.to_string()))
             }
             Change::MessageSteered(message) => said(message)?,
             Change::StateEdited { edit, .. } => return edited(edit),
@@ -279,7 +279,7 @@ impl HistoryBuilder {
         })
     }
 
-    fn step(&mut self, took: std::time::Duration, error: Option<String>) -> HistoryEntry {
+    fn step(&mut self, duration: std::time::Duration, error: Option<String>) -> HistoryEntry {
         self.steps += 1;
         self.calls.clear();
         let spend = std::mem::take(&mut self.spend);
@@ -287,7 +287,7 @@ impl HistoryBuilder {
             step: self.steps,
             usage: spend.usage.into(),
             cost_usd: Some(spend.cost.dollars()).filter(|it| *it > 0.0),
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             error,
         }
     }

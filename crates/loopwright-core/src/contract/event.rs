@@ -144,7 +144,7 @@ events! {
         /// Why the model stopped writing.
         finish: FinishReason,
         /// How long it took.
-        took: Duration,
+        duration: Duration,
         /// The hook that answered in the model's place.
         answered_by: Option<Arc<str>>,
     }
@@ -187,7 +187,7 @@ events! {
         /// Whether the tool answered.
         success: bool,
         /// How long it took; nothing for calls that did not run.
-        took: Duration,
+        duration: Duration,
     }
     /// A hook kept a tool from running.
     ToolCallBlocked {
@@ -230,7 +230,7 @@ events! {
         /// Why the model stopped writing.
         finish: Option<FinishReason>,
         /// How long it was worked on, model and tools included.
-        took: Duration,
+        duration: Duration,
     }
     /// A step consumed tokens.
     TokenUsageReported {
@@ -341,7 +341,7 @@ events! {
         /// Tokens it used.
         usage: Usage,
         /// How long it took.
-        took: Duration,
+        duration: Duration,
     }
     /// A hook was called.
     HookExecuted {
@@ -350,7 +350,7 @@ events! {
         /// The hook's name.
         hook: Arc<str>,
         /// How long it took.
-        took: Duration,
+        duration: Duration,
     }
     /// A model's decision could not be read.
     DecisionExtractionFailed {

@@ -148,7 +148,7 @@ pub(crate) struct ReadyCall {
 pub(crate) struct FinishedCall {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spend: Spend,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
     /// Whether the tool was started.
     pub(crate) has_run: bool,
     /// The run is to stop.
@@ -176,7 +176,7 @@ impl From<ToolOutcome> for FinishedCall {
         Self {
             outcome,
             spend: Spend::default(),
-            took: Duration::ZERO,
+            duration: Duration::ZERO,
             has_run: false,
             signal: None,
             failure: None,
@@ -344,7 +344,7 @@ impl CallContext {
         };
         ended.has_run = true;
         ended.spend += inner.close();
-        ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
+        ended.duration = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
         if let Some(paused) = &mut ended.pause {
             paused.pause.name_tool(ready.tool.name());
             paused.arguments = Some(ready.arguments);

@@ -437,7 +437,7 @@ impl RegisteredHook {
             cx.events.emit(|| HookExecuted {
                 point: point.as_str().into(),
                 hook: Arc::clone(&self.name),
-                took: cx.env.clock.monotonic().saturating_sub(began),
+                duration: cx.env.clock.monotonic().saturating_sub(began),
             });
         }
         let result =

@@ -74,8 +74,8 @@ mod on {
             self.0.in_scope(|| info!(target: RUN, status, steps, tokens, "run ended"));
         }
 
-        pub(crate) fn step_completed(&self, took: Duration) {
-            self.0.in_scope(|| debug!(target: STEP, duration = ?took, "step completed"));
+        pub(crate) fn step_completed(&self, duration: Duration) {
+            self.0.in_scope(|| debug!(target: STEP, ?duration, "step completed"));
         }
 
         pub(crate) fn step_failed(&self, failure: &Failure) {

@@ -96,7 +96,7 @@ pub enum Change {
     /// All calls are over: the step becomes part of the conversation.
     StepCompleted {
         /// How long it was worked on.
-        took: Duration,
+        duration: Duration,
     },
     /// There is no answer.
     StepFailed {
@@ -106,7 +106,7 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
         /// How long it was worked on.
-        took: Duration,
+        duration: Duration,
     },
     /// A hook consumed of models.
     SpendRecorded(Spend),

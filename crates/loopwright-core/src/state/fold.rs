@@ -108,10 +108,10 @@ impl AgentState {
                 open.set(*call, started)?;
                 open.time(*call, Some(stamped.at), stamped.at);
             }
-            Change::StepCompleted { took } => self.close_step(*took)?,
-            Change::StepFailed { failure, spend, took } => {
+            Change::StepCompleted { duration } => self.close_step(*duration)?,
+            Change::StepFailed { failure, spend, duration } => {
                 self.spend(*spend)?;
-                self.fail_step(failure, *spend, *took, stamped.at)?;
+                self.fail_step(failure, *spend, *duration, stamped.at)?;
             }
             Change::SpendRecorded(spend) => self.spend(*spend)?,
             Change::Worked(time) => self.work(*time)?,
@@ -303,7 +303,7 @@ impl AgentState {
         }
     }
 
-    fn close_step(&mut self, took: Duration) -> Result<(), &'static str> {
+    fn close_step(&mut self, duration: Duration) -> Result<(), &'static str> {
         let execution = self.running()?;
         let open = execution.open.as_ref().ok_or("there is no open step")?;
         let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no answer")?);
@@ -330,10 +330,10 @@ impl AgentState {
             finish: Some(thought.finish_reason.clone()),
             spend: thought.spend,
             started_at: open.started_at,
-            took: open.worked + took,
+            duration: open.worked + duration,
             continued_by: None,
         };
-        self.push_step(step, took)
+        self.push_step(step, duration)
     }
 
     fn take_effect(&mut self, effect: &StateEffect) {
@@ -347,7 +347,7 @@ impl AgentState {
         &mut self,
         failure: &Failure,
         spend: Spend,
-        took: Duration,
+        duration: Duration,
         at: Timestamp,
     ) -> Result<(), &'static str> {
         let execution = self.running()?;
@@ -372,18 +372,18 @@ impl AgentState {
             finish: None,
             spend,
             started_at,
-            took: worked + took,
+            duration: worked + duration,
             continued_by: None,
         };
-        self.push_step(step, took)
+        self.push_step(step, duration)
     }
 
     /// Adds a step, of whose time so much is not counted yet.
-    fn push_step(&mut self, step: Step, took: Duration) -> Result<(), &'static str> {
+    fn push_step(&mut self, step: Step, duration: Duration) -> Result<(), &'static str> {
         self.total_steps += 1;
-        self.total_worked += took;
+        self.total_worked += duration;
         let execution = self.running()?;
-        execution.active_time += took;
+        execution.active_time += duration;
         execution.push(step);
         Ok(())
     }

@@ -79,7 +79,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Spend::is_zero", default)]
     pub(crate) spend: Spend,
     pub(crate) started_at: Timestamp,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) continued_by: Option<Arc<str>>,
 }
@@ -198,12 +198,12 @@ impl Step {
 
     /// Returns when the step was over, if it was not interrupted.
     pub fn ended_at(&self) -> Timestamp {
-        self.started_at.plus(self.took)
+        self.started_at.plus(self.duration)
     }
 
     /// Returns how long the step was worked on, model and tools included.
     pub fn duration(&self) -> Duration {
-        self.took
+        self.duration
     }
 }
 

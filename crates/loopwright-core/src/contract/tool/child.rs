@@ -38,14 +38,14 @@ impl ToolCx<'_> {
     }
 
     /// Tells that a sub-agent is done, and how it ended.
-    pub fn emit_subagent_completed(&self, subagent: &Arc<str>, state: &AgentState, took: Duration) {
+    pub fn emit_subagent_completed(&self, subagent: &Arc<str>, state: &AgentState, duration: Duration) {
         self.events.emit(|| SubagentCompleted {
             subagent: Arc::clone(subagent),
             subagent_id: state.id().cloned(),
             status: state.status().as_str().into(),
             steps: state.step_count(),
             usage: state.usage(),
-            took,
+            duration,
         });
     }
 }

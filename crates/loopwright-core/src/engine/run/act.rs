@@ -321,7 +321,7 @@ impl Run {
     /// Puts on record what became of a call, and tells of it.
     fn complete_call(&mut self, acting: &CallContext, index: u16, ended: FinishedCall) {
         let started_at = self.start_to_record(index, ended.has_run);
-        let FinishedCall { outcome, spend, took, signal, failure, blocked_by, .. } = ended;
+        let FinishedCall { outcome, spend, duration, signal, failure, blocked_by, .. } = ended;
         let outcome = Arc::new(outcome);
         if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
             self.say(|_| ToolCallBlocked {
@@ -336,7 +336,7 @@ impl Run {
         let change =
             Change::ToolCallCompleted { call: index, outcome: outcome.clone(), spend, started_at };
         self.record(change);
-        self.say_settled(acting, index, outcome, took);
+        self.say_settled(acting, index, outcome, duration);
         if let Some(failure) = failure {
             if let Some(batch) = &mut self.batch {
                 batch.failure.get_or_insert(failure);
@@ -366,7 +366,7 @@ impl Run {
         acting: &CallContext,
         call: u16,
         outcome: Arc<ToolOutcome>,
-        took: Duration,
+        duration: Duration,
     ) {
         let Some(made) = acting.call(call).filter(|_| self.events.has_listeners()) else { return };
         self.say(|_| ToolCallCompleted {
@@ -377,7 +377,7 @@ impl Run {
             arguments: Arc::clone(&made.arguments),
             success: !outcome.is_error(),
             outcome,
-            took,
+            duration,
         });
     }
 
@@ -420,9 +420,9 @@ impl Run {
 
     fn close_step(&mut self) -> PhaseResult {
         let failure = self.batch.take().and_then(|it| it.failure);
-        let took = self.lap();
-        self.step_span.step_completed(took);
-        self.record(Change::StepCompleted { took });
+        let duration = self.lap();
+        self.step_span.step_completed(duration);
+        self.record(Change::StepCompleted { duration });
         match failure {
             Some(failure) => self.advance_to(Phase::Recover(failure)),
             None => self.advance_to(Phase::AfterStep),

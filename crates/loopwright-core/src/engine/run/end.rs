@@ -21,9 +21,9 @@ const MAX_VETOES: u32 = 8;
 impl Run {
     /// Records a step that has no answer.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> PhaseResult {
-        let took = self.lap();
+        let duration = self.lap();
         self.step_span.step_failed(&failure);
-        self.record(Change::StepFailed { failure: failure.clone(), spend, took });
+        self.record(Change::StepFailed { failure: failure.clone(), spend, duration });
         self.advance_to(Phase::Recover(failure))
     }
 
@@ -166,7 +166,7 @@ fn completed(step: &Step) -> StepCompleted {
         errors: step.errors().collect(),
         usage: step.usage(),
         finish: step.finish_reason().cloned(),
-        took: step.duration(),
+        duration: step.duration(),
     }
 }
 
