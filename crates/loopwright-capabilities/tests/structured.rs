@@ -379,8 +379,8 @@ async fn an_agent_can_answer_by_calling_a_tool() {
 async fn a_run_that_failed_has_no_answer_and_says_why() {
     let model = FakeModel::script([ScenarioStep::error("down")]);
     let error = plain(&model).run_typed::<Lead>(start()).await.unwrap_err();
-    let TypedFailure::Ended(why) = &error.reason else { panic!("{error}") };
-    assert!(why.contains("down"), "{why}");
+    let TypedFailure::Ended(reason) = &error.reason else { panic!("{error}") };
+    assert!(reason.contains("down"), "{reason}");
 }
 
 #[tokio::test]

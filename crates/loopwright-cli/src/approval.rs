@@ -52,8 +52,8 @@ pub(crate) async fn say(
         match decide(conversation, &id, input, signals.as_deref_mut()).await {
             Ok(Decided::All) => said = UserInput::default(),
             Ok(Decided::Later) => return Turned::Ended(exit_code),
-            Ok(Decided::Left(InputEvent::Signal(why))) => {
-                return Turned::Left(signals::exit_code(why));
+            Ok(Decided::Left(InputEvent::Signal(reason))) => {
+                return Turned::Left(signals::exit_code(reason));
             }
             Ok(Decided::Left(_)) => return Turned::Left(exit_code),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),

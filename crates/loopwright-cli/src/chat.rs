@@ -145,7 +145,7 @@ impl ChatSession {
                     continue;
                 }
                 InputEvent::End => return self.failed,
-                InputEvent::Signal(why) => return exit_code(why),
+                InputEvent::Signal(reason) => return exit_code(reason),
                 InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),
             };
             match ChatCommand::of(&text) {
@@ -249,7 +249,7 @@ impl ChatSession {
     async fn compact(&mut self) -> Option<ExitCode> {
         let done = compact::compact(&self.conversation, self.signals.as_mut()).await;
         tell(done.told);
-        let ends = |why: &Interruption| matches!(why, Interruption::Terminate);
+        let ends = |reason: &Interruption| matches!(reason, Interruption::Terminate);
         done.interruption.filter(ends).map(exit_code)
     }
 
@@ -274,8 +274,8 @@ impl ChatSession {
         let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
         match rewind::rewind(&self.conversation, &id, back, asked).await {
             Ok(Rewound::To(told)) => console::tell(&told),
-            Ok(Rewound::Not(why)) => console::tell(why),
-            Ok(Rewound::Left(InputEvent::Signal(why))) => return Some(exit_code(why)),
+            Ok(Rewound::Not(reason)) => console::tell(reason),
+            Ok(Rewound::Left(InputEvent::Signal(reason))) => return Some(exit_code(reason)),
             Ok(Rewound::Left(_)) => return Some(self.failed),
             Err(error) => tell(Err(error)),
         }

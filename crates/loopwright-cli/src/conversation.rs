@@ -119,7 +119,7 @@ impl Conversation {
             match done.await.map_err(|error: SessionError| SessionsError::from(error)) {
                 Ok(_) if !has_begun.load(Relaxed) => (Some(id.clone()), Report::left(&id)),
                 Ok(session) => {
-                    let report = Report::of(session.state(), brake.why(), began.elapsed());
+                    let report = Report::of(session.state(), brake.reason(), began.elapsed());
                     let report = report.within(&self.budget, session.state());
                     let mut report = report.expecting(&self.setup.model()).of_session(&id);
                     if self.is_attended && report.exit_code == ExitCode::NeedsInput {

@@ -107,11 +107,11 @@ impl Input {
         let Some(signals) = signals else { return reading.await };
         match select(pin!(reading), pin!(signals.next())).await {
             Either::Left((heard, _)) => heard,
-            Either::Right((why, _)) => {
+            Either::Right((reason, _)) => {
                 if is_terminal {
                     restore();
                 }
-                InputEvent::Signal(why)
+                InputEvent::Signal(reason)
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::sessions::age;
 use crate::store::StoreLocation;
 
 /// The most characters of a reason that are shown.
-const WHY: usize = 60;
+const REASON: usize = 60;
 
 /// There is no queue where sessions are kept.
 #[derive(Debug, thiserror::Error)]
@@ -72,9 +72,9 @@ async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, Session
 fn table(records: &[JobRecord]) -> String {
     let now = now();
     let row = |it: &JobRecord| {
-        let why = single_line(it.why.as_deref().unwrap_or_default(), WHY);
+        let reason = single_line(it.reason.as_deref().unwrap_or_default(), REASON);
         let (age, session) = (age(it.updated_at, now), short(&it.job.session));
-        let row = format!("{}  {age:>8}  {:11}  {session}  {why}", it.job.id, it.status.as_str());
+        let row = format!("{}  {age:>8}  {:11}  {session}  {reason}", it.job.id, it.status.as_str());
         row.trim_end().to_owned() + "\n"
     };
     records.iter().map(row).collect()

@@ -102,14 +102,14 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
     for warning in others {
         console::warn(warning);
     }
-    let why = if project.has_changed() {
+    let reason = if project.has_changed() {
         "settings of this project have changed since they were trusted"
     } else {
         "this project is not trusted"
     };
     if !untrusted.is_empty() {
         let ignored = count(untrusted.len() as u64, "permission setting");
-        console::warn(&format!("{why}: {ignored} ignored; trust them with `loopwright trust`"));
+        console::warn(&format!("{reason}: {ignored} ignored; trust them with `loopwright trust`"));
     }
 }
 

@@ -80,6 +80,6 @@ async fn unless_signalled<T>(
     let Some(signals) = signals else { return work.await };
     match select(pin!(work), pin!(signals.next())).await {
         Either::Left((done, _)) => done,
-        Either::Right((why, _)) => Err(why.into()),
+        Either::Right((reason, _)) => Err(reason.into()),
     }
 }

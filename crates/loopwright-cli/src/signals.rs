@@ -20,7 +20,7 @@ use crate::render::{UiEvent, UiSender};
 #[derive(Clone, Debug, Default)]
 pub struct CancelSwitch {
     token: CancellationToken,
-    why: Arc<OnceLock<Interruption>>,
+    reason: Arc<OnceLock<Interruption>>,
 }
 
 impl CancelSwitch {
@@ -35,14 +35,14 @@ impl CancelSwitch {
     }
 
     /// Cancels the run; the first reason counts.
-    pub fn cancel(&self, why: Interruption) {
-        self.why.get_or_init(|| why);
+    pub fn cancel(&self, reason: Interruption) {
+        self.reason.get_or_init(|| reason);
         self.token.cancel();
     }
 
     /// Returns why the run was cancelled, if it was.
-    pub fn why(&self) -> Option<Interruption> {
-        self.why.get().copied()
+    pub fn reason(&self) -> Option<Interruption> {
+        self.reason.get().copied()
     }
 }
 
@@ -72,12 +72,12 @@ impl Signals {
     pub async fn watch(&mut self, brake: &CancelSwitch, feed: &UiSender) -> Infallible {
         let mut is_first = true;
         loop {
-            let why = self.next().await;
+            let reason = self.next().await;
             if !std::mem::take(&mut is_first) {
-                process::exit(i32::from(exit_code(why).code()));
+                process::exit(i32::from(exit_code(reason).code()));
             }
-            brake.cancel(why);
-            if why == Interruption::Interrupt {
+            brake.cancel(reason);
+            if reason == Interruption::Interrupt {
                 feed.tell(UiEvent::Interrupted);
             }
         }
@@ -109,8 +109,8 @@ fn ignores_hang_up() -> bool {
 }
 
 /// Returns the exit status of a process asked to end.
-pub fn exit_code(why: Interruption) -> ExitCode {
-    match why {
+pub fn exit_code(reason: Interruption) -> ExitCode {
+    match reason {
         Interruption::Terminate => ExitCode::Terminated,
         _ => ExitCode::Interrupted,
     }

@@ -72,7 +72,7 @@ impl RunDisplay {
             let began = Instant::now();
             let options = RunOptions { sinks, cancel, ..RunOptions::default() };
             let state = agent.start(state, options).finish().await;
-            let report = Report::of(&state, brake.why(), began.elapsed());
+            let report = Report::of(&state, brake.reason(), began.elapsed());
             (state, report.expecting(&setup.model()))
         };
         let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;

@@ -97,12 +97,12 @@ pub enum StoreLocationError {
         path: PathBuf,
     },
     /// The address asks for what this program does not do.
-    #[error("`{url}` {why}")]
+    #[error("`{url}` {reason}")]
     Unfit {
         /// The address.
         url: String,
         /// What is the matter, and what to do.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The store cannot be opened.
     #[error(
@@ -143,7 +143,7 @@ impl StoreLocation {
 
     fn parse(url: &str, sources: &ConfigSources) -> Result<Self, StoreLocationError> {
         let path = |path: &str| sources.cwd.join(path);
-        let unfit = |why| Err(StoreLocationError::Unfit { url: url.to_owned(), why });
+        let unfit = |reason| Err(StoreLocationError::Unfit { url: url.to_owned(), reason });
         match url.split_once(':') {
             Some(("sqlite", file)) if file.trim_start_matches('/').starts_with(':') => {
                 unfit("would keep nothing: say `--no-session` for that, or name a file")
@@ -312,12 +312,12 @@ mod tests {
     fn an_address_with_what_sqlite_would_understand_is_refused() {
         let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).unwrap_err().to_string();
         for url in ["sqlite::memory:", "sqlite://:memory:"] {
-            let why = "would keep nothing: say `--no-session` for that, or name a file";
-            assert_eq!(parse(url), format!("`{url}` {why}"));
+            let reason = "would keep nothing: say `--no-session` for that, or name a file";
+            assert_eq!(parse(url), format!("`{url}` {reason}"));
         }
         for url in ["sqlite:a.db?mode=ro", "sqlite:file:a.db"] {
-            let why = "has options, and there are none: write `sqlite:` and the path of a file";
-            assert_eq!(parse(url), format!("`{url}` {why}"));
+            let reason = "has options, and there are none: write `sqlite:` and the path of a file";
+            assert_eq!(parse(url), format!("`{url}` {reason}"));
         }
     }
 

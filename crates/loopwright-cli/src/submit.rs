@@ -170,8 +170,8 @@ async fn tell_end(
     let mut report = Report::of(loaded.state(), None, took).of_session(session);
     let is_refused = record.status == JobStatus::Failed && report.exit_code == ExitCode::Done;
     if is_refused {
-        let why = record.why.as_deref().unwrap_or_default().to_owned();
-        report = Report::refused(ExitCode::Internal, "session", why).of_session(session);
+        let reason = record.reason.as_deref().unwrap_or_default().to_owned();
+        report = Report::refused(ExitCode::Internal, "session", reason).of_session(session);
     }
     if is_json {
         let text = crate::render::json_line(&report).map_err(|error| StartError {
@@ -184,8 +184,8 @@ async fn tell_end(
         let _told = console::print_text(&format!("{}\n", report.text));
     }
     if record.status != JobStatus::Completed {
-        let why = record.why.as_deref().unwrap_or("no reason given");
-        console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(why)));
+        let reason = record.reason.as_deref().unwrap_or("no reason given");
+        console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(reason)));
     }
     Ok(report.exit_code)
 }

@@ -34,7 +34,7 @@ use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;
 
 /// The most characters of a reason that are shown.
-const WHY: usize = 200;
+const REASON: usize = 200;
 
 /// Does what was submitted, until it is asked to end.
 pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
@@ -90,7 +90,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     };
     let tally = match select(pin!(worker.run(&drain)), pin!(signals)).await {
         Either::Left((tally, _)) => tally,
-        Either::Right((why, _)) => return Ok(exit_code(why)),
+        Either::Right((reason, _)) => return Ok(exit_code(reason)),
     };
     Ok(tell_end(tally, is_json))
 }
@@ -118,7 +118,7 @@ fn tell(event: &WorkerEvent, is_json: bool) {
         WorkerEvent::JobFinished { job, outcome } if is_json => {
             console::print_json(&json!({
                 "type": "job", "job": job.id, "session_id": job.session,
-                "status": outcome.status(), "reason": outcome.why(),
+                "status": outcome.status(), "reason": outcome.reason(),
             }));
         }
         WorkerEvent::JobFinished { job, outcome } => {
@@ -127,9 +127,9 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             } else {
                 outcome.status().as_str()
             };
-            let why =
-                outcome.why().map_or(String::new(), |why| format!("  {}", single_line(why, WHY)));
-            let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
+            let reason =
+                outcome.reason().map_or(String::new(), |reason| format!("  {}", single_line(reason, REASON)));
+            let row = format!("{word:7}  {}  {}{reason}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
         }
         WorkerEvent::JobLost(job) => console::warn(&format!(
@@ -139,7 +139,7 @@ fn tell(event: &WorkerEvent, is_json: bool) {
         WorkerEvent::JobsTakenOver { jobs, .. } => {
             console::warn(&format!("{jobs} jobs of a dead worker were requeued"));
         }
-        WorkerEvent::QueueUnavailable(why) => console::warn(why),
+        WorkerEvent::QueueUnavailable(reason) => console::warn(reason),
         _ => {}
     }
 }

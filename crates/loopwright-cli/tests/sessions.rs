@@ -524,14 +524,14 @@ fn what_a_fork_or_an_import_cannot_undo_is_told() {
     let fork = place.sessions(&["fork", &id]).stdout.trim().to_owned();
     let export = place.sessions(&["export", &id]).stdout;
     place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export);
-    for (name, why) in [
+    for (name, reason) in [
         (fork.as_str(), format!("their earlier content belongs to session {}", &id[..8])),
         ("b", "no earlier content of these files: it was imported".to_owned()),
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);
         assert_eq!(done.status, 0, "{}", done.stderr);
         assert!(done.stderr.contains("warning: b.txt was not changed\n"), "{}", done.stderr);
-        assert!(done.stderr.contains(&why), "{}", done.stderr);
+        assert!(done.stderr.contains(&reason), "{}", done.stderr);
         assert!(place.world.path("project/b.txt").exists());
     }
     let done = place.sessions(&["rewind", &id, "0", "--files"]);

@@ -491,6 +491,6 @@ fn first_requests_at_the_same_time_do_not_count_on_the_same_tokens() {
     };
     let (one, other) = block_on(async { futures_util::join!(run(), run()) });
     assert_eq!((one.text().as_str(), model.asked()), ("done", 1));
-    let why = other.stop_signal().map(|it| it.reason);
-    assert_eq!(why, Some(StopReason::TokenLimitReached), "{}", other.explain_stop());
+    let reason = other.stop_signal().map(|it| it.reason);
+    assert_eq!(reason, Some(StopReason::TokenLimitReached), "{}", other.explain_stop());
 }

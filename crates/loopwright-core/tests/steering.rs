@@ -458,11 +458,11 @@ fn a_cancellation_that_says_why_is_the_reason_and_the_first_one_counts() {
     assert!(!handle.is_finished() && other.is_finished());
     let mut finished = pin!(run.finish());
     assert!(poll_times(finished.as_mut(), 1_000).is_none());
-    let why = |text: &str| StopSignal::user_requested(text).with("who", "Ada");
-    handle.cancel_with(why("closed"));
-    handle.cancel_with(why("too late"));
+    let reason = |text: &str| StopSignal::user_requested(text).with("who", "Ada");
+    handle.cancel_with(reason("closed"));
+    handle.cancel_with(reason("too late"));
     let state = block_on(finished);
-    assert_eq!(*state.status(), ExecutionStatus::Stopped(why("closed")));
+    assert_eq!(*state.status(), ExecutionStatus::Stopped(reason("closed")));
     assert!(handle.is_finished());
 }
 
@@ -574,10 +574,10 @@ fn an_answer_that_was_interrupted_names_the_reason_for_which_the_run_was_cancell
     let (text, signal) = said(None);
     assert_eq!(text, "as far as\n\n[interrupted by the user]");
     assert_eq!(signal.reason, StopReason::UserRequested);
-    let why =
+    let reason =
         StopSignal::new(StopReason::TimeLimitReached, "budget", "the time is up").into_final();
-    let (text, signal) = said(Some(why.clone()));
-    assert_eq!((text.as_str(), signal), ("as far as\n\n[the time is up]", why));
+    let (text, signal) = said(Some(reason.clone()));
+    assert_eq!((text.as_str(), signal), ("as far as\n\n[the time is up]", reason));
 }
 
 /// Is cancelled in its answer.

@@ -24,7 +24,7 @@ struct Stopping;
 #[async_trait]
 impl Driver for Stopping {
     async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
-        let signal = StopSignal::requested("driver", "no more").with("why", json!("because"));
+        let signal = StopSignal::requested("driver", "no more").with("reason", json!("because"));
         Err(StepError::Stopped(signal))
     }
 }
@@ -37,7 +37,7 @@ fn a_driver_that_asks_to_stop_ends_the_run_before_its_step() {
     assert_eq!(state.step_count(), 0);
     assert_eq!((signal.reason, &*signal.message), (StopReason::StopRequested, "no more"));
     assert_eq!(signal.source.as_deref(), Some("driver"));
-    assert_eq!(signal.context["why"], json!("because"));
+    assert_eq!(signal.context["reason"], json!("because"));
     let evaluated: Vec<_> =
         events.events_of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
     assert_eq!(evaluated, [0]);

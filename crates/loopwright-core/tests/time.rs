@@ -464,7 +464,7 @@ fn a_tool_that_is_cancelled_because_the_time_is_up_learns_why_and_so_does_a_run_
     let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
     let outer = execute(&agent, asked().with_budget(budget));
     let inner = lock(&ended).take().unwrap();
-    let why = |state: &AgentState| state.stop_signal().map(|it| (it.reason, it.message.clone()));
-    assert_eq!(why(&inner), why(&outer));
-    assert_eq!(why(&inner).unwrap().0, StopReason::TimeLimitReached);
+    let reason = |state: &AgentState| state.stop_signal().map(|it| (it.reason, it.message.clone()));
+    assert_eq!(reason(&inner), reason(&outer));
+    assert_eq!(reason(&inner).unwrap().0, StopReason::TimeLimitReached);
 }

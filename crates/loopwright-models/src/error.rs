@@ -115,7 +115,7 @@ impl ErrorContext {
         let said = Said { status: self.status, kind: "", code: "", message: shown };
         match (self.status, shown.is_empty()) {
             (Some(status), true) => {
-                self.error(said.kind(), format!("status {status}, and no word why"))
+                self.error(said.kind(), format!("status {status}, without an explanation"))
             }
             (Some(status), false) => self.error(said.kind(), format!("status {status}: {shown}")),
             (None, _) => self.error(said.kind(), shown),

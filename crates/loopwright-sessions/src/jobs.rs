@@ -197,7 +197,7 @@ pub struct JobRecord {
     pub owner: Option<Arc<str>>,
     /// Why it stands where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Arc<str>>,
+    pub reason: Option<Arc<str>>,
     /// When it was pushed.
     pub created_at: Timestamp,
     /// When it last changed its status.
@@ -233,7 +233,7 @@ pub enum JobOutcome {
         /// When.
         at: Timestamp,
         /// Why it failed.
-        why: Arc<str>,
+        reason: Arc<str>,
     },
     /// It was not changed, for another process to resume.
     Released,
@@ -252,12 +252,12 @@ impl JobOutcome {
     }
 
     /// Returns the reason, if there is one.
-    pub fn why(&self) -> Option<&str> {
+    pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::NeedsInput(why)
-            | Self::Stopped(why)
-            | Self::Failed(why)
-            | Self::Retry { why, .. } => Some(why),
+            Self::NeedsInput(reason)
+            | Self::Stopped(reason)
+            | Self::Failed(reason)
+            | Self::Retry { reason, .. } => Some(reason),
             Self::Done | Self::Released => None,
         }
     }

@@ -78,7 +78,7 @@ fn a_job_says_in_its_own_words_what_became_of_it() {
         (JobOutcome::Failed("f".into()), Some("f")),
     ];
     for (outcome, reason) in reasons {
-        assert_eq!(outcome.why(), reason, "{outcome:?}");
+        assert_eq!(outcome.reason(), reason, "{outcome:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
 
 /// What a record is made of; [`record`] reads it.
 const RECORD: &str = "
-    SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.why,
+    SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.reason,
         j.created_at, j.updated_at, j.deaths
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
@@ -188,12 +188,12 @@ pub(crate) async fn settle(
         _ => (clock, claimed.attempts),
     };
     let sql = "
-        UPDATE jobs SET status = $1, why = $2, ready_at = $3, attempts = $4, updated_at = $5,
+        UPDATE jobs SET status = $1, reason = $2, ready_at = $3, attempts = $4, updated_at = $5,
             owner = NULL
         WHERE id = $6 AND claims = $7 AND status = 'running'";
     let status = outcome.status().as_str();
     let (id, claim) = (claimed.job.id.as_str(), claimed.claim);
-    let values = values![status, outcome.why(), ready_at, attempts, now, id, claim];
+    let values = values![status, outcome.reason(), ready_at, attempts, now, id, claim];
     Ok(transaction.run(sql, values).await? > 0)
 }
 
@@ -205,9 +205,9 @@ pub(crate) async fn answered(
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let sql = "
-        UPDATE jobs SET status = $1, why = $2, updated_at = $3
+        UPDATE jobs SET status = $1, reason = $2, updated_at = $3
         WHERE status = 'needs_input' AND session = (SELECT key FROM sessions WHERE id = $4)";
-    let values = values![outcome.status().as_str(), outcome.why(), now, session.as_str()];
+    let values = values![outcome.status().as_str(), outcome.reason(), now, session.as_str()];
     Ok(transaction.run(sql, values).await?)
 }
 
@@ -297,7 +297,7 @@ fn record(row: &mut Row) -> Result<JobRecord, Failure> {
         crashes: row.number(11)?,
         ready_at: row.moment(6)?,
         owner: row.maybe_text(7)?.map(Into::into),
-        why: row.maybe_text(8)?.map(Into::into),
+        reason: row.maybe_text(8)?.map(Into::into),
         created_at: row.moment(9)?,
         updated_at: row.moment(10)?,
     })

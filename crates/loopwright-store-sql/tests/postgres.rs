@@ -156,7 +156,7 @@ async fn clocks_of_workers_that_differ_take_no_job_over_and_keep_none_waiting() 
     queue.push(&Job::resume(id("a")), at(1)).await.unwrap();
     let claimed = queue.claim("me", at(-1), lasts).await.unwrap().unwrap();
     assert_eq!(queue.claim("ahead", at(1), lasts).await.unwrap(), None);
-    let again = JobOutcome::Retry { at: at(1), why: "away".into() };
+    let again = JobOutcome::Retry { at: at(1), reason: "away".into() };
     assert!(queue.settle(&claimed, &again, at(1)).await.unwrap());
     let claimed = queue.claim("me", at(0), lasts).await.unwrap().unwrap();
     assert!(queue.settle(&claimed, &JobOutcome::Released, at(1)).await.unwrap());

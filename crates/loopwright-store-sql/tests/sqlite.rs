@@ -355,7 +355,7 @@ async fn leases_and_jobs_of_sqlite_last_by_the_clock_of_the_caller() {
     let queue = store.jobs().unwrap();
     queue.push(&Job::resume(id("a")), moment(1)).await.unwrap();
     let claimed = queue.claim("me", moment(2), lasts).await.unwrap().unwrap();
-    let again = JobOutcome::Retry { at: moment(9), why: "away".into() };
+    let again = JobOutcome::Retry { at: moment(9), reason: "away".into() };
     assert!(queue.settle(&claimed, &again, moment(3)).await.unwrap());
     assert_eq!(queue.claim("me", moment(8), lasts).await.unwrap(), None);
     assert!(queue.claim("me", moment(9), lasts).await.unwrap().is_some());

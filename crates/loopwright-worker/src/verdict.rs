@@ -72,13 +72,13 @@ impl JobResult {
         match self {
             Self::Is(outcome) => Some(outcome),
             Self::Lost => None,
-            Self::ForNow(why) if claimed.attempts + 1 >= options.max_attempts => {
-                let why = format!("given up after {} attempts: {why}", claimed.attempts + 1);
-                Some(JobOutcome::Failed(why.into()))
+            Self::ForNow(reason) if claimed.attempts + 1 >= options.max_attempts => {
+                let reason = format!("given up after {} attempts: {reason}", claimed.attempts + 1);
+                Some(JobOutcome::Failed(reason.into()))
             }
-            Self::ForNow(why) => {
+            Self::ForNow(reason) => {
                 let at = now.plus(options.backoff.after(claimed.attempts));
-                Some(JobOutcome::Retry { at, why })
+                Some(JobOutcome::Retry { at, reason })
             }
         }
     }
@@ -119,7 +119,7 @@ mod tests {
             JobResult::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
         };
         let again =
-            |millis| JobOutcome::Retry { at: Timestamp::from_millis(millis), why: "away".into() };
+            |millis| JobOutcome::Retry { at: Timestamp::from_millis(millis), reason: "away".into() };
         assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
         assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
     }

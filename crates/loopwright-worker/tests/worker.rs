@@ -154,7 +154,7 @@ async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() 
     assert_eq!(tally, JobCounts { completed: 1, retried: 2, ..JobCounts::default() });
     assert_eq!(world.said("a").await, ["hi", "hello"]);
     let record = world.record(&job).await;
-    assert_eq!((record.status, record.attempts, record.why), (JobStatus::Completed, 2, None));
+    assert_eq!((record.status, record.attempts, record.reason), (JobStatus::Completed, 2, None));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn what_is_refused_is_not_tried_again() {
     assert_eq!(tally, JobCounts { failed: 1, ..JobCounts::default() });
     let record = world.record(&job).await;
     assert_eq!((record.status, record.claims), (JobStatus::Failed, 1));
-    assert!(record.why.unwrap().contains("wrong key"));
+    assert!(record.reason.unwrap().contains("wrong key"));
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn a_job_that_workers_die_of_is_given_up() {
     }
     let tally = world.work(&agent(&FakeModel::echo())).await;
     assert_eq!(tally, JobCounts { failed: 1, ..JobCounts::default() });
-    let why = world.record(&job).await.why.unwrap();
-    assert_eq!(&*why, "given up: 20 workers died before they had done it");
+    let reason = world.record(&job).await.reason.unwrap();
+    assert_eq!(&*reason, "given up: 20 workers died before they had done it");
 }
 
 /// An agent that works twice before it answers, and lets something happen as it works.
@@ -338,5 +338,5 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
     assert_eq!(world.record(&job).await.status, JobStatus::NeedsInput);
     runtime.execute(&id("a"), &ContinueRun).await.unwrap();
     let record = world.record(&job).await;
-    assert_eq!((record.status, record.why), (JobStatus::Completed, None));
+    assert_eq!((record.status, record.reason), (JobStatus::Completed, None));
 }

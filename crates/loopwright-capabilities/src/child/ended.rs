@@ -87,8 +87,8 @@ impl ChildAnswer {
     pub fn to_text(&self) -> String {
         match &self.cut_short {
             None => self.text.clone(),
-            Some(why) if self.text.is_empty() => format!("(no answer: {why})"),
-            Some(why) => format!("{}\n\n(not finished: {why})", self.text),
+            Some(reason) if self.text.is_empty() => format!("(no answer: {reason})"),
+            Some(reason) => format!("{}\n\n(not finished: {reason})", self.text),
         }
     }
 }

@@ -90,8 +90,8 @@ fn a_call_that_is_asked_about_pauses_is_denied_or_stops_the_run() {
     );
     let (agent, bash) = calling("bash", json!({ "command": "make" }), asks(OnAsk::Fail));
     let stopped = run(&agent);
-    let why = stopped.stop_signal().map(|signal| signal.message.clone());
-    assert_eq!(why.as_deref(), Some("`bash` needs approval (no rule matches, mode `ask`)"));
+    let reason = stopped.stop_signal().map(|signal| signal.message.clone());
+    assert_eq!(reason.as_deref(), Some("`bash` needs approval (no rule matches, mode `ask`)"));
     assert_eq!(bash.calls().len(), 0);
 }
 

@@ -129,12 +129,12 @@ impl RunTyped for AgentLoop {
                 let reason = TypedFailure::Invalid(error.to_string());
                 Err(TypedError { reason, state: Box::new(state) })
             }
-            None => Err(TypedError { reason: why(&state), state: Box::new(state) }),
+            None => Err(TypedError { reason: failure_of(&state), state: Box::new(state) }),
         }
     }
 }
 
-fn why(state: &AgentState) -> TypedFailure {
+fn failure_of(state: &AgentState) -> TypedFailure {
     match state.status() {
         ExecutionStatus::Stopped(signal) if signal.reason == StopReason::RetryLimitReached => {
             TypedFailure::Invalid(signal.message.clone())

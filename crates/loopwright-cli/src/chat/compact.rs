@@ -41,7 +41,7 @@ pub(super) async fn compact(
             Either::Right((never, _)) => match never {},
         },
     };
-    Compacted { told, interruption: brake.why() }
+    Compacted { told, interruption: brake.reason() }
 }
 
 async fn perform(

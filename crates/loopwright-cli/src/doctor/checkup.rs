@@ -217,7 +217,7 @@ async fn sandbox(driver: BackendChoice) -> Check {
         BackendChoice::Auto => vec![Backend::Namespaces, Backend::Bubblewrap],
         BackendChoice::Only(backend) => vec![backend],
     };
-    let mut why: Option<Unavailable> = None;
+    let mut unavailable: Option<Unavailable> = None;
     for backend in backends {
         match BackendSandbox::new(backend).probe().await {
             Ok(guarantees) => {
@@ -231,13 +231,13 @@ async fn sandbox(driver: BackendChoice) -> Check {
                 };
                 return Check::good("sandbox", "", told);
             }
-            Err(unavailable) => why = why.or(Some(unavailable)),
+            Err(error) => unavailable = unavailable.or(Some(error)),
         }
     }
-    match why {
-        Some(why) => {
-            let told = format!("commands are disabled: {}", why.reason);
-            Check::problem("sandbox", "", told, why.remedy)
+    match unavailable {
+        Some(unavailable) => {
+            let told = format!("commands are disabled: {}", unavailable.reason);
+            Check::problem("sandbox", "", told, unavailable.remedy)
         }
         None => Check::problem("sandbox", "", "commands are disabled", "configure another backend"),
     }

@@ -42,12 +42,12 @@ impl From<ConfigError> for StartError {
 }
 
 impl From<Interruption> for StartError {
-    fn from(why: Interruption) -> Self {
-        let (text, stop_reason) = match why {
+    fn from(reason: Interruption) -> Self {
+        let (text, stop_reason) = match reason {
             Interruption::Terminate => ("terminated before the run began", "terminated"),
             _ => ("interrupted before the run began", "user_requested"),
         };
-        Self { error: text.into(), exit_code: signals::exit_code(why), stop_reason }
+        Self { error: text.into(), exit_code: signals::exit_code(reason), stop_reason }
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) async fn approvals(
             None => pause.await,
             Some(signals) => tokio::select! {
                 () = pause => {}
-                why = signals.next() => return Ok(signals::exit_code(why)),
+                reason = signals.next() => return Ok(signals::exit_code(reason)),
             },
         }
         waiting = find(store, args.limit as usize).await?;

@@ -82,7 +82,7 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
     for call in unrecorded {
         console::warn(&format!("{} was not changed", single_line(&call.path, 200)));
     }
-    let why = match header.parent.as_ref().filter(|_| header.call.is_none()) {
+    let reason = match header.parent.as_ref().filter(|_| header.call.is_none()) {
         Some(parent) => format!(
             "this session is a fork; their earlier content belongs to session {}: rewind \
              that session to undo the changes",
@@ -92,7 +92,7 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
                  without recording it"
             .to_owned(),
     };
-    console::tell(&why);
+    console::tell(&reason);
 }
 
 /// Says what became of a file whose change was to be undone.

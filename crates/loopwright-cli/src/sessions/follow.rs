@@ -56,7 +56,7 @@ pub(super) async fn follow(
             Some(signals) => {
                 match select(pin!(following.next(PATIENCE)), pin!(signals.next())).await {
                     Either::Left((next, _)) => next?,
-                    Either::Right((why, _)) => return Ok(signals::exit_code(why)),
+                    Either::Right((reason, _)) => return Ok(signals::exit_code(reason)),
                 }
             }
         };
@@ -214,12 +214,12 @@ impl Screen {
             envelope_types::STATUS => {
                 self.end_line(output)?;
                 self.status = it.status().unwrap_or_default();
-                let why = text("error_message");
+                let reason = text("error_message");
                 match self.status {
                     BroadcastStatus::Processing | BroadcastStatus::Completed => (),
                     BroadcastStatus::Idle => console::tell("waiting for a decision"),
-                    status if why.is_empty() => console::tell(status.as_str()),
-                    status => console::tell(&format!("{status}: {}", single_line(why, WIDTH * 2))),
+                    status if reason.is_empty() => console::tell(status.as_str()),
+                    status => console::tell(&format!("{status}: {}", single_line(reason, WIDTH * 2))),
                 }
             }
             envelope_types::STEP_STARTED => self.end_line(output)?,

@@ -142,7 +142,7 @@ impl Inbox {
     }
 
     /// Returns why the run was cancelled.
-    pub(crate) fn why(&self) -> StopSignal {
+    pub(crate) fn cancel_reason(&self) -> StopSignal {
         self.cancel_reason
             .get()
             .unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))

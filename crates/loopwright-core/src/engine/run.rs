@@ -426,8 +426,8 @@ impl Run {
 
     fn note_cancellation(&mut self) {
         if self.options.cancel.is_cancelled() {
-            let why = self.inbox.why();
-            self.signal_once(why);
+            let signal = self.inbox.cancel_reason();
+            self.signal_once(signal);
         }
     }
 

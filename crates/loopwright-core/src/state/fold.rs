@@ -277,12 +277,12 @@ impl AgentState {
             return;
         }
         let is_users = execution.signals.iter().any(|it| it.reason == StopReason::UserRequested);
-        let why = if is_users { "interrupted by the user" } else { "the run ended before it" };
+        let reason = if is_users { "interrupted by the user" } else { "the run ended before it" };
         execution.renew_budget();
         let is_open =
             self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);
         if is_open {
-            self.append(SectionName::MESSAGES, &Message::assistant(format!("[No answer: {why}.]")));
+            self.append(SectionName::MESSAGES, &Message::assistant(format!("[No answer: {reason}.]")));
         }
     }
 

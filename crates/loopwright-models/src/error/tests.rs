@@ -35,7 +35,7 @@ fn every_envelope_is_opened() {
     );
     check(500, r#"{"error":{"code":500,"message":"m","type":"t"}}"#, Unavailable, "m", Some("500"));
     check(400, r#"{"error":{}}"#, InvalidRequest, "an error", None);
-    check(502, "", Unavailable, "status 502, and no word why", None);
+    check(502, "", Unavailable, "status 502, without an explanation", None);
     check(502, " bad gateway ", Unavailable, "status 502: bad gateway", None);
 }
 

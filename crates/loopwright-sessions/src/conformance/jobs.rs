@@ -79,7 +79,7 @@ async fn a_job_is_claimed_by_one_and_is_as_it_was_pushed(store: &dyn SessionStor
     assert!(queue.holds(&found.clone().unwrap()).await.unwrap());
     assert!(queue.settle(&found.unwrap(), &JobOutcome::Done, moment(2)).await.unwrap());
     let record = queue.job(&job.id).await.unwrap().unwrap();
-    assert_eq!((record.status, record.owner, record.why), (JobStatus::Completed, None, None));
+    assert_eq!((record.status, record.owner, record.reason), (JobStatus::Completed, None, None));
     assert_eq!(claim(queue, "you", 99).await, None);
 }
 
@@ -107,7 +107,7 @@ async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
     let first = claim(queue, "me", 1).await.unwrap();
     assert_eq!(first.job.id.as_str(), "first");
     assert_eq!(claimed(queue, 1).await, None);
-    let again = JobOutcome::Retry { at: moment(50), why: "away".into() };
+    let again = JobOutcome::Retry { at: moment(50), reason: "away".into() };
     assert!(queue.settle(&first, &again, moment(2)).await.unwrap());
     assert_eq!(claimed(queue, 3).await, None);
     push(queue, "b", "third").await;
@@ -181,11 +181,11 @@ async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
     for (name, seconds) in [("later", 9), ("at-once", 2)] {
         let found = claim(queue, "me", 1).await.unwrap();
         assert_eq!(found.job.id.as_str(), name);
-        let again = JobOutcome::Retry { at: moment(seconds), why: "away".into() };
+        let again = JobOutcome::Retry { at: moment(seconds), reason: "away".into() };
         assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
     }
     let record = queue.job(&later.id).await.unwrap().unwrap();
-    assert_eq!((record.status, record.why.as_deref()), (JobStatus::Queued, Some("away")));
+    assert_eq!((record.status, record.reason.as_deref()), (JobStatus::Queued, Some("away")));
     assert!(record.ready_at.since(before.ready_at) >= Duration::from_secs(7), "{record:?}");
     assert_eq!((record.attempts, record.claims), (1, 1));
     let found = claim(queue, "me", 3).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
         assert!(!queue.settle(&found, &JobOutcome::Released, moment(3)).await.unwrap());
         assert_eq!(queue.release_all("me", moment(3)).await.unwrap(), 0);
         let record = queue.job(&job.id).await.unwrap().unwrap();
-        assert_eq!((record.status, record.why.as_deref()), (outcome.status(), outcome.why()));
+        assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
         assert_eq!(record.updated_at, moment(2));
     }
 }
@@ -290,7 +290,7 @@ async fn jobs_that_wait_for_a_decision_are_over_once_their_session_went_on(
     assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(4)).await.unwrap(), 0);
     let record = async |name| queue.job(&JobId::new(name).unwrap()).await.unwrap().unwrap();
     let [a, b] = [record("a0").await, record("b0").await];
-    assert_eq!((a.status, a.why, a.updated_at), (JobStatus::Completed, None, moment(3)));
-    assert_eq!((b.status, b.why.as_deref()), (JobStatus::NeedsInput, Some("which?")));
+    assert_eq!((a.status, a.reason, a.updated_at), (JobStatus::Completed, None, moment(3)));
+    assert_eq!((b.status, b.reason.as_deref()), (JobStatus::NeedsInput, Some("which?")));
     assert_eq!(status(queue, &later).await, JobStatus::Queued);
 }

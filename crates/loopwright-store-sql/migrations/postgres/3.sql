@@ -10,7 +10,7 @@ CREATE TABLE jobs (
     ready_at BIGINT NOT NULL,
     owner TEXT COLLATE "C",
     until BIGINT NOT NULL DEFAULT 0,
-    why TEXT COLLATE "C",
+    reason TEXT COLLATE "C",
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );

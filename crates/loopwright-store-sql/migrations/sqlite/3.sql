@@ -10,7 +10,7 @@ CREATE TABLE jobs (
     ready_at INTEGER NOT NULL,
     owner TEXT,
     until INTEGER NOT NULL DEFAULT 0,
-    why TEXT,
+    reason TEXT,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT;

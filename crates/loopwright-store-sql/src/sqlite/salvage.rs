@@ -101,7 +101,7 @@ const COLUMNS: [&str; 7] = [
     "SELECT session, line, first, count, body, sum FROM batches LIMIT 0",
     "SELECT number, session, body FROM wishes LIMIT 0",
     "SELECT session, log, number, body FROM notes LIMIT 0",
-    "SELECT number, id, session, task, status, claims, attempts, deaths, ready_at, owner, until, why, created_at,
+    "SELECT number, id, session, task, status, claims, attempts, deaths, ready_at, owner, until, reason, created_at,
         updated_at FROM jobs LIMIT 0",
 ];
 

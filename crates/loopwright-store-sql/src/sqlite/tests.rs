@@ -33,10 +33,10 @@ async fn names(store: &SqliteStore) -> Vec<String> {
 }
 
 #[track_caller]
-fn is_unavailable(done: Result<SessionHeader, StoreError>, why: &str) {
+fn is_unavailable(done: Result<SessionHeader, StoreError>, reason: &str) {
     let error = done.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
-    assert!(error.to_string().contains(why), "{error}");
+    assert!(error.to_string().contains(reason), "{error}");
 }
 
 #[tokio::test]

@@ -56,8 +56,8 @@ pub(crate) async fn play(scene: &Scenario, subjects: &[Subject<'_>]) -> Playback
     for subject in subjects {
         let planned = match plan.next(subject) {
             Ok(planned) => planned,
-            Err(why) => {
-                played.notes.push((subject.index, format!("not played from here: {why}")));
+            Err(reason) => {
+                played.notes.push((subject.index, format!("not played from here: {reason}")));
                 break;
             }
         };
@@ -70,8 +70,8 @@ pub(crate) async fn play(scene: &Scenario, subjects: &[Subject<'_>]) -> Playback
             Err(error) => error.usage,
         };
         sent.push(planned);
-        if let Err(why) = plan.take(subject, outcome.answer) {
-            played.problems.push((subject.index, why));
+        if let Err(reason) = plan.take(subject, outcome.answer) {
+            played.problems.push((subject.index, reason));
             break;
         }
     }
@@ -336,7 +336,7 @@ impl Plan {
         new: &[Item],
     ) -> Result<(), String> {
         let api = subject.wire.name();
-        let unsayable = |why| format!("its turns cannot be told: {why:?}");
+        let unsayable = |reason| format!("its turns cannot be told: {reason:?}");
         match (self.said.last(), self.answered.last()) {
             // The same again, after an error.
             (Some(said), Some(None)) if say_the_same(api, said, &want.items) => return Ok(()),

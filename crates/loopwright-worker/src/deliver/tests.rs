@@ -175,8 +175,8 @@ async fn a_failure_of_the_agent_is_kept_and_not_repeated() {
     for is_again in [false, true] {
         let claimed = if is_again { world.claim_again().await } else { world.claim().await };
         let verdict = world.deliver(&claimed).await;
-        let JobResult::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
-        assert!(why.contains("nonsense"), "{why}");
+        let JobResult::Is(JobOutcome::Failed(reason)) = verdict else { panic!("{verdict:?}") };
+        assert!(reason.contains("nonsense"), "{reason}");
     }
     assert_eq!(world.model.asked(), 1);
 }
@@ -190,8 +190,8 @@ async fn a_job_that_continues_a_session_after_a_limit_may_use_as_much_again() {
     world.push("go").await;
     let first = world.claim().await;
     let verdict = world.deliver(&first).await;
-    let JobResult::Is(JobOutcome::Stopped(why)) = &verdict else { panic!("{verdict:?}") };
-    assert!(why.contains("steps_limit"), "{why}");
+    let JobResult::Is(JobOutcome::Stopped(reason)) = &verdict else { panic!("{verdict:?}") };
+    assert!(reason.contains("steps_limit"), "{reason}");
     // The same job does not get more by being delivered again.
     let first = world.claim_again().await;
     assert_eq!(world.deliver(&first).await, verdict);
@@ -216,7 +216,7 @@ async fn a_session_that_takes_no_message_refuses_the_job() {
     world.runtime().execute(&id(), &loopwright_sessions::SuspendSession).await.unwrap();
     world.push("hi").await;
     let verdict = world.deliver(&world.claim().await).await;
-    let JobResult::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
-    assert!(why.contains("resume it first"), "{why}");
+    let JobResult::Is(JobOutcome::Failed(reason)) = verdict else { panic!("{verdict:?}") };
+    assert!(reason.contains("resume it first"), "{reason}");
     assert_eq!(world.said().await, Vec::<String>::new());
 }

@@ -121,9 +121,9 @@ impl Run {
             }
             Err(StepError::Cancelled) => {
                 self.charge(ledger.spend);
-                let why = self.inbox.why();
-                let is_users = why.reason == StopReason::UserRequested;
-                let note = if is_users { "interrupted by the user" } else { &why.message };
+                let signal = self.inbox.cancel_reason();
+                let is_users = signal.reason == StopReason::UserRequested;
+                let note = if is_users { "interrupted by the user" } else { &signal.message };
                 self.keep_interrupted_answer(note);
                 // Decided at once: nothing overrules a cancellation.
                 self.options.cancel.cancel();

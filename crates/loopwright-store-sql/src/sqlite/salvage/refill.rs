@@ -54,7 +54,7 @@ const JOB: &str = "
     ON CONFLICT (number) DO UPDATE SET
         status = excluded.status, claims = excluded.claims, attempts = excluded.attempts,
         deaths = excluded.deaths, ready_at = excluded.ready_at, owner = excluded.owner,
-        until = excluded.until, why = excluded.why, updated_at = excluded.updated_at
+        until = excluded.until, reason = excluded.reason, updated_at = excluded.updated_at
     WHERE excluded.updated_at > jobs.updated_at";
 
 impl<'a> Rebuild<'a> {

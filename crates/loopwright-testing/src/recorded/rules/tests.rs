@@ -3,9 +3,9 @@ use serde_json::json;
 use super::*;
 
 #[track_caller]
-fn refused(api: &str, body: &Value, why: &str) {
+fn refused(api: &str, body: &Value, reason: &str) {
     let problems = request_problems(api, body);
-    assert!(problems.iter().any(|it| it.contains(why)), "{why}: {problems:?}");
+    assert!(problems.iter().any(|it| it.contains(reason)), "{reason}: {problems:?}");
 }
 
 #[track_caller]
