@@ -74,7 +74,8 @@ fn table(records: &[JobRecord]) -> String {
     let row = |it: &JobRecord| {
         let reason = single_line(it.reason.as_deref().unwrap_or_default(), REASON);
         let (age, session) = (age(it.updated_at, now), short(&it.job.session));
-        let row = format!("{}  {age:>8}  {:11}  {session}  {reason}", it.job.id, it.status.as_str());
+        let row =
+            format!("{}  {age:>8}  {:11}  {session}  {reason}", it.job.id, it.status.as_str());
         row.trim_end().to_owned() + "\n"
     };
     records.iter().map(row).collect()

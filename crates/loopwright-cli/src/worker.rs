@@ -127,8 +127,9 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             } else {
                 outcome.status().as_str()
             };
-            let reason =
-                outcome.reason().map_or(String::new(), |reason| format!("  {}", single_line(reason, REASON)));
+            let reason = outcome
+                .reason()
+                .map_or(String::new(), |reason| format!("  {}", single_line(reason, REASON)));
             let row = format!("{word:7}  {}  {}{reason}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
         }

@@ -11,7 +11,7 @@ use loopwright_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::SessionError, session::AgentSession, store::SessionStore, wishes::RunSupervisor,
+    error::SessionError, session::AgentSession, store::SessionStore, supervisor::RunSupervisor,
 };
 
 /// Something that is done with a session: the runtime loads it, hands it over and saves what comes
@@ -57,7 +57,7 @@ pub struct ActionCx<'a> {
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
     /// What others want of the process that runs the session.
-    pub wishes: &'a RunSupervisor,
+    pub supervisor: &'a RunSupervisor,
 }
 
 impl ActionCx<'_> {
@@ -77,11 +77,11 @@ impl ActionCx<'_> {
         let agent = self.loops.instantiate(&session.definition)?;
         let mut state = state;
         loop {
-            state = self.wishes.drive(agent.start(state, self.options())).await;
+            state = self.supervisor.drive(agent.start(state, self.options())).await;
             let goes_on = *state.status() == ExecutionStatus::Completed
                 && !self.cancel.is_cancelled()
-                && !self.wishes.leave.is_cancelled();
-            let late = if goes_on { self.wishes.late_messages().await } else { Vec::new() };
+                && !self.supervisor.leave.is_cancelled();
+            let late = if goes_on { self.supervisor.late_messages().await } else { Vec::new() };
             if late.is_empty() {
                 return Ok(session.with_state(state));
             }
@@ -93,7 +93,7 @@ impl ActionCx<'_> {
     /// Call it when the action continues the work of a process that ended before it could heed them. Otherwise they
     /// are dropped: they were meant for a run that has ended.
     pub fn heed_earlier_requests(&self) {
-        self.wishes.heed_earlier();
+        self.supervisor.heed_earlier();
     }
 
     fn options(&self) -> RunOptions {
@@ -110,14 +110,14 @@ impl ActionCx<'_> {
 
     /// Returns `true` if messages were sent to the session that no run has heard.
     pub fn has_waiting_messages(&self) -> bool {
-        self.wishes.has_waiting()
+        self.supervisor.has_waiting()
     }
 
     /// Appends the messages that were sent to the session and that no run has heard, so that what is said next
     /// comes after them. A run that is started without them hears them first.
     #[must_use]
     pub fn with_waiting_messages(&self, state: AgentState) -> AgentState {
-        state.with_appended_messages(self.wishes.take_waiting())
+        state.with_appended_messages(self.supervisor.take_waiting())
     }
 }
 

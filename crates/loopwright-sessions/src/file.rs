@@ -33,7 +33,7 @@ mod salvage;
 mod session;
 mod slot;
 mod trail;
-mod wishes;
+mod control_messages;
 
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
@@ -275,9 +275,13 @@ impl SessionStore for FileStore {
         }
     }
 
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
-        let wish = encode(id, wish)?;
-        self.work_on(id, move |session| session.post(&wish)).await
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError> {
+        let control = encode(id, control)?;
+        self.work_on(id, move |session| session.post(&control)).await
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {

@@ -18,9 +18,9 @@ pub struct SessionHeader {
     pub version: u64,
     /// How many changes lead to its state, those before a fork included.
     pub length: Seq,
-    /// Which of its lines is the current one: 0 until it is rewound for the first time.
+    /// Which of its branches is the current one: 0 until it is rewound for the first time.
     pub branch: u32,
-    /// Where the current line leaves another one, if it does.
+    /// Where the current branch leaves another one, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ForkPoint>,
     /// The session that it is a fork of, or that works for.
@@ -45,12 +45,12 @@ pub struct SessionHeader {
     pub updated_at: Timestamp,
 }
 
-/// The place where a line of changes leaves another one.
+/// The place where a branch of changes leaves another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
-    /// The session of the other line.
+    /// The session of the other branch.
     pub session: SessionId,
-    /// The other line.
+    /// The other branch.
     pub branch: u32,
     /// How many changes they have in common.
     pub at: Seq,

@@ -189,8 +189,8 @@ impl StoreJournal {
     pub(crate) fn receive(&self, mut posted: Vec<Posted>) -> Vec<Posted> {
         let mut received = self.received();
         posted.retain(|it| it.number > received.last);
-        for Posted { number, wish } in &posted {
-            let handled_by = match wish {
+        for Posted { number, control } in &posted {
+            let handled_by = match control {
                 ControlMessage::SendMessage(message) if message.is_empty() => HandledBy::Any,
                 ControlMessage::SendMessage(message) => HandledBy::Message(message.clone()),
                 ControlMessage::Stop | ControlMessage::Cancel => {

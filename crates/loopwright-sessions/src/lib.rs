@@ -17,7 +17,7 @@ mod journal;
 mod repository;
 mod event;
 mod hook;
-mod wishes;
+mod supervisor;
 mod jobs;
 mod action;
 mod actions;
@@ -72,5 +72,5 @@ pub use crate::{
         LogEntry, NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
     },
     subagents::{mark_subagent_lost, open_calls, open_subagents},
-    wishes::RunSupervisor,
+    supervisor::RunSupervisor,
 };

@@ -41,20 +41,20 @@ struct Sessions {
 struct Kept {
     header: SessionHeader,
     definition: Vec<u8>,
-    lines: Vec<Line>,
+    branches: Vec<Branch>,
     /// What the last write is known by.
     last: Option<[u8; 16]>,
     lease: Option<Lease>,
     leases: u64,
     /// How many control messages were posted.
     posted: u64,
-    wishes: Vec<Posted>,
+    control_messages: Vec<Posted>,
     logs: BTreeMap<SessionLog, VecDeque<LogEntry>>,
 }
 
-/// Changes in a row, and where they leave another line.
+/// Changes in a row, and where they leave another branch.
 #[derive(Default)]
-struct Line {
+struct Branch {
     from: Option<ForkPoint>,
     batches: Vec<StoredBatch>,
 }
@@ -87,32 +87,35 @@ impl Sessions {
         }
     }
 
-    /// Returns the batches that lead to a state, those of the lines that its own one leaves first.
+    /// Returns the batches that lead to a state, those of the branches that its own one leaves first.
     fn batches(&self, header: &SessionHeader) -> Vec<StoredBatch> {
         let mut pieces = Vec::new();
         let mut place = (&header.id, header.branch, header.length);
-        while let (id, line, until) = place
-            && let Some(line) = self.kept.get(id).and_then(|it| it.lines.get(line as usize))
+        while let (id, branch, until) = place
+            && let Some(branch) = self.kept.get(id).and_then(|it| it.branches.get(branch as usize))
         {
-            let own =
-                line.batches.iter().filter(|it| it.first < until).map(|it| it.clone().until(until));
+            let own = branch
+                .batches
+                .iter()
+                .filter(|it| it.first < until)
+                .map(|it| it.clone().until(until));
             pieces.push(own.collect::<Vec<_>>());
-            let Some(from) = &line.from else { break };
+            let Some(from) = &branch.from else { break };
             place = (&from.session, from.branch, from.at.min(until));
         }
         pieces.into_iter().rev().flatten().collect()
     }
 
-    /// Returns how much is needed of each line, for the sessions that can be loaded.
+    /// Returns how much is needed of each branch, for the sessions that can be loaded.
     fn needed(&self) -> BTreeMap<(SessionId, u32), Seq> {
         let mut needed = BTreeMap::new();
         let live = self.kept.values().filter(|it| it.header.status != SessionStatus::Deleted);
         for head in live.map(|it| &it.header) {
             let mut place = Some((&head.id, head.branch, head.length));
-            while let Some((id, line, until)) = place {
-                let most = needed.entry((id.clone(), line)).or_insert(0);
+            while let Some((id, branch, until)) = place {
+                let most = needed.entry((id.clone(), branch)).or_insert(0);
                 *most = until.max(*most);
-                let found = self.kept.get(id).and_then(|it| it.lines.get(line as usize));
+                let found = self.kept.get(id).and_then(|it| it.branches.get(branch as usize));
                 let from = found.and_then(|it| it.from.as_ref());
                 place = from.map(|it| (&it.session, it.branch, it.at.min(until)));
             }
@@ -150,13 +153,13 @@ impl SessionStore for MemoryStore {
         header.length = base + count as u64;
         let kept = Kept {
             definition: packed(&id, new.definition)?,
-            lines: vec![Line { from: header.from.clone(), batches }],
+            branches: vec![Branch { from: header.from.clone(), batches }],
             header: header.clone(),
             last: None,
             lease: None,
             leases: 0,
             posted: 0,
-            wishes: Vec::new(),
+            control_messages: Vec::new(),
             logs: BTreeMap::new(),
         };
         sessions.order.insert((header.updated_at, id.clone()));
@@ -209,11 +212,11 @@ impl SessionStore for MemoryStore {
         if let Some(parent) = write.parent {
             kept.header.parent = Some(parent.clone());
         }
-        if let Some(line) = kept.lines.last_mut().filter(|_| count > 0) {
-            line.batches.push(StoredBatch { first, count, body, sum: None });
+        if let Some(branch) = kept.branches.last_mut().filter(|_| count > 0) {
+            branch.batches.push(StoredBatch { first, count, body, sum: None });
         }
         if let Some(handled) = write.handled {
-            kept.wishes.retain(|it| it.number > handled);
+            kept.control_messages.retain(|it| it.number > handled);
         }
         kept.last = Some(print);
         sessions.touch(write.id, write.now);
@@ -236,7 +239,7 @@ impl SessionStore for MemoryStore {
             return Err(StoreError::NotFound(id.clone()));
         }
         let from = ForkPoint { session: id.clone(), branch: kept.header.branch, at };
-        kept.lines.push(Line { from: Some(from.clone()), batches: Vec::new() });
+        kept.branches.push(Branch { from: Some(from.clone()), batches: Vec::new() });
         kept.header.branch += 1;
         kept.header.from = Some(from);
         kept.header.length = at;
@@ -256,7 +259,7 @@ impl SessionStore for MemoryStore {
         if let Ok(kept) = sessions.get_mut(id) {
             kept.header.status = SessionStatus::Deleted;
             kept.lease = None;
-            kept.wishes.clear();
+            kept.control_messages.clear();
             sessions.touch(id, now);
         }
         Ok(())
@@ -297,11 +300,15 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(id)?;
         kept.posted += 1;
-        kept.wishes.push(Posted { number: kept.posted, wish: wish.clone() });
+        kept.control_messages.push(Posted { number: kept.posted, control: control.clone() });
         Ok(())
     }
 
@@ -312,7 +319,7 @@ impl SessionStore for MemoryStore {
         if kept.lease.as_ref().is_none_or(|held| held.number != lease.number) {
             return Err(lost());
         }
-        Ok(kept.wishes.clone())
+        Ok(kept.control_messages.clone())
     }
 
     async fn append_log(
@@ -354,13 +361,13 @@ impl SessionStore for MemoryStore {
         for (id, kept) in &mut sessions.kept {
             let is_deleted = kept.header.status == SessionStatus::Deleted;
             let mut is_bare = true;
-            for (number, line) in (0..).zip(&mut kept.lines) {
+            for (number, branch) in (0..).zip(&mut kept.branches) {
                 let until = needed.get(&(id.clone(), number)).copied();
                 is_bare &= until.is_none();
-                let had = line.batches.len();
+                let had = branch.batches.len();
                 let is_free = |it: &StoredBatch| it.first >= until.unwrap_or_default();
-                line.batches.retain(|it| !(is_deleted || abandoned) || !is_free(it));
-                reclaimed.batches += (had - line.batches.len()) as u64;
+                branch.batches.retain(|it| !(is_deleted || abandoned) || !is_free(it));
+                reclaimed.batches += (had - branch.batches.len()) as u64;
             }
             if is_deleted && is_bare && !kept.definition.is_empty() {
                 (kept.definition, kept.logs) = (Vec::new(), BTreeMap::new());

@@ -68,14 +68,14 @@ pub fn check_follows(
     Err(StoreError::Conflict { id: id.clone(), expected: version, found: version })
 }
 
-/// Checks that a session whose current line has this number and so many changes can be forked at a
+/// Checks that a session whose current branch has this number and so many changes can be forked at a
 /// place.
 ///
 /// # Errors
 ///
-/// [`NotFound`](StoreError::NotFound) if the place is not on that line.
-pub fn check_fork(from: &ForkPoint, line: u32, length: Seq) -> Result<(), StoreError> {
-    let is_there = from.branch == line && from.at <= length;
+/// [`NotFound`](StoreError::NotFound) if the place is not on that branch.
+pub fn check_fork(from: &ForkPoint, branch: u32, length: Seq) -> Result<(), StoreError> {
+    let is_there = from.branch == branch && from.at <= length;
     if is_there { Ok(()) } else { Err(StoreError::NotFound(from.session.clone())) }
 }
 

@@ -35,7 +35,7 @@ use crate::{
     session::AgentSession,
     store::{ControlMessage, Lease, LeaseRequest, Posted, SessionStore, StoreError},
     subagents::SubagentLeases,
-    wishes::{Instant, RunSupervisor},
+    supervisor::{Instant, RunSupervisor},
 };
 
 /// Loads sessions, lets actions do something with them and keeps what changed.
@@ -232,7 +232,7 @@ impl SessionRuntime {
         };
         tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease acquired");
         let held = self.dropped.hold(&lease);
-        // What was wished of an earlier run has ended, but for what was said, and unless the action continues with what
+        // what was requested of an earlier run has ended, but for what was said, and unless the action continues with what
         // that run left. What is posted from here on is for this one.
         let posted = self.store().take_control(&lease).await.unwrap_or_default();
         let subagents = SubagentLeases::new(self.store(), &self.env.clock, &lease, self.lasts);
@@ -276,11 +276,11 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         error: StoreError,
     ) -> Result<AgentSession, SessionError> {
-        if let (StoreError::Busy { owner, .. }, Some(wish)) = (&error, action.if_busy())
+        if let (StoreError::Busy { owner, .. }, Some(control)) = (&error, action.if_busy())
             // The run of another session reads what is sent to that one.
             && Owner::session_of(owner).is_none()
         {
-            self.store().send_control(id, &wish).await?;
+            self.store().send_control(id, &control).await?;
             return self.load(id).await;
         }
         tracing::warn!(target: TARGET, session = %id, "session is not available");
@@ -301,7 +301,7 @@ impl SessionRuntime {
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal.with_subagents(subagents));
-        let wishes = RunSupervisor {
+        let supervisor = RunSupervisor {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
             env: self.env.clone(),
@@ -312,7 +312,7 @@ impl SessionRuntime {
             heeded: Mutex::default(),
             renewed: Mutex::new(taken),
         };
-        let wishes = wishes.with_earlier(posted);
+        let supervisor = supervisor.with_earlier(posted);
         let (sinks, telling) = self.telling(&before.id);
         // Sessions that run at the same time have ids of their own.
         let env = self.env.child(before.id.as_str());
@@ -324,7 +324,7 @@ impl SessionRuntime {
             sinks: &sinks,
             interrupted: self.interrupted,
             cancel,
-            wishes: &wishes,
+            supervisor: &supervisor,
         };
         let was_paused = *session.state.status() == ExecutionStatus::Paused;
         let session = match telling {

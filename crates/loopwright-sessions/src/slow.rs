@@ -212,8 +212,12 @@ impl SessionStore for ReportingStore {
         self.reporter.watch(self.store.release(lease)).await
     }
 
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
-        self.reporter.watch(self.store.send_control(id, wish)).await
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError> {
+        self.reporter.watch(self.store.send_control(id, control)).await
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {

@@ -14,7 +14,7 @@ use crate::{
     status::SessionStatus,
 };
 
-/// Keeps sessions: for each a header, the agent's definition, and lines of changes to which is only
+/// Keeps sessions: for each a header, the agent's definition, and branches of changes to which is only
 /// ever appended.
 ///
 /// Every method either happens as a whole or not at all, and what it has acknowledged survives a crash
@@ -24,7 +24,7 @@ use crate::{
 pub trait SessionStore: Send + Sync {
     /// Creates a session with its first changes; its version is 1 then.
     ///
-    /// `header.from` makes it a fork: its line begins with that of another session, of which nothing is
+    /// `header.from` makes it a fork: its branch begins with that of another session, of which nothing is
     /// copied. `header.length` is not read.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub trait SessionStore: Send + Sync {
     /// deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
-    /// Appends to the current line of a session, and changes its header.
+    /// Appends to the current branch of a session, and changes its header.
     ///
     /// Nothing is written unless the version is the expected one; the new one is returned. The last
     /// write repeated byte for byte, with the version that was expected then, is acknowledged again and
@@ -57,7 +57,7 @@ pub trait SessionStore: Send + Sync {
     /// [`Busy`](StoreError::Busy) if there is a lease in force and none was shown.
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError>;
 
-    /// Begins a new line that has so many changes in common with the current one, and makes it the
+    /// Begins a new branch that has so many changes in common with the current one, and makes it the
     /// current one. Nothing is deleted. The new version is returned.
     ///
     /// # Errors
@@ -150,12 +150,16 @@ pub trait SessionStore: Send + Sync {
     /// Gives the right to write back; nothing happens if it was lost.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Leaves a wish for the process that runs the session now or next.
+    /// Leaves a control for the process that runs the session now or next.
     ///
     /// # Errors
     ///
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError>;
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError>;
 
     /// Returns the control messages that no write has [handled](AppendRequest::handled), in the order in which they
     /// were posted. They stay until a write handles them.
@@ -458,7 +462,7 @@ pub struct Posted {
     /// Its number. Later messages of the session have higher numbers, and no number is used again.
     pub number: u64,
     /// The message.
-    pub wish: ControlMessage,
+    pub control: ControlMessage,
 }
 
 /// Why a store did not do what it was asked.

@@ -65,12 +65,12 @@ where
 }
 
 /// Runs an agent of short steps that is sent a control message at its third call.
-async fn controlled(wish: ControlMessage) -> AgentState {
+async fn controlled(control: ControlMessage) -> AgentState {
     let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
     let posts = store.clone();
     let agent = short_steps(&clock, 20, 3, move || {
-        let (store, wish) = (posts.clone(), wish.clone());
-        async move { store.send_control(&id("a"), &wish).await.unwrap() }
+        let (store, control) = (posts.clone(), control.clone());
+        async move { store.send_control(&id("a"), &control).await.unwrap() }
     });
     let runtime = running(&store, &agent, &clock);
     runtime.create(session("a")).await.unwrap();
@@ -84,8 +84,8 @@ fn running(store: &MemoryStore, agent: &AgentLoop, clock: &FrozenClock) -> Sessi
 
 #[tokio::test]
 async fn stop_and_cancel_are_heard_although_every_step_is_short() {
-    for wish in [ControlMessage::Stop, ControlMessage::Cancel] {
-        let state = controlled(wish).await;
+    for control in [ControlMessage::Stop, ControlMessage::Cancel] {
+        let state = controlled(control).await;
         let ExecutionStatus::Stopped(signal) = state.status() else {
             panic!("{:?}", state.status())
         };
@@ -261,8 +261,8 @@ fn died_after(
     let (a, go) = (id("a"), SendMessage::text("go"));
     let mut run = Box::pin(first.execute(&a, &go));
     assert!(run_until_stuck(&mut run).is_none());
-    for wish in posts {
-        block_on(store.send_control(&a, wish)).unwrap();
+    for control in posts {
+        block_on(store.send_control(&a, control)).unwrap();
     }
     clock.advance(Duration::from_secs(1));
     assert!(run_until_stuck(&mut run).is_none(), "they are collected");
@@ -280,7 +280,7 @@ fn left(store: &MemoryStore, clock: &FrozenClock) -> Vec<ControlMessage> {
     let lease = block_on(store.lease(&id("a"), claim(clock.now()))).unwrap();
     let left = block_on(store.take_control(&lease)).unwrap();
     block_on(store.release(&lease)).unwrap();
-    left.into_iter().map(|it| it.wish).collect()
+    left.into_iter().map(|it| it.control).collect()
 }
 
 #[test]

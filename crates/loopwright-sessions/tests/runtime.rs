@@ -203,10 +203,10 @@ fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
     let far = Timestamp::from_millis(u64::MAX / 4);
     let lease = block_on(store.lease(&id("a"), somebody(far))).unwrap();
     block_on(runtime.execute(&id("a"), &SendMessage::text("hi").steer_if_busy())).unwrap();
-    let wishes = block_on(store.take_control(&lease)).unwrap();
+    let controls = block_on(store.take_control(&lease)).unwrap();
     assert!(
-        matches!(&wishes[..], [Posted { wish: ControlMessage::SendMessage(message), .. }] if message.text() == "hi"),
-        "{wishes:?}"
+        matches!(&controls[..], [Posted { control: ControlMessage::SendMessage(message), .. }] if message.text() == "hi"),
+        "{controls:?}"
     );
 }
 
@@ -218,7 +218,7 @@ fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
     block_on(runtime.create(session("a"))).unwrap();
     let message = loopwright_core::messages::Message::user("and this");
     block_on(store.send_control(&id("a"), &ControlMessage::SendMessage(message))).unwrap();
-    // What was wished of a run that has ended does not end another one.
+    // what was requested of a run that has ended does not end another one.
     block_on(runtime.cancel(&id("a"))).unwrap();
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("this"))).unwrap();
     let said: Vec<_> = done.state().transcript().iter().map(|it| it.message().text()).collect();
@@ -416,6 +416,6 @@ fn whoever_runs_a_session_is_asked_to_stop_or_to_cancel() {
         LeaseRequest { owner: "me", replaces: None, now: Timestamp::from_millis(0), ttl: lasts };
     let lease = block_on(store.lease(&id("a"), claim)).unwrap();
     let posted = block_on(store.take_control(&lease)).unwrap();
-    let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
-    assert_eq!(wishes, [ControlMessage::Stop, ControlMessage::Cancel]);
+    let controls: Vec<_> = posted.into_iter().map(|it| it.control).collect();
+    assert_eq!(controls, [ControlMessage::Stop, ControlMessage::Cancel]);
 }

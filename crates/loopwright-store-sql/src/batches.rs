@@ -21,7 +21,7 @@ const LARGE: usize = 64 << 10;
 /// The numbers of changes that are in a page differ by less.
 const PAGE: usize = 256;
 
-/// Hands on the batches that lead to a state as they come, in no order: also those of the lines that its own
+/// Hands on the batches that lead to a state as they come, in no order: also those of the branches that its own
 /// one leaves.
 pub(crate) async fn batches(
     transaction: &mut dyn Transaction,
@@ -31,34 +31,34 @@ pub(crate) async fn batches(
     let page = transaction.page();
     let sql = format!(
         "
-        WITH RECURSIVE chain (session, line, until) AS (
-            SELECT session, line, $3 FROM lines WHERE session = $1 AND line = $2
+        WITH RECURSIVE chain (session, branch, until) AS (
+            SELECT session, branch, $3 FROM branches WHERE session = $1 AND branch = $2
             UNION
-            SELECT l.from_session, l.from_line, CASE WHEN l.at < c.until THEN l.at ELSE c.until END
-            FROM chain c JOIN lines l ON l.session = c.session AND l.line = c.line
+            SELECT l.from_session, l.from_branch, CASE WHEN l.at < c.until THEN l.at ELSE c.until END
+            FROM chain c JOIN branches l ON l.session = c.session AND l.branch = c.branch
             WHERE l.from_session IS NOT NULL
-        ), pages (session, line, page, until) AS (
-            SELECT c.session, c.line, (
-                SELECT MIN(b.first) FROM batches b WHERE b.session = c.session AND b.line = c.line
+        ), pages (session, branch, page, until) AS (
+            SELECT c.session, c.branch, (
+                SELECT MIN(b.first) FROM batches b WHERE b.session = c.session AND b.branch = c.branch
             ), c.until
             FROM chain c
             UNION ALL
-            SELECT p.session, p.line, (
+            SELECT p.session, p.branch, (
                 SELECT MIN(b.first) FROM batches b
-                WHERE b.session = p.session AND b.line = p.line AND b.first >= p.page + {PAGE}
+                WHERE b.session = p.session AND b.branch = p.branch AND b.first >= p.page + {PAGE}
             ), p.until
             FROM pages p WHERE p.page < p.until
         )
-        SELECT p.session, p.line, p.until, (
+        SELECT p.session, p.branch, p.until, (
             SELECT {page} FROM batches b
-            WHERE b.session = p.session AND b.line = p.line AND b.first >= p.page
+            WHERE b.session = p.session AND b.branch = p.branch AND b.first >= p.page
                 AND b.first < p.page + {PAGE} AND b.first < p.until
         )
         FROM pages p WHERE p.page < p.until"
     );
     let mut large = Vec::new();
     let mut page = |mut row: Row| {
-        let (session, line) = (row.int(0)?, row.int(1)?);
+        let (session, branch) = (row.int(0)?, row.int(1)?);
         let (until, page): (u64, _) = (row.number(2)?, row.bytes(3)?);
         let mut batches = Vec::new();
         for Piece { first, count, body, sum } in pieces(&page)? {
@@ -66,15 +66,15 @@ pub(crate) async fn batches(
             let batch = StoredBatch { first, count, body: own, sum }.until(until);
             match body {
                 Some(_) => batches.push(batch),
-                None => large.push((session, line, batch)),
+                None => large.push((session, branch, batch)),
             }
         }
         take(batches);
         Ok(())
     };
-    transaction.each(&sql, values![head.key, head.line, head.length], &mut page).await?;
-    for (session, line, batch) in large {
-        let body = body(transaction, session, line, batch.first).await?;
+    transaction.each(&sql, values![head.key, head.branch, head.length], &mut page).await?;
+    for (session, branch, batch) in large {
+        let body = body(transaction, session, branch, batch.first).await?;
         take(vec![StoredBatch { body, ..batch }]);
     }
     Ok(())
@@ -84,11 +84,11 @@ pub(crate) async fn batches(
 async fn body(
     transaction: &mut dyn Transaction,
     session: i64,
-    line: i64,
+    branch: i64,
     first: u64,
 ) -> Result<Vec<u8>, Failure> {
-    let sql = "SELECT body FROM batches WHERE session = $1 AND line = $2 AND first = $3";
-    let row = transaction.row(sql, values![session, line, first]).await?;
+    let sql = "SELECT body FROM batches WHERE session = $1 AND branch = $2 AND first = $3";
+    let row = transaction.row(sql, values![session, branch, first]).await?;
     row.ok_or_else(|| Failure::Form(format!("the batch at change {first} is gone")))?.bytes(0)
 }
 

@@ -14,11 +14,11 @@ use crate::{
 
 /// What the header of a session is made of; [`header`] reads it.
 pub(crate) const HEADER: &str = "
-    SELECT s.id, s.status, s.version, s.length, s.line, f.id, l.from_line, l.at, s.parent, s.call,
+    SELECT s.id, s.status, s.version, s.length, s.branch, f.id, l.from_branch, l.at, s.parent, s.call,
         s.workdir, s.agent_name, s.agent_label, s.title, s.created_at, s.updated_at, s.key,
         s.format, s.last, s.missing, s.sum
     FROM sessions s
-    LEFT JOIN lines l ON l.session = s.key AND l.line = s.line
+    LEFT JOIN branches l ON l.session = s.key AND l.branch = s.branch
     LEFT JOIN sessions f ON f.key = l.from_session";
 
 /// Where [`HEADER`] has the key of the row.
@@ -64,7 +64,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
 pub(crate) struct SessionRow {
     pub(crate) key: i64,
     pub(crate) version: u64,
-    pub(crate) line: u32,
+    pub(crate) branch: u32,
     pub(crate) length: Seq,
     pub(crate) updated_at: Timestamp,
     /// What the last write is known by.
@@ -124,7 +124,7 @@ impl SessionRow {
         Ok(Self {
             key: row.int(0)?,
             version: covered.number(3)?,
-            line: covered.number(4)?,
+            branch: covered.number(4)?,
             length: covered.number(5)?,
             updated_at: covered.moment(13)?,
             last: covered.maybe_bytes(14)?,

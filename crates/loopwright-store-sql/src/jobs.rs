@@ -18,7 +18,7 @@ use crate::{
 /// What a record is made of; [`record`] reads it.
 const RECORD: &str = "
     SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.reason,
-        j.created_at, j.updated_at, j.deaths
+        j.created_at, j.updated_at, j.crashes
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
 /// How many of the oldest open jobs are looked at first, one after the other.
@@ -144,13 +144,13 @@ pub(crate) async fn claim(
     let number = found.int(0)?;
     let sql = "
         UPDATE jobs SET status = 'running', claims = claims + 1, owner = $1, until = $2,
-            updated_at = $3, deaths = deaths + CASE status WHEN 'running' THEN 1 ELSE 0 END
+            updated_at = $3, crashes = crashes + CASE status WHEN 'running' THEN 1 ELSE 0 END
         WHERE number = $4";
     transaction.run(sql, values![owner, clock.plus(lasts), now, number]).await?;
     let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
     let Some(mut row) = row else { return Ok(None) };
-    let JobRecord { job, claims, attempts, crashes: deaths, .. } = record(&mut row)?;
-    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes: deaths }))
+    let JobRecord { job, claims, attempts, crashes: crashes, .. } = record(&mut row)?;
+    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes: crashes }))
 }
 
 /// Does what [`JobQueue::renew`](loopwright_sessions::JobQueue::renew) says.
@@ -226,7 +226,7 @@ pub(crate) async fn give_back(
 ) -> Result<u64, Failure> {
     let sql = "
         UPDATE jobs SET status = 'queued', owner = NULL, ready_at = $1, updated_at = $2,
-            deaths = deaths + 1
+            crashes = crashes + 1
         WHERE owner = $3 AND status = 'running'";
     let ready_at = transaction.clock(now).await?;
     Ok(transaction.run(sql, values![ready_at, now, owner]).await?)

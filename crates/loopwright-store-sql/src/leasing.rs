@@ -1,4 +1,4 @@
-//! The right to write, and what is wished of the process that has it.
+//! The right to write, and the control messages for the process that has it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,10 +55,10 @@ pub(crate) async fn release(
 pub(crate) async fn post(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    wish: &ControlMessage,
+    control: &ControlMessage,
 ) -> Result<(i64, u64), Failure> {
-    let (body, head) = (encode(id, wish)?, SessionRow::locked(transaction, id).await?);
-    let sql = "INSERT INTO wishes (session, body) VALUES ($1, $2) RETURNING number";
+    let (body, head) = (encode(id, control)?, SessionRow::locked(transaction, id).await?);
+    let sql = "INSERT INTO control_messages (session, body) VALUES ($1, $2) RETURNING number";
     let row = transaction.row(sql, values![head.key, &*body]).await?;
     let mut row = row.ok_or_else(|| Failure::Form("a message has no number".to_owned()))?;
     Ok((head.key, row.number(0)?))
@@ -70,12 +70,12 @@ pub(crate) async fn collect(
     lease: &Lease,
 ) -> Result<Vec<Posted>, Failure> {
     let head = still(SessionRow::seen(transaction, &lease.id).await, lease)?;
-    let sql = "SELECT number, body FROM wishes WHERE session = $1 ORDER BY number";
+    let sql = "SELECT number, body FROM control_messages WHERE session = $1 ORDER BY number";
     let mut posted = Vec::new();
     for mut row in transaction.rows(sql, values![head.key]).await? {
         let (number, body) = (row.number(0)?, row.bytes(1)?);
         if !body.is_empty() {
-            posted.push(Posted { number, wish: decode(&lease.id, &body)? });
+            posted.push(Posted { number, control: decode(&lease.id, &body)? });
         }
     }
     Ok(posted)
@@ -88,9 +88,9 @@ pub(crate) async fn handled(
     session: i64,
     number: u64,
 ) -> Result<(), Failure> {
-    let sql = "DELETE FROM wishes WHERE session = $1 AND number < $2";
+    let sql = "DELETE FROM control_messages WHERE session = $1 AND number < $2";
     transaction.run(sql, values![session, number]).await?;
-    let sql = "UPDATE wishes SET body = $3 WHERE session = $1 AND number = $2";
+    let sql = "UPDATE control_messages SET body = $3 WHERE session = $1 AND number = $2";
     transaction.run(sql, values![session, number, &[][..]]).await?;
     Ok(())
 }

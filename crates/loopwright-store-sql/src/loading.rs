@@ -117,7 +117,7 @@ pub(crate) async fn read(
     let definition = definition_of(transaction, &head).await?;
     let mut all = Vec::new();
     batches(transaction, &head, |it| all.extend(it)).await?;
-    // Each line begins where the one that it leaves ends.
+    // Each branch begins where the one that it leaves ends.
     all.sort_by_key(|batch| batch.first);
     Ok(Some(Stored { header, definition, batches: all }))
 }

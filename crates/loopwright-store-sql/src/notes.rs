@@ -31,7 +31,7 @@ pub(crate) async fn note(
     keep: Option<u64>,
 ) -> Result<(i64, u64), Failure> {
     let (key, log_name) = (SessionRow::locked(transaction, id).await?.key, log.as_str());
-    let sql = "SELECT MAX(number) FROM notes WHERE session = $1 AND log = $2";
+    let sql = "SELECT MAX(number) FROM log_entries WHERE session = $1 AND log = $2";
     let row = transaction.row(sql, values![key, log_name]).await?;
     let mut last = match row {
         Some(mut row) => row.maybe_int(0)?.unwrap_or_default(),
@@ -39,12 +39,12 @@ pub(crate) async fn note(
     };
     for body in notes {
         last += 1;
-        let sql = "INSERT INTO notes (session, log, number, body) VALUES ($1, $2, $3, $4)";
+        let sql = "INSERT INTO log_entries (session, log, number, body) VALUES ($1, $2, $3, $4)";
         transaction.run(sql, values![key, log_name, last, &**body]).await?;
     }
     if let Some(keep) = keep {
         let until = last.saturating_sub_unsigned(keep.max(1));
-        let sql = "DELETE FROM notes WHERE session = $1 AND log = $2 AND number <= $3";
+        let sql = "DELETE FROM log_entries WHERE session = $1 AND log = $2 AND number <= $3";
         transaction.run(sql, values![key, log_name, until]).await?;
     }
     if !notes.is_empty() {
@@ -63,7 +63,7 @@ pub(crate) async fn notes(
     limit: usize,
 ) -> Result<Vec<LogEntry>, Failure> {
     let sql = "
-        SELECT n.number, n.body FROM sessions s JOIN notes n ON n.session = s.key
+        SELECT n.number, n.body FROM sessions s JOIN log_entries n ON n.session = s.key
         WHERE s.id = $1 AND s.status <> 'deleted' AND n.log = $2 AND n.number > $3
         ORDER BY n.number LIMIT $4";
     let rows = transaction.rows(sql, values![id.as_str(), log.as_str(), after, limit]).await?;

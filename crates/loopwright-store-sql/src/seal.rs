@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The columns that a checksum covers.
-pub(crate) const SEALED: &str = "id, format, status, version, line, length, parent, call, workdir, \
+pub(crate) const SEALED: &str = "id, format, status, version, branch, length, parent, call, workdir, \
     agent_name, agent_label, title, created_at, updated_at, last, missing";
 
 /// How many columns these are.

@@ -305,7 +305,7 @@ impl Sqlite {
 
 async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> {
     let names = losses::names_of_index(transaction).await?;
-    for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
+    for table in ["REINDEX sessions", "REINDEX control_messages", "REINDEX jobs"] {
         transaction.run(table, &[]).await?;
     }
     let told = transaction.rows("PRAGMA integrity_check", &[]).await?;

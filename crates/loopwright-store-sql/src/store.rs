@@ -271,8 +271,12 @@ impl<D: Database> SessionStore for SqlStore<D> {
         within!(self.writing, &lease.id, |it| leasing::release(it, lease))
     }
 
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
-        let (key, number) = within!(self.writing, id, |it| leasing::post(it, id, wish))?;
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError> {
+        let (key, number) = within!(self.writing, id, |it| leasing::post(it, id, control))?;
         self.database.acknowledge(Counter::Messages, key, id, number);
         Ok(())
     }

@@ -22,21 +22,21 @@ pub(crate) async fn reclaim(
     abandoned: bool,
 ) -> Result<ReclaimStats, Failure> {
     transaction.stop_writers().await?;
-    // How much is needed of each line, for the sessions that can be loaded.
+    // How much is needed of each branch, for the sessions that can be loaded.
     transaction
         .script(
-            "CREATE TEMPORARY TABLE needed (session BIGINT, line BIGINT, until BIGINT,
-                PRIMARY KEY (session, line));
+            "CREATE TEMPORARY TABLE needed (session BIGINT, branch BIGINT, until BIGINT,
+                PRIMARY KEY (session, branch));
             INSERT INTO needed
-            WITH RECURSIVE reach (session, line, until) AS (
-                SELECT key, line, length FROM sessions WHERE status <> 'deleted'
+            WITH RECURSIVE reach (session, branch, until) AS (
+                SELECT key, branch, length FROM sessions WHERE status <> 'deleted'
                 UNION
-                SELECT l.from_session, l.from_line,
+                SELECT l.from_session, l.from_branch,
                     CASE WHEN l.at < r.until THEN l.at ELSE r.until END
-                FROM reach r JOIN lines l ON l.session = r.session AND l.line = r.line
+                FROM reach r JOIN branches l ON l.session = r.session AND l.branch = r.branch
                 WHERE l.from_session IS NOT NULL
             )
-            SELECT session, line, MAX(until) FROM reach GROUP BY session, line;",
+            SELECT session, branch, MAX(until) FROM reach GROUP BY session, branch;",
         )
         .await?;
     let sql = "
@@ -44,13 +44,13 @@ pub(crate) async fn reclaim(
         WHERE ($1 = 1 OR session IN (SELECT key FROM sessions WHERE status = 'deleted'))
             AND NOT EXISTS (
                 SELECT 1 FROM needed n
-                WHERE n.session = batches.session AND n.line = batches.line AND n.until > batches.first
+                WHERE n.session = batches.session AND n.branch = batches.branch AND n.until > batches.first
             )";
     let batches = transaction.run(sql, values![i64::from(abandoned)]).await?;
     let bare = "
         session IN (SELECT key FROM sessions WHERE status = 'deleted')
             AND session NOT IN (SELECT session FROM needed)";
-    transaction.run(&format!("DELETE FROM notes WHERE {bare}"), &[]).await?;
+    transaction.run(&format!("DELETE FROM log_entries WHERE {bare}"), &[]).await?;
     let sessions = transaction.run(&format!("DELETE FROM definitions WHERE {bare}"), &[]).await?;
     transaction.script("DROP TABLE needed").await?;
     Ok(ReclaimStats { sessions, batches })
@@ -126,15 +126,15 @@ pub(crate) async fn restore_row(
     let status = "SELECT key FROM sessions WHERE key = $1 AND status = 'deleted'";
     let is_deleted = is_gone && transaction.row(status, values![key]).await?.is_some();
     if !is_deleted {
-        // A line is never left for an earlier one, and what it holds is beyond doubt.
+        // A branch is never left for an earlier one, and what it holds is beyond doubt.
         let sql = "UPDATE sessions SET status = 'suspended',
-                line = COALESCE((SELECT MAX(line) FROM lines WHERE session = $1), line)
+                branch = COALESCE((SELECT MAX(branch) FROM branches WHERE session = $1), branch)
             WHERE key = $1";
         transaction.run(sql, values![key]).await?;
         let sql = "UPDATE sessions SET length = (SELECT MAX(first + count) FROM batches b
-                WHERE b.session = sessions.key AND b.line = sessions.line)
+                WHERE b.session = sessions.key AND b.branch = sessions.branch)
             WHERE key = $1 AND length < (SELECT MAX(first + count) FROM batches b
-                WHERE b.session = sessions.key AND b.line = sessions.line)";
+                WHERE b.session = sessions.key AND b.branch = sessions.branch)";
         transaction.run(sql, values![key]).await?;
     }
     seal(transaction, &[key]).await?;

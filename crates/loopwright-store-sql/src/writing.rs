@@ -34,7 +34,7 @@ pub(crate) async fn create(
     };
     let insert = "INSERT INTO definitions (session, body, sum) VALUES ($1, $2, $3)";
     transaction.run(insert, values![key, &*definition, checksum(&definition)]).await?;
-    begin_line(transaction, key, 0, source.zip(header.from.as_ref())).await?;
+    begin_branch(transaction, key, 0, source.zip(header.from.as_ref())).await?;
     if !new.changes.is_empty() {
         insert_batch(transaction, key, 0, base, new.changes.len(), &body).await?;
     }
@@ -44,7 +44,7 @@ pub(crate) async fn create(
 /// Writes the row of a new session, and returns its key.
 async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Result<i64, Failure> {
     let sql = "
-        INSERT INTO sessions (id, format, status, version, line, length, parent, call, workdir,
+        INSERT INTO sessions (id, format, status, version, branch, length, parent, call, workdir,
             agent_name, agent_label, title, created_at, updated_at, sum)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
         ON CONFLICT (id) DO NOTHING RETURNING key";
@@ -73,36 +73,36 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
 /// Returns the key of the session that something is a fork of.
 async fn source(transaction: &mut dyn Transaction, from: &ForkPoint) -> Result<i64, Failure> {
     let head = SessionRow::locked(transaction, &from.session).await?;
-    rules::check_fork(from, head.line, head.length)?;
+    rules::check_fork(from, head.branch, head.length)?;
     Ok(head.key)
 }
 
-async fn begin_line(
+async fn begin_branch(
     transaction: &mut dyn Transaction,
     key: i64,
-    line: u32,
+    branch: u32,
     from: Option<(i64, &ForkPoint)>,
 ) -> Result<(), Failure> {
     let place =
         from.map(|(key, from)| [Value::from(key), Value::from(from.branch), Value::from(from.at)]);
-    let [session, from_line, at] = place.unwrap_or([Value::Int(None); 3]);
-    let sql = "INSERT INTO lines (session, line, from_session, from_line, at)
+    let [session, from_branch, at] = place.unwrap_or([Value::Int(None); 3]);
+    let sql = "INSERT INTO branches (session, branch, from_session, from_branch, at)
         VALUES ($1, $2, $3, $4, $5)";
-    transaction.run(sql, values![key, line, session, from_line, at]).await?;
+    transaction.run(sql, values![key, branch, session, from_branch, at]).await?;
     Ok(())
 }
 
 async fn insert_batch(
     transaction: &mut dyn Transaction,
     key: i64,
-    line: u32,
+    branch: u32,
     first: Seq,
     count: usize,
     body: &[u8],
 ) -> Result<(), Failure> {
-    let sql = "INSERT INTO batches (session, line, first, count, body, sum)
+    let sql = "INSERT INTO batches (session, branch, first, count, body, sum)
         VALUES ($1, $2, $3, $4, $5, $6)";
-    transaction.run(sql, values![key, line, first, count, body, checksum(body)]).await?;
+    transaction.run(sql, values![key, branch, first, count, body, checksum(body)]).await?;
     Ok(())
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn append(
         values![version, length, updated_at, last, status, title, workdir, parent, sum, head.key];
     transaction.run(sql, values).await?;
     if count > 0 {
-        insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
+        insert_batch(transaction, head.key, head.branch, batch.first, count, &body).await?;
     }
     if let Some(number) = handled {
         leasing::handled(transaction, head.key, number).await?;
@@ -183,7 +183,7 @@ pub(crate) async fn rewind(
     Ok((head.key, expected + 1))
 }
 
-/// Begins a new line of a session, whose row is to be sealed then.
+/// Begins a new branch of a session, whose row is to be sealed then.
 pub(crate) async fn go_back(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -191,13 +191,13 @@ pub(crate) async fn go_back(
     at: Seq,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let from = ForkPoint { session: id.clone(), branch: head.line, at };
-    begin_line(transaction, head.key, head.line + 1, Some((head.key, &from))).await?;
+    let from = ForkPoint { session: id.clone(), branch: head.branch, at };
+    begin_branch(transaction, head.key, head.branch + 1, Some((head.key, &from))).await?;
     let sql = "
-        UPDATE sessions SET version = $1, line = $2, length = $3, updated_at = $4, last = NULL
+        UPDATE sessions SET version = $1, branch = $2, length = $3, updated_at = $4, last = NULL
         WHERE key = $5";
     let updated_at = written_at(head.updated_at, now);
-    let values = values![head.version + 1, head.line + 1, at, updated_at, head.key];
+    let values = values![head.version + 1, head.branch + 1, at, updated_at, head.key];
     transaction.run(sql, values).await?;
     Ok(())
 }
@@ -231,7 +231,7 @@ pub(crate) async fn delete_unused(
     let keys: Vec<_> = deleted.iter().map(|(key, ..)| *key).collect();
     seal(transaction, &keys).await?;
     for key in keys {
-        transaction.run("DELETE FROM wishes WHERE session = $1", values![key]).await?;
+        transaction.run("DELETE FROM control_messages WHERE session = $1", values![key]).await?;
     }
     deleted.sort_by_key(|(key, ..)| *key);
     Ok(deleted)
@@ -256,6 +256,6 @@ pub(crate) async fn delete(
     let updated_at = written_at(head.updated_at, now);
     transaction.run(sql, values![head.version + 1, updated_at, head.key]).await?;
     seal(transaction, &[head.key]).await?;
-    transaction.run("DELETE FROM wishes WHERE session = $1", values![head.key]).await?;
+    transaction.run("DELETE FROM control_messages WHERE session = $1", values![head.key]).await?;
     Ok(Some((head.key, head.version + 1)))
 }

@@ -86,7 +86,7 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     // It is not done twice.
     let again = connect(&address).await;
     samples::is_whole(&again).await;
-    samples::is_wished(&again).await;
+    samples::is_delivered(&again).await;
 }
 
 #[tokio::test]

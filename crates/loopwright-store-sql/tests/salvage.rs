@@ -190,7 +190,7 @@ async fn where_lines_begin_is_found_out_from_their_changes() {
     say_on(&store, "s2", version, 9, "other").await.unwrap();
     let before = said(&store, "s2").await;
     store.close().await;
-    let page = root_of("lines", &path).await;
+    let page = root_of("branches", &path).await;
     let mut bytes = fs::read(&path).unwrap();
     let size = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
     bytes[(page - 1) * size..][..size].fill(0);

@@ -33,8 +33,8 @@ pub(crate) async fn is_whole(store: &dyn SessionStore) {
     assert_eq!(store.check(false).await.unwrap(), []);
 }
 
-/// Shows that what was wished is still to be had.
-pub(crate) async fn is_wished(store: &dyn SessionStore) {
+/// Shows that control messages are still delivered.
+pub(crate) async fn is_delivered(store: &dyn SessionStore) {
     let claim = LeaseRequest {
         owner: "you",
         replaces: Some("me"),
@@ -43,6 +43,6 @@ pub(crate) async fn is_wished(store: &dyn SessionStore) {
     };
     let lease = store.lease(&id("a"), claim).await.unwrap();
     let posted = store.take_control(&lease).await.unwrap();
-    let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
-    assert_eq!((lease.number, wishes), (2, vec![ControlMessage::Stop]));
+    let control_messages: Vec<_> = posted.into_iter().map(|it| it.control).collect();
+    assert_eq!((lease.number, control_messages), (2, vec![ControlMessage::Stop]));
 }

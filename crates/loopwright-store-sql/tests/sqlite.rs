@@ -161,7 +161,7 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     // It is not done twice.
     let again = open(&path).await;
     crate::samples::is_whole(&again).await;
-    crate::samples::is_wished(&again).await;
+    crate::samples::is_delivered(&again).await;
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn lines_that_run_in_a_circle_are_told() {
     let (_folder, path) = place();
     let store = open(&path).await;
     keep(&store).await;
-    script(&path, "UPDATE lines SET from_session = session, from_line = line, at = 1").await;
+    script(&path, "UPDATE branches SET from_session = session, from_branch = branch, at = 1").await;
     let is_error =
         matches!(texts(&store, "a").await, Ok(Some(_)) | Err(StoreError::Corrupt { .. }));
     assert!(is_error, "it ends");

@@ -118,8 +118,10 @@ mod tests {
             let now = Timestamp::from_millis(0);
             JobResult::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
         };
-        let again =
-            |millis| JobOutcome::Retry { at: Timestamp::from_millis(millis), reason: "away".into() };
+        let again = |millis| JobOutcome::Retry {
+            at: Timestamp::from_millis(millis),
+            reason: "away".into(),
+        };
         assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
         assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
     }

@@ -262,7 +262,8 @@ impl WorkerRun<'_> {
     async fn attempt(&self, claimed: &ClaimedJob) -> JobResult {
         let (worker, job) = (self.worker, &claimed.job);
         if claimed.crashes >= worker.options.max_crashes {
-            let reason = format!("given up: {} workers died before they had done it", claimed.crashes);
+            let reason =
+                format!("given up: {} workers died before they had done it", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
         let header = match worker.store.header(&job.session).await {

@@ -219,7 +219,7 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
 }
 
 /// Lets a worker leave a job after its first step, and posts a control message that it does not receive any more.
-async fn left_with(wish: &ControlMessage) -> (World, Job, AgentLoop, FakeModel) {
+async fn left_with(control: &ControlMessage) -> (World, Job, AgentLoop, FakeModel) {
     let world = World::with(&["a"]).await;
     let job = world.push("a", "hi").await;
     let drain = CancellationToken::new();
@@ -227,24 +227,27 @@ async fn left_with(wish: &ControlMessage) -> (World, Job, AgentLoop, FakeModel) 
     let (agent, model) = working(move || drains.cancel());
     let tally = world.worker(&agent).run(&drain).await;
     assert_eq!((tally, model.asked()), (JobCounts { released: 1, ..JobCounts::default() }, 1));
-    world.store.send_control(&id("a"), wish).await.unwrap();
+    world.store.send_control(&id("a"), control).await.unwrap();
     (world, job, agent, model)
 }
 
 #[tokio::test]
 async fn a_request_to_stop_that_its_worker_could_not_heed_stops_the_next_one_with_the_job() {
-    for wish in [ControlMessage::Stop, ControlMessage::Cancel] {
-        let (world, job, agent, model) = left_with(&wish).await;
+    for control in [ControlMessage::Stop, ControlMessage::Cancel] {
+        let (world, job, agent, model) = left_with(&control).await;
         let tally = world.worker(&agent).run(&CancellationToken::new()).await;
         let stopped = JobCounts { stopped: 1, ..JobCounts::default() };
         // No step was in progress, and none began.
-        assert_eq!((tally, model.asked()), (stopped, 1), "{wish:?}");
-        assert_eq!(world.record(&job).await.status, JobStatus::Stopped, "{wish:?}");
+        assert_eq!((tally, model.asked()), (stopped, 1), "{control:?}");
+        assert_eq!(world.record(&job).await.status, JobStatus::Stopped, "{control:?}");
         // It was for that job only.
         world.push("a", "and now?").await;
         let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-        assert_eq!(tally, JobCounts { completed: 1, ..JobCounts::default() }, "{wish:?}");
-        assert!(matches!(world.state("a").await.status(), ExecutionStatus::Completed), "{wish:?}");
+        assert_eq!(tally, JobCounts { completed: 1, ..JobCounts::default() }, "{control:?}");
+        assert!(
+            matches!(world.state("a").await.status(), ExecutionStatus::Completed),
+            "{control:?}"
+        );
     }
 }
 

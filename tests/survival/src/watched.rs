@@ -144,8 +144,12 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.written(self.store.release(lease), nothing).await
     }
 
-    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
-        self.written(self.store.send_control(id, wish), nothing).await
+    async fn send_control(
+        &self,
+        id: &SessionId,
+        control: &ControlMessage,
+    ) -> Result<(), StoreError> {
+        self.written(self.store.send_control(id, control), nothing).await
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {

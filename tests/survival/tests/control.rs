@@ -59,12 +59,12 @@ impl Controlled<'_> {
         }
     }
 
-    fn request(&mut self, wish: &ControlMessage) {
-        self.requests += u32::from(self.post(wish));
+    fn request(&mut self, control: &ControlMessage) {
+        self.requests += u32::from(self.post(control));
     }
 
-    fn post(&self, wish: &ControlMessage) -> bool {
-        self.place.with(async |store| store.send_control(&self.id, wish).await.is_ok())
+    fn post(&self, control: &ControlMessage) -> bool {
+        self.place.with(async |store| store.send_control(&self.id, control).await.is_ok())
     }
 
     fn state(&self) -> AgentState {
@@ -98,7 +98,7 @@ impl Controlled<'_> {
             };
             let kept = store.take_control(&lease).await.unwrap();
             store.release(&lease).await.unwrap();
-            kept.into_iter().map(|it| it.wish).collect()
+            kept.into_iter().map(|it| it.control).collect()
         })
     }
 
@@ -134,7 +134,7 @@ impl Controlled<'_> {
         let changes = self.place.stored(self.id.as_str());
         let ends = changes.iter().filter(|it| matches!(it.change, Change::ExecutionEnded(_)));
         assert_eq!(ends.count(), 1, "{}", self.id);
-        let kept = self.kept().into_iter().filter_map(|wish| match wish {
+        let kept = self.kept().into_iter().filter_map(|control| match control {
             ControlMessage::SendMessage(message) => Some(message.text()),
             _ => None,
         });

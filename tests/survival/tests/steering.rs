@@ -28,8 +28,8 @@ const KILLED: u32 = 4;
 
 /// Sends a message. Tells whether it was accepted: not before there is a session.
 fn say(place: &Place, id: &SessionId, text: &str) -> bool {
-    let wish = ControlMessage::SendMessage(Message::user(text));
-    place.with(async |store| store.send_control(id, &wish).await.is_ok())
+    let control = ControlMessage::SendMessage(Message::user(text));
+    place.with(async |store| store.send_control(id, &control).await.is_ok())
 }
 
 /// Returns what the user said, but for the first message.

@@ -111,7 +111,7 @@ impl SessionAction for Compact {
             on_interrupted: cx.interrupted,
             ..RunOptions::default()
         };
-        let state = cx.wishes.drive(self.agent.start(state, options)).await;
+        let state = cx.supervisor.drive(self.agent.start(state, options)).await;
         Ok(session.with_state(state))
     }
 }

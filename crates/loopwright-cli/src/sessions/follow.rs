@@ -219,7 +219,9 @@ impl Screen {
                     BroadcastStatus::Processing | BroadcastStatus::Completed => (),
                     BroadcastStatus::Idle => console::tell("waiting for a decision"),
                     status if reason.is_empty() => console::tell(status.as_str()),
-                    status => console::tell(&format!("{status}: {}", single_line(reason, WIDTH * 2))),
+                    status => {
+                        console::tell(&format!("{status}: {}", single_line(reason, WIDTH * 2)))
+                    }
                 }
             }
             envelope_types::STEP_STARTED => self.end_line(output)?,

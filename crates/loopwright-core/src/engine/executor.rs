@@ -344,7 +344,8 @@ impl CallContext {
         };
         ended.has_run = true;
         ended.spend += inner.close();
-        ended.duration = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
+        ended.duration =
+            began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
         if let Some(paused) = &mut ended.pause {
             paused.pause.name_tool(ready.tool.name());
             paused.arguments = Some(ready.arguments);

@@ -209,7 +209,8 @@ impl Inference {
             step: self.step,
             usage: response.usage,
             finish: response.finish_reason.clone(),
-            duration: began.map_or(Duration::ZERO, |it| self.env.clock.monotonic().saturating_sub(it)),
+            duration: began
+                .map_or(Duration::ZERO, |it| self.env.clock.monotonic().saturating_sub(it)),
             answered_by: by,
         });
         Ok(response)

@@ -282,7 +282,10 @@ impl AgentState {
         let is_open =
             self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);
         if is_open {
-            self.append(SectionName::MESSAGES, &Message::assistant(format!("[No answer: {reason}.]")));
+            self.append(
+                SectionName::MESSAGES,
+                &Message::assistant(format!("[No answer: {reason}.]")),
+            );
         }
     }
 

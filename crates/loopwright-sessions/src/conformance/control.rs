@@ -23,27 +23,27 @@ async fn handle(
 async fn collected(store: &dyn SessionStore, lease: &Lease) -> (Vec<u64>, Vec<ControlMessage>) {
     let posted = store.take_control(lease).await.unwrap();
     assert!(posted.is_sorted_by(|a, b| a.number < b.number), "{posted:?}");
-    posted.into_iter().map(|it| (it.number, it.wish)).unzip()
+    posted.into_iter().map(|it| (it.number, it.control)).unzip()
 }
 
 pub(super) async fn control_messages_come_in_order_and_stay_until_a_write_handles_them(
     store: &dyn SessionStore,
 ) {
     create(store, &header("a"), &[]).await;
-    let wishes = [
+    let controls = [
         ControlMessage::SendMessage(Message::user("hi")),
         ControlMessage::Stop,
         ControlMessage::Cancel,
     ];
-    for wish in &wishes {
-        store.send_control(&id("a"), wish).await.unwrap();
+    for control in &controls {
+        store.send_control(&id("a"), control).await.unwrap();
     }
     let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let (numbers, found) = collected(store, &lease).await;
-    assert_eq!(found, wishes);
-    assert_eq!(collected(store, &lease).await.1, wishes);
+    assert_eq!(found, controls);
+    assert_eq!(collected(store, &lease).await.1, controls);
     append_with(store, "a", 1, 0, &["other"], Some(&lease), moment(1)).await.unwrap();
-    assert_eq!(collected(store, &lease).await.1, wishes);
+    assert_eq!(collected(store, &lease).await.1, controls);
     handle(store, &lease, 2, numbers[1]).await.unwrap();
     assert_eq!(collected(store, &lease).await, (vec![numbers[2]], vec![ControlMessage::Cancel]));
     store.release(&lease).await.unwrap();

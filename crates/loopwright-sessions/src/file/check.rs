@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::PoisonError};
 
 use super::{
+    control_messages::CONTROL_MESSAGES,
     disk::{self, Lock, LockMode},
     failure::{At as _, is_read_only},
     frame::{self, LogTail},
@@ -14,7 +15,6 @@ use super::{
     slot::{IndexEntry, SLOT},
     spread,
     trail::FrameFile,
-    wishes::WISHES,
 };
 use crate::{
     id::SessionId,
@@ -160,7 +160,7 @@ impl Root {
             Ok(Some(format!("moved them to `{}`", aside.display())))
         };
         let others = SessionLog::ALL.iter().map(|it| dir.join(it.as_str()));
-        let files = others.chain([dir.join(WISHES), log.clone()]);
+        let files = others.chain([dir.join(CONTROL_MESSAGES), log.clone()]);
         for path in files {
             let Some((wrong, problem)) = wrong(&path)? else { continue };
             if path == log
@@ -173,10 +173,10 @@ impl Root {
             let repaired = match (care, wrong) {
                 (RepairMode::Look, _) => None,
                 (RepairMode::Repair, Damage::Torn | Damage::Spoilt) => torn(&path)?,
-                (RepairMode::Repair, Damage::Damaged) if path.ends_with(WISHES) => {
+                (RepairMode::Repair, Damage::Damaged) if path.ends_with(CONTROL_MESSAGES) => {
                     let aside = disk::backup_path(&path, "damaged");
                     fs::rename(&path, &aside).at(&path)?;
-                    Some(format!("moved it to `{}`: wish again", aside.display()))
+                    Some(format!("moved it to `{}`: control again", aside.display()))
                 }
                 (RepairMode::Repair, Damage::Damaged) => Some(notes::salvage(&path)?),
             };

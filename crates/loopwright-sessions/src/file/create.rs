@@ -93,7 +93,7 @@ fn record(header: &SessionHeader, definition: usize, count: usize, slot: u64) ->
         status: header.status,
         length: header.length,
         count: count as u64,
-        line: header.branch,
+        branch: header.branch,
         updated_at: header.updated_at,
         from: header.from.clone(),
         title: header.title.clone(),

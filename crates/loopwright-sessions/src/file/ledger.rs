@@ -23,7 +23,7 @@ pub(super) struct SessionLogFile {
     pub(super) frames: Vec<Frame>,
     pub(super) birth: CreationRecord,
     pub(super) last: Record,
-    pub(super) lines: Vec<Line>,
+    pub(super) branches: Vec<Branch>,
     /// Where the agent's definition stands in the bytes.
     pub(super) definition: Range<usize>,
     /// Where the frames end.
@@ -33,9 +33,9 @@ pub(super) struct SessionLogFile {
     pub(super) missing: Option<String>,
 }
 
-/// Changes in a row, and where they leave another line.
+/// Changes in a row, and where they leave another branch.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Branch {
     pub(super) from: Option<ForkPoint>,
     pub(super) batches: Vec<Batch>,
 }
@@ -99,10 +99,10 @@ impl SessionLogFile {
         if birth.id != *id || changes.start > changes.end {
             return Err(wrong(0, &format!("is not that of session `{id}`")));
         }
-        let mut lines = vec![Line { from: last.from.clone(), batches: Vec::new() }];
+        let mut branches = vec![Branch { from: last.from.clone(), batches: Vec::new() }];
         let count = last.count;
         if count > 0 {
-            lines[0].batches.push(Batch { first: base, count, body: changes, frame: 0 });
+            branches[0].batches.push(Batch { first: base, count, body: changes, frame: 0 });
         }
         let mut version = last.version;
         for (number, frame) in scan.frames.iter().enumerate().skip(1) {
@@ -111,16 +111,17 @@ impl SessionLogFile {
                 return Err(wrong(frame.at.start, &"does not follow the one before"));
             }
             if next.kind == Kind::Rewind {
-                lines.push(Line { from: record(frame)?.from, batches: Vec::new() });
+                branches.push(Branch { from: record(frame)?.from, batches: Vec::new() });
             }
-            if next.line as usize + 1 != lines.len() {
-                return Err(wrong(frame.at.start, &"is on another line"));
+            if next.branch as usize + 1 != branches.len() {
+                return Err(wrong(frame.at.start, &"is on another branch"));
             }
             let first = next.length.checked_sub(next.count);
-            if let (Some(line), Some(first)) = (lines.last_mut(), first.filter(|_| next.count > 0))
+            if let (Some(branch), Some(first)) =
+                (branches.last_mut(), first.filter(|_| next.count > 0))
             {
                 let (count, body) = (next.count, frame.body.clone());
-                line.batches.push(Batch { first, count, body, frame: number });
+                branch.batches.push(Batch { first, count, body, frame: number });
             }
             version = next.version;
         }
@@ -132,7 +133,7 @@ impl SessionLogFile {
             last.suspend_unverified();
         }
         let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
-        Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending, missing })
+        Ok(Self { bytes, frames, birth: *birth, last, branches, definition, end, ending, missing })
     }
 
     /// Returns what is known of the session.
@@ -140,13 +141,13 @@ impl SessionLogFile {
         self.birth.clone().header(self.last.clone())
     }
 
-    /// Returns the batches of a line that come before some change.
+    /// Returns the batches of a branch that come before some change.
     pub(super) fn batches(
         &self,
-        line: &Line,
+        branch: &Branch,
         until: Seq,
     ) -> impl Iterator<Item = StoredBatch<&[u8]>> {
-        let own = line.batches.iter().filter(move |it| it.first < until);
+        let own = branch.batches.iter().filter(move |it| it.first < until);
         own.map(move |it| {
             let body = &self.bytes[it.body.clone()];
             let count = it.count.min(until - it.first);

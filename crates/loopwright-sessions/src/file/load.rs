@@ -23,20 +23,20 @@ use crate::{
     stored::{StoredBatch, decode, decode_batches},
 };
 
-/// The lines that lead to a state: its own one, the one which that leaves, and so on.
+/// The branches that lead to a state: its own one, the one which that leaves, and so on.
 pub(super) struct Chain {
     ledgers: BTreeMap<SessionId, SessionLogFile>,
-    /// Whose lines they are, their numbers, and how many changes have come by their ends.
-    lines: Vec<(SessionId, u32, Seq)>,
+    /// Whose branches they are, their numbers, and how many changes have come by their ends.
+    branches: Vec<(SessionId, u32, Seq)>,
 }
 
 impl Chain {
     /// Returns the batches that lead to the state, in their order.
     pub(super) fn batches(&self) -> Vec<StoredBatch<&[u8]>> {
-        let lines = self.lines.iter().rev();
-        let batches = lines.filter_map(|(id, number, until)| {
+        let branches = self.branches.iter().rev();
+        let batches = branches.filter_map(|(id, number, until)| {
             let ledger = self.ledgers.get(id)?;
-            Some(ledger.batches(ledger.lines.get(*number as usize)?, *until))
+            Some(ledger.batches(ledger.branches.get(*number as usize)?, *until))
         });
         batches.flatten().collect()
     }
@@ -72,15 +72,15 @@ impl Root {
         body.map_or_else(|| Err(not_whole(id, &path)), |it| decode(id, it)).map(Some)
     }
 
-    /// Reads the logs of the lines that lead to a state.
+    /// Reads the logs of the branches that lead to a state.
     pub(super) fn chain(&self, ledger: SessionLogFile) -> Result<Chain, StoreError> {
         let own = ledger.birth.id.clone();
-        let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
+        let mut place = Some((own.clone(), ledger.last.branch, ledger.last.length));
         let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);
-        let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
+        let (mut branches, mut seen) = (Vec::new(), BTreeSet::new());
         while let Some((id, number, until)) = place {
             if !seen.insert((id.clone(), number)) {
-                return Err(corrupt(&own, format!("its line begins with itself, in `{id}`")));
+                return Err(corrupt(&own, format!("its branch begins with itself, in `{id}`")));
             }
             if !ledgers.contains_key(&id) {
                 let found = self.ledger(&id, ReadMode::WaitForWriter)?;
@@ -89,18 +89,19 @@ impl Root {
                 })?;
                 ledgers.insert(id.clone(), found);
             }
-            let line = ledgers.get(&id).and_then(|it| it.lines.get(number as usize));
-            let line = line.ok_or_else(|| corrupt(&own, format!("`{id}` has no line {number}")))?;
-            let from = line.from.as_ref();
+            let branch = ledgers.get(&id).and_then(|it| it.branches.get(number as usize));
+            let branch =
+                branch.ok_or_else(|| corrupt(&own, format!("`{id}` has no branch {number}")))?;
+            let from = branch.from.as_ref();
             place = from.map(|it| (it.session.clone(), it.branch, it.at.min(until)));
-            lines.push((id, number, until));
+            branches.push((id, number, until));
         }
-        Ok(Chain { ledgers, lines })
+        Ok(Chain { ledgers, branches })
     }
 
-    /// Returns how much is needed of each line, for the sessions that can be loaded.
+    /// Returns how much is needed of each branch, for the sessions that can be loaded.
     pub(super) fn needed(&self) -> Result<BTreeMap<(SessionId, u32), Seq>, StoreError> {
-        let (mut needed, mut lines) = (BTreeMap::new(), BTreeMap::new());
+        let (mut needed, mut branches) = (BTreeMap::new(), BTreeMap::new());
         for id in self.names()?.into_iter().flatten() {
             // What a session needs that cannot be read is not known, so nothing is reclaimed then.
             let Some(header) = self.header(&id, ReadMode::WaitForWriter)? else { continue };
@@ -113,14 +114,15 @@ impl Root {
                 let until = place.at.min(until);
                 let most = needed.entry((place.session.clone(), place.branch)).or_insert(0);
                 *most = until.max(*most);
-                if !lines.contains_key(&place.session) {
+                if !branches.contains_key(&place.session) {
                     let ledger = self.ledger(&place.session, ReadMode::WaitForWriter)?;
-                    let all = ledger.map(|it| it.lines.into_iter().map(|it| it.from).collect());
+                    let all = ledger.map(|it| it.branches.into_iter().map(|it| it.from).collect());
                     let all: Vec<_> = all.unwrap_or_default();
-                    lines.insert(place.session.clone(), all);
+                    branches.insert(place.session.clone(), all);
                 }
-                let line = lines.get(&place.session).and_then(|it| it.get(place.branch as usize));
-                from = line.cloned().flatten().map(|it| (it, until));
+                let branch =
+                    branches.get(&place.session).and_then(|it| it.get(place.branch as usize));
+                from = branch.cloned().flatten().map(|it| (it, until));
             }
         }
         Ok(needed)

@@ -58,15 +58,15 @@ impl Root {
         let Some((dir, _lock)) = self.lock_session(id, LockMode::Exclusive)? else { return Ok(()) };
         let path = dir.join(LOG);
         let Some(ledger) = self.ledger(id, ReadMode::BestEffort)? else { return Ok(()) };
-        let is_current = |number| ledger.last.line == number && !ledger.last.is_deleted();
+        let is_current = |number| ledger.last.branch == number && !ledger.last.is_deleted();
         let mut free = BTreeSet::new();
         let mut is_bare = ledger.last.is_deleted();
-        for (number, line) in (0..).zip(&ledger.lines) {
+        for (number, branch) in (0..).zip(&ledger.branches) {
             let until = needed.get(&(id.clone(), number)).copied();
             is_bare &= until.is_none();
-            // The current line may have become longer since.
+            // The current branch may have become longer since.
             let is_free = |first| !is_current(number) && first >= until.unwrap_or_default();
-            free.extend(line.batches.iter().filter(|it| is_free(it.first)).map(|it| it.frame));
+            free.extend(branch.batches.iter().filter(|it| is_free(it.first)).map(|it| it.frame));
         }
         let is_bare = is_bare && !ledger.definition.is_empty();
         if free.is_empty() && !is_bare {

@@ -29,7 +29,7 @@ pub(super) struct Record {
     #[serde(skip)]
     pub(super) count: u64,
     #[serde(skip)]
-    pub(super) line: u32,
+    pub(super) branch: u32,
     pub(super) updated_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<ForkPoint>,
@@ -59,14 +59,14 @@ pub(super) struct Record {
 /// | bytes | what they hold |
 /// |---|---|
 /// | 1 | the place of [`Kind`] in [`Kind::ALL`] |
-/// | 4 | the line |
+/// | 4 | the branch |
 /// | 8 | the version |
 /// | 8 | how many changes lead to the state |
 /// | 8 | how many of them the body holds |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) kind: Kind,
-    pub(super) line: u32,
+    pub(super) branch: u32,
     pub(super) version: u64,
     pub(super) length: Seq,
     pub(super) count: u64,
@@ -123,14 +123,14 @@ impl CreationRecord {
     /// Puts together what is known of a session.
     pub(super) fn header(self, last: Record) -> SessionHeader {
         let Self { id, parent, call, workdir, agent_name, agent_label, created_at, .. } = self;
-        let Record { version, status, length, line, updated_at, from, title, .. } = last;
+        let Record { version, status, length, branch, updated_at, from, title, .. } = last;
         let (workdir, parent) = (last.workdir.or(workdir), last.parent.or(parent));
         SessionHeader {
             id,
             status,
             version,
             length,
-            branch: line,
+            branch,
             from,
             parent,
             call,
@@ -148,12 +148,12 @@ impl Mark {
     /// Reads the beginning of a head; `None` if it is none.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let (kind, rest) = head.split_first()?;
-        let (line, rest) = rest.split_first_chunk()?;
+        let (branch, rest) = rest.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         Some(Self {
             kind: *Kind::ALL.get(usize::from(*kind))?,
-            line: u32::from_le_bytes(*line),
+            branch: u32::from_le_bytes(*branch),
             version: u64::from_le_bytes(*version),
             length: u64::from_le_bytes(*length),
             count: u64::from_le_bytes(*rest.first_chunk()?),
@@ -164,9 +164,9 @@ impl Mark {
 impl Record {
     /// Reads a head; `None` if it is none.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
-        let Mark { kind, line, version, length, count } = Mark::read(head)?;
+        let Mark { kind, branch, version, length, count } = Mark::read(head)?;
         let record = serde_json::from_slice::<Self>(&head[MARK..]).ok()?;
-        Some(Self { kind, version, length, count, line, ..record })
+        Some(Self { kind, version, length, count, branch, ..record })
     }
 
     /// Writes a head.
@@ -174,7 +174,7 @@ impl Record {
         let kind = Kind::ALL.iter().position(|it| *it == self.kind).unwrap_or_default();
         let mut head = Vec::with_capacity(USUAL);
         head.push(u8::try_from(kind).unwrap_or_default());
-        head.extend(self.line.to_le_bytes());
+        head.extend(self.branch.to_le_bytes());
         for number in [self.version, self.length, self.count] {
             head.extend(number.to_le_bytes());
         }
@@ -190,11 +190,11 @@ impl Record {
         Self { kind, version, count, updated_at, print, session, ..self.clone() }
     }
 
-    /// Begins a record that begins a new line, which has so many changes in common with this one's.
-    pub(super) fn new_line(&self, id: &SessionId, at: Seq, updated_at: Timestamp) -> Self {
-        let from = Some(ForkPoint { session: id.clone(), branch: self.line, at });
+    /// Begins a record that begins a new branch, which has so many changes in common with this one's.
+    pub(super) fn new_branch(&self, id: &SessionId, at: Seq, updated_at: Timestamp) -> Self {
+        let from = Some(ForkPoint { session: id.clone(), branch: self.branch, at });
         let next = self.next(Kind::Rewind, updated_at);
-        Self { from, line: self.line + 1, length: at, ..next }
+        Self { from, branch: self.branch + 1, length: at, ..next }
     }
 
     /// Makes the session wait for somebody who decides that it continues, because what was written after this

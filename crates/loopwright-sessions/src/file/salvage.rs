@@ -66,7 +66,7 @@ fn intact(id: &SessionId, dir: &Path) -> Result<Option<SessionLogFile>, StoreErr
 /// Cuts a damaged log before the damage. The damaged log stays beside it, under the name that is returned.
 /// Returns `None` if what is before the damage makes no session, or one that was deleted after it.
 ///
-/// The session has to be locked, and the next write to it has to begin a new line.
+/// The session has to be locked, and the next write to it has to begin a new branch.
 pub(super) fn cut(id: &SessionId, log: &Path) -> Result<Option<String>, StoreError> {
     let Some(mut file) = disk::open(log).at(log)? else { return Ok(None) };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(log)?;

@@ -55,7 +55,7 @@ pub(super) struct Files {
     lock: Lock,
     trail: FrameFile,
     acknowledged: Acknowledged,
-    /// Whether the log lost what was acknowledged. Forks may begin there, so the next write begins a new line.
+    /// Whether the log lost what was acknowledged. Forks may begin there, so the next write begins a new branch.
     is_cut: bool,
     /// The last record of the log.
     pub(super) last: Record,
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         Some(Self { root, id, files, announced: Some(announced) })
     }
 
-    /// Appends to the current line.
+    /// Appends to the current branch.
     pub(super) fn append(
         &mut self,
         addition: Addition,
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
         self.write(record, if count > 0 { &body } else { b"" }, lease)
     }
 
-    /// Begins a new line that has so many changes in common with the current one.
+    /// Begins a new branch that has so many changes in common with the current one.
     pub(super) fn rewind(
         &mut self,
         expected: u64,
@@ -195,12 +195,12 @@ impl<'a> Session<'a> {
         if at > last.length {
             return Err(StoreError::NotFound(self.id.clone()));
         }
-        let record = last.new_line(self.id, at, written_at(last.updated_at, now));
+        let record = last.new_branch(self.id, at, written_at(last.updated_at, now));
         self.write(record, b"", None)
     }
 
     /// Ends what is in doubt about the end of the log: what is damaged is moved aside, and what is known of the
-    /// session without it is written. The session is suspended, and continues on a new line.
+    /// session without it is written. The session is suspended, and continues on a new branch.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         self.files.is_cut = true;
         self.files.last.suspend_unverified();
@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
     fn next(&self, updated_at: Timestamp) -> Record {
         let Files { last, is_cut, .. } = &self.files;
         if *is_cut {
-            last.new_line(self.id, last.length, updated_at)
+            last.new_branch(self.id, last.length, updated_at)
         } else {
             last.next(Kind::Append, updated_at)
         }
@@ -238,7 +238,8 @@ impl<'a> Session<'a> {
         record.status = SessionStatus::Deleted;
         self.write(record, b"", None)?;
         // No process looks at what is beside the log of a deleted session.
-        let _forgotten = (self.forget_wishes(), fs::remove_file(self.files.dir.join(LEASE)));
+        let _forgotten =
+            (self.forget_control_messages(), fs::remove_file(self.files.dir.join(LEASE)));
         Ok(())
     }
 

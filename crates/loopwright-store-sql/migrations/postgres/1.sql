@@ -4,7 +4,7 @@ CREATE TABLE sessions (
     format BIGINT NOT NULL,
     status TEXT COLLATE "C" NOT NULL,
     version BIGINT NOT NULL,
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     length BIGINT NOT NULL,
     parent TEXT COLLATE "C",
     call TEXT COLLATE "C",
@@ -33,28 +33,28 @@ CREATE TABLE definitions (
     body BYTEA NOT NULL
 );
 
-CREATE TABLE lines (
+CREATE TABLE branches (
     session BIGINT NOT NULL REFERENCES sessions (key),
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     from_session BIGINT REFERENCES sessions (key),
-    from_line BIGINT,
+    from_branch BIGINT,
     at BIGINT,
-    PRIMARY KEY (session, line)
+    PRIMARY KEY (session, branch)
 );
 
 CREATE TABLE batches (
     session BIGINT NOT NULL REFERENCES sessions (key),
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     first BIGINT NOT NULL,
     count BIGINT NOT NULL,
     body BYTEA NOT NULL,
-    PRIMARY KEY (session, line, first)
+    PRIMARY KEY (session, branch, first)
 );
 
-CREATE TABLE wishes (
+CREATE TABLE control_messages (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     session BIGINT NOT NULL REFERENCES sessions (key),
     body BYTEA NOT NULL
 );
 
-CREATE INDEX wishes_by_session ON wishes (session, number);
+CREATE INDEX control_messages_by_session ON control_messages (session, number);

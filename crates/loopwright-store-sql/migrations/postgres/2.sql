@@ -1,4 +1,4 @@
-CREATE TABLE notes (
+CREATE TABLE log_entries (
     session BIGINT NOT NULL REFERENCES sessions (key),
     log TEXT COLLATE "C" NOT NULL,
     number BIGINT NOT NULL,

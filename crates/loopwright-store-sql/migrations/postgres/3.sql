@@ -6,7 +6,7 @@ CREATE TABLE jobs (
     status TEXT COLLATE "C" NOT NULL,
     claims BIGINT NOT NULL DEFAULT 0,
     attempts BIGINT NOT NULL DEFAULT 0,
-    deaths BIGINT NOT NULL DEFAULT 0,
+    crashes BIGINT NOT NULL DEFAULT 0,
     ready_at BIGINT NOT NULL,
     owner TEXT COLLATE "C",
     until BIGINT NOT NULL DEFAULT 0,

@@ -4,7 +4,7 @@ CREATE TABLE sessions (
     format INTEGER NOT NULL,
     status TEXT NOT NULL,
     version INTEGER NOT NULL,
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     length INTEGER NOT NULL,
     parent TEXT,
     call TEXT,
@@ -33,28 +33,28 @@ CREATE TABLE definitions (
     body BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE lines (
+CREATE TABLE branches (
     session INTEGER NOT NULL REFERENCES sessions (key),
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     from_session INTEGER REFERENCES sessions (key),
-    from_line INTEGER,
+    from_branch INTEGER,
     at INTEGER,
-    PRIMARY KEY (session, line)
+    PRIMARY KEY (session, branch)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE batches (
     session INTEGER NOT NULL REFERENCES sessions (key),
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     first INTEGER NOT NULL,
     count INTEGER NOT NULL,
     body BLOB NOT NULL,
-    PRIMARY KEY (session, line, first)
+    PRIMARY KEY (session, branch, first)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE wishes (
+CREATE TABLE control_messages (
     number INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES sessions (key),
     body BLOB NOT NULL
 ) STRICT;
 
-CREATE INDEX wishes_by_session ON wishes (session, number);
+CREATE INDEX control_messages_by_session ON control_messages (session, number);

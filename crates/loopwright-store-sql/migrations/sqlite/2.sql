@@ -1,4 +1,4 @@
-CREATE TABLE notes (
+CREATE TABLE log_entries (
     session INTEGER NOT NULL REFERENCES sessions (key),
     log TEXT NOT NULL,
     number INTEGER NOT NULL,

@@ -6,7 +6,7 @@ CREATE TABLE jobs (
     status TEXT NOT NULL,
     claims INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
-    deaths INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0,
     ready_at INTEGER NOT NULL,
     owner TEXT,
     until INTEGER NOT NULL DEFAULT 0,

@@ -105,9 +105,9 @@ async fn behind_beside(
     for marks in marks.chunk_by(|one, other| one.counter == other.counter) {
         let counted = match marks[0].counter {
             Counter::Version => continue,
-            Counter::Notes(log) => format!("notes n WHERE n.log = '{}' AND", log.as_str()),
+            Counter::Notes(log) => format!("log_entries n WHERE n.log = '{}' AND", log.as_str()),
             Counter::Jobs => "jobs n WHERE".to_owned(),
-            Counter::Messages => "wishes n WHERE".to_owned(),
+            Counter::Messages => "control_messages n WHERE".to_owned(),
         };
         let sql = format!(
             "SELECT s.key, s.id,
@@ -166,7 +166,7 @@ async fn behind(
     Ok(marks.into_iter().filter_map(behind).collect())
 }
 
-/// Writes down that a session lost its last writes. Forks may begin there, so it continues on a new line.
+/// Writes down that a session lost its last writes. Forks may begin there, so it continues on a new branch.
 async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(), Failure> {
     let head = SessionRow::locked(transaction, &mark.id).await?;
     let lost = mark.number.saturating_sub(head.version);

@@ -94,14 +94,14 @@ fn described(source: &sqlx::Error) -> String {
 
 /// The columns of all tables.
 const COLUMNS: [&str; 7] = [
-    "SELECT key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title,
+    "SELECT key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title,
         created_at, updated_at, last, leases, lease_owner, lease_until, missing, sum FROM sessions LIMIT 0",
     "SELECT session, body, sum FROM definitions LIMIT 0",
-    "SELECT session, line, from_session, from_line, at FROM lines LIMIT 0",
-    "SELECT session, line, first, count, body, sum FROM batches LIMIT 0",
-    "SELECT number, session, body FROM wishes LIMIT 0",
-    "SELECT session, log, number, body FROM notes LIMIT 0",
-    "SELECT number, id, session, task, status, claims, attempts, deaths, ready_at, owner, until, reason, created_at,
+    "SELECT session, branch, from_session, from_branch, at FROM branches LIMIT 0",
+    "SELECT session, branch, first, count, body, sum FROM batches LIMIT 0",
+    "SELECT number, session, body FROM control_messages LIMIT 0",
+    "SELECT session, log, number, body FROM log_entries LIMIT 0",
+    "SELECT number, id, session, task, status, claims, attempts, crashes, ready_at, owner, until, reason, created_at,
         updated_at FROM jobs LIMIT 0",
 ];
 

@@ -126,7 +126,10 @@ async fn a_writer_does_not_wait_to_the_end_for_a_process_that_is_stopped() {
 async fn what_was_begun_and_dropped_never_happened() {
     let (_folder, store) = opened(PATIENCE).await;
     let mut transaction = store.database.begin(Access::Write).await.unwrap();
-    transaction.run("INSERT INTO wishes (session, body) SELECT 1, X''", &[]).await.unwrap_err();
+    transaction
+        .run("INSERT INTO control_messages (session, body) SELECT 1, X''", &[])
+        .await
+        .unwrap_err();
     drop(transaction);
     create(&store, "a").await.unwrap();
     let mut transaction = store.database.begin(Access::Write).await.unwrap();

@@ -9,7 +9,7 @@ CREATE TABLE sessions (
     format BIGINT NOT NULL,
     status TEXT COLLATE "C" NOT NULL,
     version BIGINT NOT NULL,
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     length BIGINT NOT NULL,
     parent TEXT COLLATE "C",
     call TEXT COLLATE "C",
@@ -38,37 +38,37 @@ CREATE TABLE definitions (
     body BYTEA NOT NULL
 );
 
-CREATE TABLE lines (
+CREATE TABLE branches (
     session BIGINT NOT NULL REFERENCES sessions (key),
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     from_session BIGINT REFERENCES sessions (key),
-    from_line BIGINT,
+    from_branch BIGINT,
     at BIGINT,
-    PRIMARY KEY (session, line)
+    PRIMARY KEY (session, branch)
 );
 
 CREATE TABLE batches (
     session BIGINT NOT NULL REFERENCES sessions (key),
-    line BIGINT NOT NULL,
+    branch BIGINT NOT NULL,
     first BIGINT NOT NULL,
     count BIGINT NOT NULL,
     body BYTEA NOT NULL,
-    PRIMARY KEY (session, line, first)
+    PRIMARY KEY (session, branch, first)
 );
 
-CREATE TABLE wishes (
+CREATE TABLE control_messages (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     session BIGINT NOT NULL REFERENCES sessions (key),
     body BYTEA NOT NULL
 );
 
-CREATE INDEX wishes_by_session ON wishes (session, number);
+CREATE INDEX control_messages_by_session ON control_messages (session, number);
 
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
     (1, 'a', 1, 'active', 5, 1, 2, NULL, NULL, '/work', 'agent', 'agent', 'about', 1800000000000, 1800000004000, '\xfaa5ac503ffb7a201495a1ed80691d21', 1, 'me', 4102444800000);
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
     (2, 'b', 1, 'active', 2, 0, 3, 'a', NULL, NULL, 'agent', 'agent', NULL, 1800000003000, 1800000003000, '\x820ce949711b9bc3e6056cedaaa2e733', 0, NULL, 0);
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
     (3, 'gone', 1, 'deleted', 2, 0, 1, NULL, NULL, NULL, 'agent', 'agent', NULL, 1800000000000, 1800000004000, NULL, 0, NULL, 0);
 
 INSERT INTO definitions (session, body) VALUES
@@ -78,28 +78,28 @@ INSERT INTO definitions (session, body) VALUES
 INSERT INTO definitions (session, body) VALUES
     (3, convert_to('{"name":"agent","description":"does things","system_prompt":"You do things."}', 'UTF8'));
 
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (1, 0, NULL, NULL, NULL);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (1, 1, 1, 0, 1);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (2, 0, 1, 0, 2);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (3, 0, NULL, NULL, NULL);
 
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 0, 1, 2, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]', 'UTF8'));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 1, 1, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]', 'UTF8'));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (2, 0, 2, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]', 'UTF8'));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (3, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
 
-INSERT INTO wishes (number, session, body) OVERRIDING SYSTEM VALUE VALUES
+INSERT INTO control_messages (number, session, body) OVERRIDING SYSTEM VALUE VALUES
     (1, 1, convert_to('"stop"', 'UTF8'));
 
 ALTER TABLE sessions ALTER COLUMN key RESTART WITH 10;
-ALTER TABLE wishes ALTER COLUMN number RESTART WITH 10;
+ALTER TABLE control_messages ALTER COLUMN number RESTART WITH 10;

@@ -9,7 +9,7 @@ CREATE TABLE sessions (
     format INTEGER NOT NULL,
     status TEXT NOT NULL,
     version INTEGER NOT NULL,
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     length INTEGER NOT NULL,
     parent TEXT,
     call TEXT,
@@ -38,37 +38,37 @@ CREATE TABLE definitions (
     body BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE lines (
+CREATE TABLE branches (
     session INTEGER NOT NULL REFERENCES sessions (key),
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     from_session INTEGER REFERENCES sessions (key),
-    from_line INTEGER,
+    from_branch INTEGER,
     at INTEGER,
-    PRIMARY KEY (session, line)
+    PRIMARY KEY (session, branch)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE batches (
     session INTEGER NOT NULL REFERENCES sessions (key),
-    line INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
     first INTEGER NOT NULL,
     count INTEGER NOT NULL,
     body BLOB NOT NULL,
-    PRIMARY KEY (session, line, first)
+    PRIMARY KEY (session, branch, first)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE wishes (
+CREATE TABLE control_messages (
     number INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES sessions (key),
     body BLOB NOT NULL
 ) STRICT;
 
-CREATE INDEX wishes_by_session ON wishes (session, number);
+CREATE INDEX control_messages_by_session ON control_messages (session, number);
 
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
     (1, 'a', 1, 'active', 5, 1, 2, NULL, NULL, '/work', 'agent', 'agent', 'about', 1800000000000, 1800000004000, X'faa5ac503ffb7a201495a1ed80691d21', 1, 'me', 1800000034000);
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
     (2, 'b', 1, 'active', 2, 0, 3, 'a', NULL, NULL, 'agent', 'agent', NULL, 1800000003000, 1800000003000, X'820ce949711b9bc3e6056cedaaa2e733', 0, NULL, 0);
-INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
+INSERT INTO sessions (key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) VALUES
     (3, 'gone', 1, 'deleted', 2, 0, 1, NULL, NULL, NULL, 'agent', 'agent', NULL, 1800000000000, 1800000004000, NULL, 0, NULL, 0);
 
 INSERT INTO definitions (session, body) VALUES
@@ -78,25 +78,25 @@ INSERT INTO definitions (session, body) VALUES
 INSERT INTO definitions (session, body) VALUES
     (3, CAST('{"name":"agent","description":"does things","system_prompt":"You do things."}' AS BLOB));
 
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (1, 0, NULL, NULL, NULL);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (1, 1, 1, 0, 1);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (2, 0, 1, 0, 2);
-INSERT INTO lines (session, line, from_session, from_line, at) VALUES
+INSERT INTO branches (session, branch, from_session, from_branch, at) VALUES
     (3, 0, NULL, NULL, NULL);
 
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 0, 1, 2, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]' AS BLOB));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (1, 1, 1, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]' AS BLOB));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (2, 0, 2, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]' AS BLOB));
-INSERT INTO batches (session, line, first, count, body) VALUES
+INSERT INTO batches (session, branch, first, count, body) VALUES
     (3, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
 
-INSERT INTO wishes (number, session, body) VALUES
+INSERT INTO control_messages (number, session, body) VALUES
     (1, 1, CAST('"stop"' AS BLOB));

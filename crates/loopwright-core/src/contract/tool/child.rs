@@ -38,7 +38,12 @@ impl ToolCx<'_> {
     }
 
     /// Tells that a sub-agent is done, and how it ended.
-    pub fn emit_subagent_completed(&self, subagent: &Arc<str>, state: &AgentState, duration: Duration) {
+    pub fn emit_subagent_completed(
+        &self,
+        subagent: &Arc<str>,
+        state: &AgentState,
+        duration: Duration,
+    ) {
         self.events.emit(|| SubagentCompleted {
             subagent: Arc::clone(subagent),
             subagent_id: state.id().cloned(),

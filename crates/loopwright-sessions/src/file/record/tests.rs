@@ -9,7 +9,7 @@ fn record() -> Record {
         status: SessionStatus::Suspended,
         length: 3,
         count: 2,
-        line: u32::MAX,
+        branch: u32::MAX,
         updated_at: header.updated_at,
         from: Some(ForkPoint { session: id, branch: 1, at: 3 }),
         title: Some("about".into()),
@@ -27,7 +27,7 @@ fn a_head_is_read_as_it_was_written() {
     for kind in Kind::ALL {
         let record = Record { kind, ..record() };
         let head = record.head().unwrap();
-        let mark = Mark { kind, line: u32::MAX, version: u64::MAX, length: 3, count: 2 };
+        let mark = Mark { kind, branch: u32::MAX, version: u64::MAX, length: 3, count: 2 };
         assert_eq!((Mark::read(&head), Record::read(&head)), (Some(mark), Some(record)));
     }
 }

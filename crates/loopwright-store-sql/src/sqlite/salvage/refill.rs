@@ -31,7 +31,7 @@ enum Table {
     Sessions,
     Names,
     Definitions,
-    Lines,
+    Branches,
     Batches,
     Notes,
     Jobs,
@@ -42,7 +42,7 @@ const SESSION: &str = "
         ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
             $21)
     ON CONFLICT (key) DO UPDATE SET
-        status = excluded.status, version = excluded.version, line = excluded.line,
+        status = excluded.status, version = excluded.version, branch = excluded.branch,
         length = excluded.length, parent = excluded.parent, workdir = excluded.workdir, title = excluded.title,
         updated_at = excluded.updated_at, missing = excluded.missing, last = excluded.last,
         leases = excluded.leases, lease_owner = excluded.lease_owner, lease_until = excluded.lease_until,
@@ -53,7 +53,7 @@ const JOB: &str = "
     INSERT OR IGNORE INTO jobs VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (number) DO UPDATE SET
         status = excluded.status, claims = excluded.claims, attempts = excluded.attempts,
-        deaths = excluded.deaths, ready_at = excluded.ready_at, owner = excluded.owner,
+        crashes = excluded.crashes, ready_at = excluded.ready_at, owner = excluded.owner,
         until = excluded.until, reason = excluded.reason, updated_at = excluded.updated_at
     WHERE excluded.updated_at > jobs.updated_at";
 
@@ -86,9 +86,9 @@ impl<'a> Rebuild<'a> {
                 SESSION
             }
             Table::Definitions => "INSERT OR IGNORE INTO definitions VALUES ($1, $2, $3)",
-            Table::Lines => "INSERT OR IGNORE INTO lines VALUES ($1, $2, $3, $4, $5)",
+            Table::Branches => "INSERT OR IGNORE INTO branches VALUES ($1, $2, $3, $4, $5)",
             Table::Batches => "INSERT OR IGNORE INTO batches VALUES ($1, $2, $3, $4, $5, $6)",
-            Table::Notes => "INSERT OR IGNORE INTO notes VALUES ($1, $2, $3, $4)",
+            Table::Notes => "INSERT OR IGNORE INTO log_entries VALUES ($1, $2, $3, $4)",
             Table::Jobs => JOB,
         };
         // Rows of an earlier version have no column at the end that was added since.
@@ -102,31 +102,31 @@ impl<'a> Rebuild<'a> {
     }
 
     /// Puts right what points to nothing, and returns how many sessions there are, and what is not as it
-    /// was. A line that is lost began where its first changes do, and left the one before it there.
+    /// was. A branch that is lost began where its first changes do, and left the one before it there.
     pub(super) async fn finish(mut self, now: Timestamp) -> Result<(i64, Vec<Finding>), Failure> {
         let mut findings = self.nameless(now).await?;
         findings.extend(self.restore_missing_definitions().await?);
         self.transaction
             .script(
-                "WITH RECURSIVE known (session, line) AS (
-                    SELECT key, line FROM sessions UNION SELECT session, line FROM batches
-                    UNION SELECT session, line - 1 FROM known WHERE line > 0 AND line < 10000
+                "WITH RECURSIVE known (session, branch) AS (
+                    SELECT key, branch FROM sessions UNION SELECT session, branch FROM batches
+                    UNION SELECT session, branch - 1 FROM known WHERE branch > 0 AND branch < 10000
                 )
-                INSERT OR IGNORE INTO lines SELECT session, line,
-                    CASE WHEN line > 0 THEN session END,
-                    CASE WHEN line > 0 THEN line - 1 END,
-                    CASE WHEN line > 0 THEN COALESCE(
+                INSERT OR IGNORE INTO branches SELECT session, branch,
+                    CASE WHEN branch > 0 THEN session END,
+                    CASE WHEN branch > 0 THEN branch - 1 END,
+                    CASE WHEN branch > 0 THEN COALESCE(
                         (SELECT MIN(first) FROM batches b
-                            WHERE b.session = known.session AND b.line = known.line),
+                            WHERE b.session = known.session AND b.branch = known.branch),
                         (SELECT MIN(first) FROM batches b
-                            WHERE b.session = known.session AND b.line > known.line),
+                            WHERE b.session = known.session AND b.branch > known.branch),
                         (SELECT length FROM sessions WHERE key = known.session)
                     ) END
                 FROM known;
-                UPDATE lines SET from_session = NULL, from_line = NULL, at = NULL
+                UPDATE branches SET from_session = NULL, from_branch = NULL, at = NULL
                     WHERE from_session NOT IN (SELECT key FROM sessions);
-                DELETE FROM lines WHERE session NOT IN (SELECT key FROM sessions);
-                DELETE FROM notes WHERE session NOT IN (SELECT key FROM sessions);
+                DELETE FROM branches WHERE session NOT IN (SELECT key FROM sessions);
+                DELETE FROM log_entries WHERE session NOT IN (SELECT key FROM sessions);
                 DELETE FROM jobs WHERE session NOT IN (SELECT key FROM sessions);
                 UPDATE sessions SET lease_owner = NULL, lease_until = 0;",
             )
@@ -178,12 +178,12 @@ impl<'a> Rebuild<'a> {
             let agent = decode::<AgentDefinition>(&id, &body);
             let agent = agent.map_or_else(|_| UNKNOWN.to_owned(), |it| it.name);
             let sql = "
-                INSERT INTO sessions (key, id, format, status, version, line, length, agent_name,
+                INSERT INTO sessions (key, id, format, status, version, branch, length, agent_name,
                     agent_label, created_at, updated_at)
-                SELECT $1, $2, $3, $4, 1, line, MAX(first + count), $5, $5, $6, $6 FROM (
-                    SELECT line, first, count FROM batches WHERE session = $1
+                SELECT $1, $2, $3, $4, 1, branch, MAX(first + count), $5, $5, $6, $6 FROM (
+                    SELECT branch, first, count FROM batches WHERE session = $1
                     UNION ALL SELECT 0, 0, 0
-                ) GROUP BY line ORDER BY line DESC LIMIT 1";
+                ) GROUP BY branch ORDER BY branch DESC LIMIT 1";
             let status = SessionStatus::Suspended.as_str();
             let values = values![key, id.as_str(), FORMAT_VERSION, status, &*agent, now];
             self.transaction.run(sql, values).await?;
@@ -240,7 +240,7 @@ impl Table {
         match self {
             Self::Sessions => 21,
             Self::Names | Self::Definitions => 3,
-            Self::Lines => 5,
+            Self::Branches => 5,
             Self::Batches => 6,
             Self::Notes => 4,
             Self::Jobs => 14,
@@ -278,7 +278,9 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
             let changes = decode::<Vec<ChangeRecord>>(unnamed, body).ok()?;
             (i64::try_from(changes.len()) == Ok(*count)).then_some(Table::Batches)
         }
-        (None, [Int(_), Int(_), Int(_) | Null, Int(_) | Null, Int(_) | Null]) => Some(Table::Lines),
+        (None, [Int(_), Int(_), Int(_) | Null, Int(_) | Null, Int(_) | Null]) => {
+            Some(Table::Branches)
+        }
         (None, [Int(_), Text(_), Int(_), Bytes(_)]) => Some(Table::Notes),
         _ => None,
     }

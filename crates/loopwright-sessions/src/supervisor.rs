@@ -54,8 +54,8 @@ fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Splits control messages in their order: the messages before the first request, and the rest.
 fn at_first_request(posted: Vec<Posted>) -> (Vec<Message>, Requests) {
     let (mut before, mut rest) = (Vec::new(), Requests::default());
-    for Posted { wish, .. } in posted {
-        match wish {
+    for Posted { control, .. } in posted {
+        match control {
             ControlMessage::SendMessage(message) if rest.requests.is_empty() => {
                 before.push(message);
             }
@@ -88,7 +88,7 @@ impl Instant {
     }
 }
 
-/// How long a wish waits at most to be heard.
+/// How long a control waits at most to be heard.
 const HEARD: Duration = Duration::from_millis(500);
 
 /// How often a lease is renewed while it lasts.
@@ -118,15 +118,15 @@ impl RunSupervisor {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
         let Requests { requests, mut following } = std::mem::take(&mut *locked(&self.heeded));
-        let mut wishes: Vec<ControlMessage> =
+        let mut controls: Vec<ControlMessage> =
             self.take_waiting().into_iter().map(ControlMessage::SendMessage).collect();
-        wishes.extend(requests);
+        controls.extend(requests);
         let mut is_to_end = false;
         let mut watch = self.watch();
         loop {
-            for wish in wishes.drain(..) {
-                is_to_end |= !matches!(wish, ControlMessage::SendMessage(_));
-                match wish {
+            for control in controls.drain(..) {
+                is_to_end |= !matches!(control, ControlMessage::SendMessage(_));
+                match control {
                     // A write that keeps it would handle the request before it, too.
                     ControlMessage::SendMessage(message) if is_to_end => following.push(message),
                     ControlMessage::SendMessage(message) => {
@@ -145,7 +145,7 @@ impl RunSupervisor {
             let heard = first(is_due, &mut watch.controls, pin!(run.step())).await;
             is_between = heard.is_none();
             if let Some(heard) = heard {
-                wishes = heeded(heard);
+                controls = heeded(heard);
                 watch = self.watch();
             }
             if is_between && is_last_step {
@@ -171,7 +171,7 @@ impl RunSupervisor {
     pub(crate) async fn late_messages(&self) -> Vec<Message> {
         let mut posted = self.hear().await.unwrap_or_default();
         if self.waiting().is_empty() {
-            let is_said = |it: &Posted| matches!(it.wish, ControlMessage::SendMessage(_));
+            let is_said = |it: &Posted| matches!(it.control, ControlMessage::SendMessage(_));
             posted.drain(..posted.iter().position(is_said).unwrap_or(posted.len()));
         }
         self.journal.heed_after(posted.first().map_or(u64::MAX, |it| it.number - 1));
@@ -272,12 +272,12 @@ async fn first<T>(
     }
 }
 
-/// Returns what is wished. A caller that lost the right to write, because the session is gone or another process holds
+/// Returns the control messages. A caller that lost the right to write, because the session is gone or another process holds
 /// it, cannot keep what it does: it is to stop.
 fn heeded(heard: Result<Vec<Posted>, StoreError>) -> Vec<ControlMessage> {
     match heard {
         Err(StoreError::LeaseLost(_) | StoreError::NotFound(_)) => vec![ControlMessage::Cancel],
-        heard => heard.unwrap_or_default().into_iter().map(|it| it.wish).collect(),
+        heard => heard.unwrap_or_default().into_iter().map(|it| it.control).collect(),
     }
 }
 

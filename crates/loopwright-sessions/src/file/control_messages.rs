@@ -16,17 +16,17 @@ use super::{
 use crate::store::{Lease, Posted, StoreError};
 
 /// The name of the file. It is there as long as it may hold messages that are not handled.
-pub(super) const WISHES: &str = "wishes";
+pub(super) const CONTROL_MESSAGES: &str = "control_messages";
 
 impl Session<'_> {
     /// Adds a message.
-    pub(super) fn post(&self, wish: &[u8]) -> Result<(), StoreError> {
-        let path = self.files.dir.join(WISHES);
+    pub(super) fn post(&self, control: &[u8]) -> Result<(), StoreError> {
+        let path = self.files.dir.join(CONTROL_MESSAGES);
         let last = self.posted()?.last().map_or(0, |it| it.number);
         let number = last.max(self.files.last.handled) + 1;
         let (mut trail, _last) = FrameFile::open(self.id, &path)?;
         let mut bytes = Vec::new();
-        frame::write(&mut bytes, trail.end, wish, &number.to_le_bytes()).at(&path)?;
+        frame::write(&mut bytes, trail.end, control, &number.to_le_bytes()).at(&path)?;
         trail.append(&bytes)
     }
 
@@ -39,14 +39,14 @@ impl Session<'_> {
         }
         posted.retain(|it| it.number > self.files.last.handled);
         if posted.is_empty() {
-            self.forget_wishes()?;
+            self.forget_control_messages()?;
         }
         Ok(posted)
     }
 
     /// Reads all messages, those that are handled among them.
     fn posted(&self) -> Result<Vec<Posted>, StoreError> {
-        let path = self.files.dir.join(WISHES);
+        let path = self.files.dir.join(CONTROL_MESSAGES);
         let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(Vec::new()) };
         let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
         let scan = frame::scan(&bytes, 0);
@@ -56,17 +56,17 @@ impl Session<'_> {
             // Where there is no number, they are counted.
             number =
                 bytes[frame.body].first_chunk().map_or(number + 1, |it| u64::from_le_bytes(*it));
-            let wish = serde_json::from_slice(&bytes[frame.head]).map_err(|error| {
+            let control = serde_json::from_slice(&bytes[frame.head]).map_err(|error| {
                 corrupt(self.id, format!("`{}` cannot be understood: {error}", path.display()))
             })?;
-            posted.push(Posted { number, wish });
+            posted.push(Posted { number, control });
         }
         Ok(posted)
     }
 
     /// Removes all messages.
-    pub(super) fn forget_wishes(&self) -> Result<(), StoreError> {
-        let path = self.files.dir.join(WISHES);
+    pub(super) fn forget_control_messages(&self) -> Result<(), StoreError> {
+        let path = self.files.dir.join(CONTROL_MESSAGES);
         if disk::if_there(fs::remove_file(&path)).at(&path)?.is_some() {
             disk::sync_dir(&self.files.dir).at(&self.files.dir)?;
         }
