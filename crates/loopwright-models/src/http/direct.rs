@@ -43,7 +43,7 @@ const PROBED: Duration = Duration::from_secs(15);
 const READ: usize = 8 * 1024;
 
 /// The most that is read at once.
-const READ_MOST: usize = 64 * 1024;
+const MAX_READ: usize = 64 * 1024;
 
 /// How often an answer may be announced before it comes.
 const MAX_ANNOUNCED: u32 = 32;
@@ -257,7 +257,7 @@ impl Response {
                     return Ok(None);
                 }
                 Piece::Missing(wanted) => {
-                    let most = usize::try_from(wanted).unwrap_or(READ_MOST).clamp(READ, READ_MOST);
+                    let most = usize::try_from(wanted).unwrap_or(MAX_READ).clamp(READ, MAX_READ);
                     if connection.fill(most).await? > 0 {
                         continue;
                     }
