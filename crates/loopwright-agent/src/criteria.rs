@@ -1,6 +1,6 @@
 //! Voices on whether another step is taken.
 
-pub(crate) mod ready;
+pub(crate) mod builtin;
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -99,7 +99,7 @@ impl ContinuationCriteria {
     ) -> Self {
         let decide =
             move |state: &AgentState, _| CriterionResult::new(decide(state), "the closure said so");
-        self.with(ready::FnCriterion::new(name, decide))
+        self.with(builtin::FnCriterion::new(name, decide))
     }
 
     /// Adds all criteria of another list after these.

@@ -21,7 +21,7 @@ use loopwright_broadcast::{
     BroadcastConfig, BroadcastTransport, Broadcasting, CAPACITY, JsonLines, Redactor,
 };
 
-use crate::private::appending;
+use crate::private_file::appending;
 
 /// Tells what the agent does, and the agents that work for it, to a transport.
 ///

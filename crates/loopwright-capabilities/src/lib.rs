@@ -51,16 +51,16 @@ pub mod bash;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod coding;
 pub mod child;
-mod asked;
-mod said;
-mod private;
+mod model_source;
+mod provenance;
+mod private_file;
 #[cfg(any(feature = "inventory", feature = "structured", feature = "tools"))]
 #[cfg_attr(
     not(all(feature = "inventory", target_os = "linux")),
     allow(dead_code, reason = "each form is used by some capabilities only")
 )]
 mod written;
-mod window;
+mod truncate;
 pub mod subagents;
 pub mod planning;
 pub mod critique;
@@ -74,7 +74,7 @@ pub mod front_matter;
 pub mod skills;
 #[cfg(feature = "structured")]
 pub mod structured;
-mod batch;
+mod earlier_calls;
 pub mod metadata;
 pub mod tasks;
 pub mod tool_registry;

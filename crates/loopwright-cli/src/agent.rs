@@ -15,9 +15,9 @@ use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_permissions::Mode;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
-use crate::applied::SelectedAgent;
 use crate::commands::Commands;
 use crate::permissions::{RunPermissions, is_confined};
+use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
 

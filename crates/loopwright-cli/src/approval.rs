@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use crate::agent::Setup;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
 use crate::loops::FixedLoop;
-use crate::opening::NoopListener;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::session::SessionsError;
 use crate::sessions::UserDecision;
 use crate::signals::{self, Signals};
-use crate::stage::RunDisplay;
+use crate::startup::NoopListener;
 
 /// The most lines of a command or of arguments that are shown.
 const LINES: usize = 20;

@@ -23,7 +23,7 @@ pub mod session;
 pub mod sessions;
 pub mod settings;
 pub mod skills;
-pub mod work;
+pub mod jobs;
 mod values;
 
 use session::SessionArgs;
@@ -60,12 +60,12 @@ pub enum Command {
     Skills(skills::SkillsArgs),
     /// Submit a job for a worker and print the job and session IDs
     #[command(after_help = help::SUBMIT)]
-    Submit(Box<work::SubmitArgs>),
+    Submit(Box<jobs::SubmitArgs>),
     /// Process submitted jobs until stopped
     #[command(after_help = help::WORKER)]
-    Worker(Box<work::WorkerArgs>),
+    Worker(Box<jobs::WorkerArgs>),
     /// List submitted jobs, latest first
-    Jobs(work::JobsArgs),
+    Jobs(jobs::JobsArgs),
     /// Run a demo agent with a scripted model, without a key or a network
     Demo(DemoArgs),
     /// List providers and models with their limits, capabilities and prices

@@ -1,31 +1,31 @@
 //! `loopwright chat`.
 
 pub(crate) mod compact;
-mod order;
+mod command;
 mod rewind;
 
 use loopwright_core::{BoxError, LlmConfig};
 use loopwright_permissions::Mode;
 
-use self::order::ChatCommand;
+use self::command::ChatCommand;
 use self::rewind::{Asked, Rewind, Rewound};
 use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::guide::guide;
 use crate::input::{Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::model;
-use crate::opening::{StartError, Startup};
+use crate::model_hint::guide;
 use crate::render::{Verbosity, sanitize_terminal};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
-use crate::stage::RunDisplay;
+use crate::startup::{StartError, Startup};
 use crate::store::state_directory;
 
 const HELP: &str = "\

@@ -9,11 +9,11 @@ use loopwright_agent::{
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_models::Providers;
 
-use crate::applied::{AGENT, AgentError, SelectedAgent};
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
 use crate::definitions::{Defined, completed};
+use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::tools;
 
 /// Checks definitions for agents that work in a directory.

@@ -14,15 +14,15 @@ use loopwright_sessions::{
 };
 
 use crate::agent::Setup;
-use crate::applied::AGENT;
 use crate::console;
+use crate::display::{LiveRun, RunDisplay, beginning, chain};
 use crate::exit::ExitCode;
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::render::{UiEvent, Verbosity, sanitize_terminal};
 use crate::report::Report;
+use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
 use crate::signals::Signals;
-use crate::stage::{LiveRun, RunDisplay, beginning, chain};
 use crate::turn::Turn;
 
 /// What the agent is for.

@@ -23,8 +23,8 @@ use serde::Deserialize;
 use crate::args::Cli;
 use crate::commands::Commands;
 use crate::config::{Config, ConfigError, ConfigSources};
-use crate::configured::configured;
 use crate::console;
+use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
 use crate::tools;
 

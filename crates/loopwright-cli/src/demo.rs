@@ -21,13 +21,13 @@ use crate::args::DemoArgs;
 use crate::commands::Commands;
 use crate::config::OutputFormat;
 use crate::console;
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::model::USUAL_WINDOW;
 use crate::permissions::RunPermissions;
 use crate::render::Verbosity;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
-use crate::stage::RunDisplay;
 
 const BOLD: Style = Style::new().bold();
 const QUESTION: Style = AnsiColor::Cyan.on_default().bold();

@@ -7,16 +7,16 @@ use loopwright_worker::NoQueue;
 use serde_json::{Map, json};
 
 use crate::args::Cli;
-use crate::args::work::JobsArgs;
-use crate::configured::configured;
+use crate::args::jobs::JobsArgs;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::StartError;
+use crate::load_config::configured;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, now, short};
 use crate::sessions::age;
+use crate::startup::StartError;
 use crate::store::StoreLocation;
 
 /// The most characters of a reason that are shown.

@@ -4,17 +4,17 @@
 //! |---|---|
 //! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
-//! | [`definitions`], [`applied`] | what agents and skills are defined, and the one that works |
-//! | [`store`], [`session`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
+//! | [`definitions`], [`selected_agent`] | what agents and skills are defined, and the one that works |
+//! | [`store`], [`session`], [`startup`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`permissions`], [`policy`] | which calls run, ask or are denied, and the commands about it |
-//! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
+//! | [`display`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`settings`], [`completions`], [`man`] | the commands |
 //! | [`mod@reference`] | what the pages of reference are made of |
 
 pub mod agent;
 pub mod agents;
-pub mod applied;
+pub mod selected_agent;
 mod approval;
 pub mod args;
 pub mod chat;
@@ -22,7 +22,7 @@ mod check;
 pub mod completions;
 pub mod commands;
 pub mod config;
-mod configured;
+mod load_config;
 pub mod console;
 pub mod conversation;
 pub mod definitions;
@@ -34,14 +34,14 @@ mod explain;
 pub mod files;
 mod folders;
 mod granted;
-mod guide;
+mod model_hint;
 mod input;
 pub mod jobs;
 mod loops;
 pub mod man;
 pub mod model;
 pub mod models;
-pub mod opening;
+pub mod startup;
 pub mod permissions;
 pub mod policy;
 pub mod prompt;
@@ -56,7 +56,7 @@ pub mod sessions;
 pub mod settings;
 pub mod signals;
 pub mod skills;
-pub mod stage;
+pub mod display;
 pub mod store;
 mod table;
 pub mod submit;

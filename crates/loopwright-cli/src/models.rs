@@ -6,9 +6,9 @@ use loopwright_models::{ModelInfo, Price, Prices, ProviderConfig, Providers, Sec
 use serde_json::{Value, json};
 
 use crate::args::{Cli, ModelsArgs};
-use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
+use crate::load_config::configured;
 use crate::model;
 use crate::table::table;
 

@@ -94,7 +94,7 @@ fn load(
     if let Some(typed) = typed {
         typed.add_to(&mut flags);
     }
-    let (sources, Loaded { config, warnings }) = configured::load(flags)?;
+    let (sources, Loaded { config, warnings }) = load_config::load(flags)?;
     for warning in &warnings {
         console::warn(warning);
     }

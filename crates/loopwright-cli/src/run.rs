@@ -12,9 +12,9 @@ use crate::console;
 use crate::conversation::UserInput;
 use crate::exit::ExitCode;
 use crate::input::{Input, is_watched};
-use crate::opening::{StartError, Startup};
 use crate::prompt::PromptError;
 use crate::signals::Signals;
+use crate::startup::{StartError, Startup};
 use crate::store::close_all;
 
 /// Gives an agent a task and waits for its answer.

@@ -20,10 +20,10 @@ use crate::args::Cli;
 use crate::args::sandbox::{ChangesArg, ExecArgs, ExplainArgs, SandboxCommand};
 use crate::commands::Commands;
 use crate::config::ConfigError;
-use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::explain::explain;
+use crate::load_config::configured;
 use crate::render::sanitize_terminal;
 
 const TIMED_OUT: u8 = 124;

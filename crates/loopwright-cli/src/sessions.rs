@@ -9,7 +9,7 @@ mod last_run;
 mod list;
 mod prune;
 mod show;
-mod story;
+mod history;
 mod transfer;
 
 use std::path::Path;
@@ -20,18 +20,18 @@ use loopwright_sessions::SessionStore;
 use crate::args::Cli;
 use crate::args::sessions::{ApprovalsArgs, SessionsArgs, SessionsCommand};
 use crate::config::{Config, ConfigSources, Flags, Text};
-use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::{StartError, quoted};
+use crate::load_config::configured;
 use crate::run::with_runtime;
 use crate::session::SessionsError;
+use crate::startup::{StartError, quoted};
 use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unrecorded};
 pub(crate) use self::decide::UserDecision;
+pub use self::history::{HistoryEntry, SessionHistory};
 pub(crate) use self::list::age;
-pub use self::story::{HistoryEntry, SessionHistory};
 
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {

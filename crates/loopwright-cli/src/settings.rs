@@ -31,7 +31,7 @@ const WIDEST: usize = 72;
 pub fn settings(cli: &Cli, command: &ConfigCommand) -> ExitCode {
     let ConfigCommand::Show(args) = command;
     let (sources, Loaded { config, warnings }) =
-        match configured::load(args.flags(cli.config.as_deref())) {
+        match load_config::load(args.flags(cli.config.as_deref())) {
             Ok(loaded) => loaded,
             Err(error) => return console::fail(&error, ExitCode::Config),
         };

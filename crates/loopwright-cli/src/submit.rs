@@ -9,18 +9,18 @@ use loopwright_sessions::{
 };
 use serde_json::json;
 
-use crate::args::work::SubmitArgs;
+use crate::args::jobs::SubmitArgs;
 use crate::args::{Cli, LimitArgs};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::Conversation;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::opening::{StartError, Startup};
 use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, now};
+use crate::startup::{StartError, Startup};
 
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);

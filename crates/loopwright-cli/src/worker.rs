@@ -15,8 +15,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
+use crate::args::jobs::WorkerArgs;
 use crate::args::session::SessionArgs;
-use crate::args::work::WorkerArgs;
 use crate::args::{AgentArgs, Cli};
 use crate::config::{Config, ConfigSources, OutputFormat};
 use crate::console;
@@ -24,12 +24,12 @@ use crate::conversation::noting_files;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::loops::FixedLoop;
-use crate::opening::{NoopListener, StartError, Startup};
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
+use crate::startup::{NoopListener, StartError, Startup};
 use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;
 

@@ -11,10 +11,10 @@ use loopwright_agent::{
     AgentBuilder, DefinitionLoopFactory, Definitions as _, LoopFactory as _, UseLlmConfig,
 };
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_cli::applied::SelectedAgent;
 use loopwright_cli::commands::Commands;
 use loopwright_cli::config::{Config, ConfigSources, Flags, Origin, SandboxSettings, Setting};
 use loopwright_cli::definitions::Defined;
+use loopwright_cli::selected_agent::SelectedAgent;
 use loopwright_cli::tools;
 use loopwright_core::Budget;
 use loopwright_models::Providers;

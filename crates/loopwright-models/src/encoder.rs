@@ -9,7 +9,7 @@ use loopwright_core::{
 };
 
 use crate::{
-    continuation::{EncodedRequest, PrefixReuse},
+    prefix_reuse::{EncodedRequest, PrefixReuse},
     protocols::Wire,
     quirks::Quirks,
     wire::{EncodeInput, WireApi, WireProtocol},

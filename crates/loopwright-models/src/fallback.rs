@@ -8,7 +8,7 @@ use loopwright_core::{
     messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
 
-use crate::{provider::no_model, watched::ContentProbe};
+use crate::{content_probe::ContentProbe, provider::no_model};
 
 /// Several models, asked in turn until one answers.
 ///

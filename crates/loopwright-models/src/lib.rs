@@ -33,7 +33,7 @@ mod dialect;
 mod call_ids;
 mod claude;
 
-mod continuation;
+mod prefix_reuse;
 mod wire;
 mod decoder;
 mod protocols;
@@ -51,9 +51,9 @@ mod ollama;
 
 mod price;
 mod model_info;
-mod account;
+mod cost_tracker;
 mod rate;
-mod watched;
+mod content_probe;
 
 mod remote;
 mod address;

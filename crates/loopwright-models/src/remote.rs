@@ -22,7 +22,8 @@ use reqwest::{
 };
 
 use crate::{
-    account::CostTracker,
+    content_probe::{BYTES_PER_TOKEN, ContentProbe},
+    cost_tracker::CostTracker,
     decoder::ResponseDecoder,
     encoder::RequestEncoder,
     error::ErrorContext,
@@ -35,7 +36,6 @@ use crate::{
     retry::{Attempts, RetryPolicy},
     secret::{Secret, VarSource},
     signer::Signer,
-    watched::{BYTES_PER_TOKEN, ContentProbe},
     wire::{WireApi, WireProtocol},
 };
 

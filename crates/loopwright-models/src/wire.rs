@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call_ids::{Whose, call_ids},
-    continuation::PrefixReuse,
     dialect::react_text,
     error::ErrorContext,
     json::List,
+    prefix_reuse::PrefixReuse,
     quirks::Quirks,
     reader::{Framing, ResponseReader},
 };

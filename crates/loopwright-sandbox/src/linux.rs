@@ -2,13 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`helper`], [`start`], [`watch`] | the process that stands outside of the sandbox |
-//! | [`view`] | what a command sees of the file system |
-//! | [`namespaces`], [`root`], [`overlay`], [`first`], [`stage`] | the namespaces, their root and their first process |
+//! | [`helper`], [`start`], [`supervisor`] | the process that stands outside of the sandbox |
+//! | [`fs_view`] | what a command sees of the file system |
+//! | [`namespaces`], [`root`], [`overlay`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that make a sandbox |
 //! | [`confine`], [`filter`], [`share`] | the last steps before the command |
-//! | [`tree`], [`held`], [`account`], [`cgroup`] | what a command uses, and ending it |
-//! | [`quarantine`], [`enforced`] | cleaning up, and what it was worth |
+//! | [`process_tree`], [`held`], [`account`], [`cgroup`] | what a command uses, and ending it |
+//! | [`quarantine`], [`guarantees`] | cleaning up, and what it was worth |
 //! | [`sys`] | the system calls without a safe interface |
 
 pub(crate) mod account;
@@ -16,9 +16,9 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 pub(crate) mod confine;
 pub(crate) mod container;
-pub(crate) mod enforced;
+pub(crate) mod guarantees;
 pub(crate) mod filter;
-pub(crate) mod first;
+pub(crate) mod init_process;
 pub(crate) mod held;
 mod kept;
 pub(crate) mod helper;
@@ -30,6 +30,6 @@ pub(crate) mod share;
 pub(crate) mod stage;
 pub(crate) mod start;
 pub(crate) mod sys;
-pub(crate) mod tree;
-pub(crate) mod view;
-pub(crate) mod watch;
+pub(crate) mod process_tree;
+pub(crate) mod fs_view;
+pub(crate) mod supervisor;

@@ -56,7 +56,7 @@ async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable
         .output();
     match tokio::time::timeout(Duration::from_secs(10), answer).await {
         Ok(Ok(answer)) if answer.status.success() => {
-            Ok(crate::linux::enforced::by(driver.backend(), &SandboxPolicy::in_dir(".")))
+            Ok(crate::linux::guarantees::by(driver.backend(), &SandboxPolicy::in_dir(".")))
         }
         Ok(Ok(answer)) => {
             let said = String::from_utf8_lossy(&answer.stderr);

@@ -22,17 +22,17 @@ mod failure;
 mod frame;
 mod index;
 mod lease;
-mod ledger;
+mod session_log;
 mod load;
 mod notes;
-mod pace;
+mod append_mode;
 mod reclaim;
 mod record;
 mod root;
 mod salvage;
 mod session;
 mod slot;
-mod trail;
+mod frame_file;
 mod control_messages;
 
 use crate::{
@@ -45,7 +45,7 @@ use crate::{
     stored::{encode, fingerprint},
 };
 
-pub use self::pace::AppendMode;
+pub use self::append_mode::AppendMode;
 use self::{
     check::RepairMode,
     create::New,

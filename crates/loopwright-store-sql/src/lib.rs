@@ -29,7 +29,7 @@ mod decoding;
 mod writing;
 mod leasing;
 mod notes;
-mod upkeep;
+mod maintenance;
 mod jobs;
 mod queue;
 mod open;

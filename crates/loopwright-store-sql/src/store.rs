@@ -16,9 +16,9 @@ use crate::{
     database::{Access, Counter, Database, Transaction},
     error::Failure,
     head::stands_for,
-    leasing, listing, loading, notes,
-    upkeep::{self, Health, Named, Restored},
-    writing,
+    leasing, listing, loading,
+    maintenance::{self, Health, Named, Restored},
+    notes, writing,
 };
 
 /// Does something in a transaction of its own, and says of which session it was, where it was one's.
@@ -77,7 +77,7 @@ impl<D: Database> SqlStore<D> {
         repair: bool,
     ) -> Result<Option<Finding>, StoreError> {
         let mut transaction = self.reading().await?;
-        let health = upkeep::look(&mut *transaction, id).await;
+        let health = maintenance::look(&mut *transaction, id).await;
         transaction.rollback().await;
         let (readable, error) = match health {
             Health::Good => return Ok(None),
@@ -85,15 +85,15 @@ impl<D: Database> SqlStore<D> {
             Health::Part(readable, error) => (readable, error),
         };
         if !repair {
-            return Ok(Some(upkeep::finding(id, &error, None)));
+            return Ok(Some(maintenance::finding(id, &error, None)));
         }
-        let problem = upkeep::finding(id, &error, None).problem;
-        within!(self.writing, id, |it| upkeep::go_on_from(it, id, readable, &problem))?;
+        let problem = maintenance::finding(id, &error, None).problem;
+        within!(self.writing, id, |it| maintenance::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
             "it goes on after its first {readable} changes, once it is resumed: what it did after \
                 them may have taken effect; no session deleted"
         );
-        Ok(Some(upkeep::finding(id, &error, Some(repaired))))
+        Ok(Some(maintenance::finding(id, &error, Some(repaired))))
     }
 }
 
@@ -107,12 +107,12 @@ impl<D: Database> SqlStore<D> {
         repair: bool,
     ) -> Result<Finding, StoreError> {
         if !repair {
-            return Ok(upkeep::finding(id, error, None));
+            return Ok(maintenance::finding(id, error, None));
         }
-        let restored = within!(self.writing, id, |it| upkeep::restore_row(it, key))?;
+        let restored = within!(self.writing, id, |it| maintenance::restore_row(it, key))?;
         let agent = match restored {
             Restored::Deleted => None,
-            _ => within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?,
+            _ => within!(self.writing, id, |it| maintenance::restore_definition(it, id, key))?,
         };
         let repaired = match (restored, agent) {
             (Restored::Nothing, None) => None,
@@ -125,13 +125,13 @@ impl<D: Database> SqlStore<D> {
             (Restored::Altered, _) => Some(LOOK.to_owned()),
             (Restored::Deleted, _) => Some(STAYS.to_owned()),
         };
-        Ok(upkeep::finding(id, error, repaired))
+        Ok(maintenance::finding(id, error, repaired))
     }
 
     /// Says that the name of a session is damaged, and gives it another one.
     async fn check_name(&self, key: i64, repair: bool) -> Result<Finding, StoreError> {
         let repaired = if repair {
-            let name = within!(self.writing, |it| upkeep::rename(it, key))?;
+            let name = within!(self.writing, |it| maintenance::rename(it, key))?;
             Some(format!("it is named `{name}` and suspended"))
         } else {
             None
@@ -326,22 +326,22 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
-        let reclaimed = within!(self.writing, |it| upkeep::reclaim(it, abandoned))?;
+        let reclaimed = within!(self.writing, |it| maintenance::reclaim(it, abandoned))?;
         self.database.give_back().await?;
         Ok(reclaimed)
     }
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        let named = within!(self.reading, |it| upkeep::names(it))?;
+        let named = within!(self.reading, |it| maintenance::names(it))?;
         let checks = stream::iter(named).map(|named| self.check_named(named, repair));
         let mut checks = pin!(checks.buffered(AT_ONCE));
         while let Some(finding) = checks.next().await {
             findings.extend(finding?);
         }
-        for (key, id, problem) in within!(self.reading, |it| upkeep::losses(it))? {
+        for (key, id, problem) in within!(self.reading, |it| maintenance::losses(it))? {
             let repaired = if repair {
-                within!(self.writing, |it| upkeep::accept_loss(it, key))?;
+                within!(self.writing, |it| maintenance::accept_loss(it, key))?;
                 Some("it continues without them, once it is resumed".to_owned())
             } else {
                 None

@@ -10,7 +10,7 @@ use crate::{
     compaction::policy::CompactionPolicy,
     files::{FileError, WorkspaceRoot, WriteFile, WriteFileArgs, blocking},
     summarization::TokenCounter,
-    window::window,
+    truncate::window,
 };
 
 /// The directory, below the one that is given, for long outputs of tools. It is ignored by Git.

@@ -6,8 +6,8 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::{ChatModel, LlmConfig, ModelProvider};
 
 use crate::{
-    asked::ModelSource,
     critique::{CritiquePolicy, SelfCritic, hook::Critic},
+    model_source::ModelSource,
 };
 
 /// Has final answers judged; see the [module](crate::critique).

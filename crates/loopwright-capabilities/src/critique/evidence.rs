@@ -7,8 +7,8 @@ use loopwright_core::{
 
 use crate::{
     critique::{policy::CritiquePolicy, prompt},
-    said::is_user_input,
-    window::window,
+    provenance::is_user_input,
+    truncate::window,
 };
 
 /// Returns what tools were called for and what they said, oldest first. However long the execution is,

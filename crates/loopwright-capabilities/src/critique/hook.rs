@@ -10,13 +10,13 @@ use loopwright_core::{
 };
 
 use crate::{
-    asked::ModelSource,
     critique::{
         evidence,
         policy::{CritiquePolicy, OnCriticFailure},
         prompt,
         verdict::{CRITIC_VERDICT, CriticVerdict, ITERATIONS},
     },
+    model_source::ModelSource,
 };
 
 const NAME: &str = "self_critique";

@@ -8,7 +8,7 @@ use loopwright_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{asked::ModelSource, critique::prompt};
+use crate::{critique::prompt, model_source::ModelSource};
 
 /// Judges an answer that the agent has in mind.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     history::{ExecutionSummary, HistoryStore},
-    private::appending,
+    private_file::appending,
 };
 
 /// Keeps summaries in a file, a line of JSON for each. Only its owner may read it.

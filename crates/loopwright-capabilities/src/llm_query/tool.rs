@@ -10,7 +10,7 @@ use loopwright_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::asked::ModelSource;
+use crate::model_source::ModelSource;
 
 /// Asks a model a question. The conversation is not part of it.
 ///

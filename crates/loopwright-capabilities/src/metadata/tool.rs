@@ -35,7 +35,7 @@ impl StoreMetadata {
 
     fn check(&self, args: &StoreMetadataArgs, cx: &ToolCx<'_>) -> Result<(), MetadataError> {
         self.0.check(&args.key, &args.value)?;
-        let earlier = batch::earlier::<StoreMetadataArgs>(cx).into_iter();
+        let earlier = earlier_calls::earlier::<StoreMetadataArgs>(cx).into_iter();
         let coming: Vec<String> = earlier
             .filter(|it| self.0.check(&it.key, &it.value).is_ok())
             .map(|it| it.key)

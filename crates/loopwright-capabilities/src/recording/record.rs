@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    private::appending,
+    private_file::appending,
     recording::identity::{Identified, Identities, Identity, settings},
 };
 

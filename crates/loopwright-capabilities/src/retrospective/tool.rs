@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    batch,
+    earlier_calls,
     retrospective::{
         checkpoint::{RewindRequest, Ways, is_reachable},
         hook,
@@ -124,7 +124,7 @@ impl Tool for Retrospective {
             return Err(RewindError::NoCheckpoints);
         }
         let rewind = self.check(args, cx)?;
-        let earlier = batch::earlier::<RetrospectiveArgs>(cx);
+        let earlier = earlier_calls::earlier::<RetrospectiveArgs>(cx);
         if earlier.into_iter().any(|it| self.check(it, cx).is_ok()) {
             return Err(RewindError::Twice);
         }

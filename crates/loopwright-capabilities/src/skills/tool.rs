@@ -194,7 +194,7 @@ impl LoadSkill {
     /// Returns the names and texts of skills that earlier calls of the same step load.
     async fn earlier(&self, cx: &ToolCx<'_>) -> Vec<(String, String)> {
         let mut texts = Vec::new();
-        for args in batch::earlier::<LoadSkillArgs>(cx) {
+        for args in earlier_calls::earlier::<LoadSkillArgs>(cx) {
             let loads = args.done != Some(true)
                 && args.list_skills != Some(true)
                 && args.resource.is_none_or(|it| it.trim().is_empty());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loopwright_core::messages::{Content, Media, Message, Part, Transcript, Turn, TurnBody};
 use serde_json::{Value, json};
 
-use crate::window::window;
+use crate::truncate::window;
 
 /// What the summariser is told.
 pub(super) const SUMMARIZER: &str = "\

@@ -10,7 +10,7 @@ use loopwright_core::{
 };
 
 use crate::{
-    asked::ModelSource,
+    model_source::ModelSource,
     summarization::{contained::contained, counter::TokenCounter, prompt},
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::messages::{Transcript, Turn, TurnBody};
 
-use crate::said::is_user_input;
+use crate::provenance::is_user_input;
 
 /// Tells of each of these turns whether it stays as it was said: what the system or the developer said,
 /// and what the user said last, unless the user has said something `after` them.

@@ -119,7 +119,7 @@ impl ToolsTool {
         }
         let tool = self.named(args, cx)?;
         let mut active = cx.state.get(&ACTIVATED_TOOLS).unwrap_or_default();
-        let earlier: Vec<ToolsArgs> = batch::earlier(cx);
+        let earlier: Vec<ToolsArgs> = earlier_calls::earlier(cx);
         let asked = earlier.iter().filter(|it| it.action == ToolsAction::Activate);
         let added = asked.filter_map(|it| self.named(it, cx).ok()).chain([tool.clone()]);
         for name in added.map(|it| Arc::clone(it.name())) {

@@ -128,7 +128,7 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
 
 fn load(cli: &Cli) -> Result<(ConfigSources, Loaded), String> {
     let flags = Flags { workdir: ".".into(), config: cli.config.clone(), ..Flags::default() };
-    configured::load(flags).map_err(|error| console::with_causes(&error).join(": "))
+    load_config::load(flags).map_err(|error| console::with_causes(&error).join(": "))
 }
 
 fn version() -> Check {

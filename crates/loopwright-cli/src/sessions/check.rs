@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::args::sessions::CheckArgs;
 use crate::console;
+use crate::display::chain;
 use crate::exit::ExitCode;
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::session::{SessionsError, all, short};
-use crate::stage::chain;
 
 /// How many sessions are read at the same time.
 const AT_ONCE: usize = 4;

@@ -15,10 +15,10 @@ use super::last_run::last_runs;
 use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::quoted;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::session::{SessionsError, now, short};
+use crate::startup::quoted;
 
 /// The most characters of a title that are shown.
 const TITLE: usize = 50;

@@ -8,7 +8,7 @@ use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, S
 use serde_json::json;
 
 use super::SessionHistory;
-use super::story::HistoryEntry;
+use super::history::HistoryEntry;
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;

@@ -7,7 +7,7 @@ mod any;
 mod argument;
 mod child;
 mod closure;
-mod fits;
+mod fast_check;
 mod output;
 mod registry;
 mod schema;

@@ -11,7 +11,7 @@ mod end;
 mod halt;
 mod open;
 mod options;
-mod parked;
+mod cancel_safe;
 mod record;
 mod running;
 mod sources;
@@ -25,7 +25,7 @@ use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    batch::Batch, parked::CancelSafe, record::JournalFailed, sources::SourceWatch,
+    batch::Batch, cancel_safe::CancelSafe, record::JournalFailed, sources::SourceWatch,
     time::CachedClock,
 };
 use crate::{

@@ -14,11 +14,11 @@ use reqwest::{
 
 use super::{ERROR_BODY, RemoteModel, extend};
 use crate::{
+    content_probe::ContentProbe,
     decoder::{Concluded, ResponseDecoder},
     error::{ErrorContext, with_usage},
     http,
     retry::Attempts,
-    watched::ContentProbe,
 };
 
 /// How long to wait before a job is asked for the first time; the wait doubles every time.

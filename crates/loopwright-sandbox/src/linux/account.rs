@@ -8,7 +8,7 @@ use std::fs;
 
 use rustix::process::Pid;
 
-use super::tree::{self, Usage};
+use super::process_tree::{self, Usage};
 use crate::job::Held;
 
 /// What a command has, apart from what its processes say.
@@ -30,22 +30,22 @@ impl Account {
         let now = shared_of_machine();
         self.least = self.least.min(now);
         let grown = now - self.least;
-        let files = if grown > limit / 8 { tree::memory_files(root) } else { 0 };
+        let files = if grown > limit / 8 { process_tree::memory_files(root) } else { 0 };
         let known = self.held.shared + files;
         if usage.memory + known + self.held.kernel <= limit && grown <= limit {
             return false;
         }
-        let Some(mapped) = tree::shares(root) else { return usage.memory > limit };
+        let Some(mapped) = process_tree::shares(root) else { return usage.memory > limit };
         // Part of what is mapped may be part of what is known; the growth tells, if no other process has a part in it.
         let shared = grown.clamp(known.max(mapped.shared), known + mapped.shared);
         mapped.own + shared + usage.kernel + self.held.kernel > limit
             || grown - shared.min(grown) > limit
-                && tree::may_hide_memory(root, usage.touched > limit)
+                && process_tree::may_hide_memory(root, usage.touched > limit)
     }
 }
 
 /// Bytes of shared memory of the whole machine; zero if the kernel does not tell.
 fn shared_of_machine() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    tree::kilobytes(&text, "Shmem:").unwrap_or(0) << 10
+    process_tree::kilobytes(&text, "Shmem:").unwrap_or(0) << 10
 }

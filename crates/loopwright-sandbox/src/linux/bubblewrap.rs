@@ -13,9 +13,9 @@ use rustix::io::FdFlags;
 use rustix::process::Pid;
 
 use super::confine::Streams;
+use super::fs_view::{Covered, Entry, Seen, Shape, View};
 use super::root;
 use super::start::Inner;
-use super::view::{Covered, Entry, Seen, Shape, View};
 use crate::home::{HOME, SCRATCH};
 use crate::job::{self, LaunchRequest, NAME, Refusal, STAGE};
 use crate::policy::Network;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource};
 
 use super::confine::Streams;
-use super::view::{Covered, Entry, Seen, Shape, View};
+use super::fs_view::{Covered, Entry, Seen, Shape, View};
 use crate::job::{LaunchRequest, Refusal};
 use crate::output::ExitOutcome;
 use crate::policy::{Backend, Network};
@@ -239,7 +239,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::linux::view::tests::job;
+    use crate::linux::fs_view::tests::job;
     use crate::policy::SandboxPolicy;
 
     #[test]

@@ -11,7 +11,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use rustix::process::DumpableBehavior;
 
 use super::confine::{self, Streams};
-use super::{stage, start, sys, watch};
+use super::{stage, start, supervisor, sys};
 use crate::job::{self, Event, LaunchRequest, NAME, Refusal, STAGE};
 
 /// Whether this process was started to be a helper.
@@ -37,7 +37,7 @@ pub(crate) fn main() -> ! {
     }
 }
 
-const FAILED: i32 = super::first::FAILED;
+const FAILED: i32 = super::init_process::FAILED;
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
@@ -54,7 +54,7 @@ fn serve() -> io::Result<()> {
     drop(null);
     let (job, streams) = take_job(&socket)?;
     match start::start(&job, streams) {
-        Ok(started) => watch::watch(&job, started, socket),
+        Ok(started) => supervisor::watch(&job, started, socket),
         Err(refusal) => refuse(&socket, refusal),
     }
 }

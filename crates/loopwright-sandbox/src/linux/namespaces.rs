@@ -11,10 +11,10 @@ use rustix::process::{DumpableBehavior, Pid, Signal};
 use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
-use super::first::{self, InitPipes};
+use super::fs_view::{Entry, Seen, View};
+use super::init_process::{self, InitPipes};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
-use super::view::{Entry, Seen, View};
 use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::policy::Network;
 
@@ -179,14 +179,14 @@ fn inside(
     // The watcher has one thread, so this is sent at its end and not before.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     if go.read_exact(&mut [0]).is_err() {
-        exit(first::FAILED);
+        exit(init_process::FAILED);
     }
     drop(go);
     match settle(job, view, trees, users) {
-        Ok(kernel) => first::run(job, confinement(job, view, users, kernel), streams, wires),
+        Ok(kernel) => init_process::run(job, confinement(job, view, users, kernel), streams, wires),
         Err(refusal) => {
             job::send(&mut fs::File::from(wires.reports), &InitReport::Refused(refusal)).ok();
-            exit(first::FAILED)
+            exit(init_process::FAILED)
         }
     }
 }

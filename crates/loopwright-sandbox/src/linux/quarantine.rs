@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::fs_view::{Covered, Seen, View};
 use super::kept::Kept;
-use super::view::{Covered, Seen, View};
 use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
 use crate::policy::Backend;

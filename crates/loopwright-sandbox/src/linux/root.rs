@@ -15,10 +15,10 @@ use rustix::mount::{
 
 use super::confine::Identity;
 use super::filter::Kernel;
+use super::fs_view::{Covered, Entry, Seen, Shape, View};
 use super::overlay;
 use super::share;
 use super::sys;
-use super::view::{Covered, Entry, Seen, Shape, View};
 use crate::beneath::open_below;
 use crate::home::HOME;
 use crate::job::Refusal;

@@ -9,8 +9,8 @@ use rustix::process::DumpableBehavior;
 
 use super::confine::{Confinement, Landlock, Processes, Rights, Streams};
 use super::filter::Sockets;
-use super::first::{self, InitPipes};
-use super::view::View;
+use super::fs_view::View;
+use super::init_process::{self, InitPipes};
 use super::{namespaces, share, sys};
 use crate::job::{self, LaunchRequest};
 use crate::policy::Network;
@@ -19,9 +19,9 @@ use crate::policy::Network;
 pub(crate) fn main() -> ! {
     // The command is the same user and must not reach into this process, which is not confined.
     if rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
-        exit(first::FAILED)
+        exit(init_process::FAILED)
     }
-    let Ok((job, view, streams, wires)) = take() else { exit(first::FAILED) };
+    let Ok((job, view, streams, wires)) = take() else { exit(init_process::FAILED) };
     let confinement = Confinement {
         identity: None,
         rights: Rights::Reduced {
@@ -39,7 +39,7 @@ pub(crate) fn main() -> ! {
         processes: Processes::Limited,
         folder: view.workdir,
     };
-    first::run(&job, confinement, streams, wires)
+    init_process::run(&job, confinement, streams, wires)
 }
 
 fn take() -> io::Result<(LaunchRequest, View, Streams, InitPipes)> {

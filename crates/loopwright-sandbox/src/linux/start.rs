@@ -11,9 +11,9 @@ use rustix::process::{Pid, Resource};
 use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
+use super::fs_view::{Seen, View};
 use super::quarantine::Sweep;
-use super::view::{Seen, View};
-use super::{bubblewrap, container, first, namespaces, root, tree};
+use super::{bubblewrap, container, init_process, namespaces, process_tree, root};
 use crate::beneath::random;
 use crate::home::SCRATCH;
 use crate::job::{LaunchRequest, Refusal};
@@ -95,7 +95,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
                 folder: view.workdir,
             };
             let (pid, groups) =
-                cgroup::around(job, || first::start(&counted, confinement, streams));
+                cgroup::around(job, || init_process::start(&counted, confinement, streams));
             Ok(Started { groups, ..started(pid?, Inner::Direct) })
         }
     }
@@ -143,7 +143,7 @@ fn landlock(
         processes: limited(),
         folder: view.workdir,
     };
-    let (pid, groups) = cgroup::around(job, || first::start(&counted, confinement, streams));
+    let (pid, groups) = cgroup::around(job, || init_process::start(&counted, confinement, streams));
     match pid {
         Ok(pid) => Ok(Started {
             pid,
@@ -164,7 +164,7 @@ fn landlock(
 /// Without a user namespace the kernel counts all processes of the user, so these are added to the limit.
 fn with_user_limit(job: &LaunchRequest) -> LaunchRequest {
     let mut job = job.clone();
-    let others = tree::owned_by(rustix::process::geteuid().as_raw());
+    let others = process_tree::owned_by(rustix::process::geteuid().as_raw());
     job.policy.limits.processes = job.policy.limits.processes.saturating_add(others);
     job
 }

@@ -7,6 +7,7 @@ use super::{
     disk::{self, Lock, LockMode},
     failure::{At as _, is_read_only},
     frame::{self, LogTail},
+    frame_file::FrameFile,
     lease::{self, LEASE},
     notes,
     root::{LOG, ReadMode, Root},
@@ -14,7 +15,6 @@ use super::{
     session::Session,
     slot::{IndexEntry, SLOT},
     spread,
-    trail::FrameFile,
 };
 use crate::{
     id::SessionId,

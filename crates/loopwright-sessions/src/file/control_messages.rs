@@ -10,8 +10,8 @@ use super::{
     disk,
     failure::At as _,
     frame,
+    frame_file::{FrameFile, corrupt, intact},
     session::Session,
-    trail::{FrameFile, corrupt, intact},
 };
 use crate::store::{Lease, Posted, StoreError};
 

@@ -13,8 +13,8 @@ use super::{
     disk::{self, Identity},
     failure::At as _,
     frame,
+    frame_file::corrupt,
     session::Session,
-    trail::corrupt,
 };
 use crate::{
     id::SessionId,

@@ -9,11 +9,11 @@ use super::{
     disk,
     failure::At as _,
     frame,
-    ledger::{SessionLogFile, not_whole},
+    frame_file::corrupt,
     record::Record,
     root::{LOG, ReadMode, Root},
+    session_log::{SessionLogFile, not_whole},
     slot::{Entry, IndexQuery, SLOT},
-    trail::corrupt,
 };
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},

@@ -6,9 +6,9 @@ use super::{
     disk,
     failure::At as _,
     frame::{self, Frame},
+    frame_file::{FrameFile, intact},
     root::{ReadMode, Root},
     session::Session,
-    trail::{FrameFile, intact},
 };
 use crate::{
     id::SessionId,

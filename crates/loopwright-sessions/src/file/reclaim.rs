@@ -13,11 +13,11 @@ use super::{
     disk::{self, LockMode},
     failure::At as _,
     frame,
-    ledger::SessionLogFile,
+    frame_file::corrupt,
     record::Record,
     root::{LOG, ReadMode, Root},
+    session_log::SessionLogFile,
     spread,
-    trail::corrupt,
 };
 use crate::{
     id::SessionId,

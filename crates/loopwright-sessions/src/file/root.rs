@@ -11,16 +11,16 @@ use loopwright_core::Timestamp;
 
 use super::{
     acknowledged,
+    append_mode::{AppendLatency, AppendMode},
     disk::{self, Lock, LockMode},
     failure::At as _,
     frame,
+    frame_file::corrupt,
     index::{Announcement, Index, PendingEntry},
-    ledger::SessionLogFile,
-    pace::{AppendLatency, AppendMode},
     record::Record,
     session::Files,
+    session_log::SessionLogFile,
     slot::IndexEntry,
-    trail::corrupt,
 };
 use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_format};
 

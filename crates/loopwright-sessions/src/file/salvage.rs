@@ -6,9 +6,9 @@ use super::{
     acknowledged, disk,
     failure::At as _,
     frame::{self, LogTail, Scan},
-    ledger::SessionLogFile,
     record::Record,
     root::{LOG, ReadMode, Root},
+    session_log::SessionLogFile,
 };
 use crate::{
     id::SessionId,

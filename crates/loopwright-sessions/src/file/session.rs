@@ -14,13 +14,13 @@ use super::{
     disk::{self, Identity, Lock, LockMode, WaitPolicy},
     failure::At as _,
     frame::{self, LogTail},
+    frame_file::{FrameFile, corrupt, intact},
     index::{Announcement, FinalEntry, PendingEntry, Write},
     lease::{LEASE, LeaseFile},
-    ledger::{SessionLogFile, not_whole},
     record::{CreationRecord, Kind, Record},
     root::{LOCK, LOG, Root},
+    session_log::{SessionLogFile, not_whole},
     slot::{IndexEntry, bit},
-    trail::{FrameFile, corrupt, intact},
 };
 use crate::{
     id::SessionId,

@@ -9,10 +9,10 @@ use crate::{
     database::{Access, Counter, Database as _, Transaction},
     error::{Failure, SqlError},
     head::SessionRow,
+    maintenance::DAMAGED,
     row::values,
     seal::seal,
     store::end,
-    upkeep::DAMAGED,
     writing::go_back,
 };
 

@@ -7,7 +7,7 @@ use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use super::fits::FastSchema;
+use super::fast_check::FastSchema;
 
 /// Makes the schema of a type as providers expect it: an object, without references where possible.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {

@@ -22,8 +22,8 @@ use crate::{
     run::{
         Phase, PhaseResult, Run,
         batch::{Batch, BatchEvent, Queued},
+        cancel_safe::CancelSafe,
         halt::StopMode,
-        parked::CancelSafe,
         record::JournalFailed,
         running::Running,
         sources::alongside,

@@ -15,7 +15,7 @@ use crate::{
     interrupted::OnInterrupted,
     journal::IdempotencyKey,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
-    run::{Run, halt::StopMode, parked::CancelSafe, running::Running},
+    run::{Run, cancel_safe::CancelSafe, halt::StopMode, running::Running},
     step::{CallState, Few, StepResponse},
     tool::{AnyTool, SideEffects},
 };

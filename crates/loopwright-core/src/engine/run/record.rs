@@ -13,7 +13,7 @@ use crate::{
     hook::{HookError, HookPoint},
     interceptor::{HookCall, HookOutcome},
     journal::contained,
-    run::{HookPass, Phase, Run, parked::CancelSafe},
+    run::{HookPass, Phase, Run, cancel_safe::CancelSafe},
     state::AgentState,
     stop::StopSignal,
 };

@@ -12,7 +12,7 @@ use crate::{
     failure::{Failure, FailureKind, Panicked, panic_message},
     journal::{EffectRecord, contained},
     run::{
-        Phase, PhaseResult, Run, ThinkResult, parked::CancelSafe, record::JournalFailed,
+        Phase, PhaseResult, Run, ThinkResult, cancel_safe::CancelSafe, record::JournalFailed,
         sources::alongside,
     },
     shared::lock,

@@ -1,4 +1,4 @@
-use super::super::view::tests::{folder, job};
+use super::super::fs_view::tests::{folder, job};
 use super::*;
 use crate::policy::SandboxPolicy;
 

@@ -11,8 +11,8 @@ use loopwright_core::Timestamp;
 use crate::{
     SessionHeader, SessionId,
     file::{
+        append_mode::AppendMode,
         create::New,
-        pace::AppendMode,
         root::Root,
         session::{Addition, Session},
     },

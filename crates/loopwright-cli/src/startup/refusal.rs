@@ -2,16 +2,16 @@
 
 use loopwright_core::BoxError;
 
-use crate::applied::AgentError;
 use crate::config::ConfigError;
+use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::model::ChoiceError;
 use crate::prompt::PromptError;
+use crate::selected_agent::AgentError;
 use crate::session::SessionsError;
 use crate::signals;
-use crate::stage::RunDisplay;
 
 /// Why something cannot begin, and what the program says about it.
 #[derive(Debug)]

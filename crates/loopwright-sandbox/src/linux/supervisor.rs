@@ -15,7 +15,7 @@ use super::account::Account;
 use super::cgroup::Groups;
 use super::quarantine::Sweep;
 use super::start::{Inner, Started};
-use super::{container, enforced, first, tree};
+use super::{container, guarantees, init_process, process_tree};
 use crate::guarantee::{Enforcement, Guarantee};
 use crate::job::{self, Event, HelperCommand, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit, TimeoutKind};
@@ -118,7 +118,7 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         watch.elapsed = watch.began.elapsed();
         container::remove(job);
     }
-    if let Err(count) = tree::end_all() {
+    if let Err(count) = process_tree::end_all() {
         watch.notes.push(format!("{count} processes start others faster than they can be ended"));
     }
     if watch.kind != Kind::Client {
@@ -142,7 +142,7 @@ impl Watch<'_> {
     fn is_running(&mut self) {
         self.running = true;
         self.began = Instant::now();
-        let mut enforced = enforced::by(self.job.backend, &self.job.policy);
+        let mut enforced = guarantees::by(self.job.backend, &self.job.policy);
         if self.uncounted && enforced.enforces(Guarantee::Processes) && self.kind == Kind::First {
             enforced = enforced.with(Enforcement::BestEffort, [Guarantee::Processes]);
         }
@@ -180,7 +180,7 @@ impl Watch<'_> {
             if ready.ended {
                 let status = waitpid(Some(self.pid), WaitOptions::empty()).ok().flatten();
                 if self.kind != Kind::First {
-                    self.status = status.map(|(_, status)| first::outcome(status));
+                    self.status = status.map(|(_, status)| init_process::outcome(status));
                 }
                 return;
             }
@@ -217,9 +217,9 @@ impl Watch<'_> {
         }
         match &mut self.control {
             Some(control) => {
-                io::Write::write_all(control, &[first::END]).ok();
+                io::Write::write_all(control, &[init_process::END]).ok();
             }
-            None => tree::ask_to_end(rustix::process::getpid()),
+            None => process_tree::ask_to_end(rustix::process::getpid()),
         }
     }
 
@@ -234,7 +234,7 @@ impl Watch<'_> {
     fn look(&mut self) {
         let limits = &self.job.policy.limits;
         let root = if self.kind == Kind::First { self.pid } else { rustix::process::getpid() };
-        let usage = tree::usage(root);
+        let usage = process_tree::usage(root);
         let heavy = usage.memory > limits.memory / 4;
         self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
         // The kernel ends one process; the others would continue without it.
@@ -252,7 +252,7 @@ impl Watch<'_> {
             self.stop(ExitOutcome::LimitReached(limit), Duration::ZERO);
         } else if let (Some(control), false) = (&mut self.control, self.counting) {
             // The answer counts at the next look.
-            self.counting = io::Write::write_all(control, &[first::COUNT]).is_ok();
+            self.counting = io::Write::write_all(control, &[init_process::COUNT]).is_ok();
         }
     }
 

@@ -20,7 +20,6 @@ use loopwright_templates::ProjectInstructions;
 
 pub use self::refusal::StartError;
 use crate::agent::Setup;
-use crate::applied::{AGENT, AgentError, SelectedAgent};
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
@@ -33,14 +32,15 @@ use crate::configured;
 use crate::console;
 use crate::conversation::{Command, Conversation};
 use crate::definitions::{Defined, project_root};
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::granted::{Granted, Grants, withheld};
 use crate::loops::maintenance_runtime;
 use crate::model;
 use crate::permissions::RunPermissions;
+use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
-use crate::stage::RunDisplay;
 use crate::store::{StoreLocation, state_directory};
 use crate::tools;
 
@@ -428,7 +428,7 @@ fn load(
     if let Some(workdir) = workdir {
         flags.workdir = workdir.to_path_buf();
     }
-    configured::load(flags)
+    load_config::load(flags)
 }
 
 /// Takes out of settings what only the user's own agents may set, and says so.

@@ -1,6 +1,6 @@
 use loopwright_core::messages::{InferenceRequest, Message, ModelOrigin, Transcript, Turn};
 
-use crate::{Quirks, RequestEncoder, WireApi, continuation::EncodedRequest};
+use crate::{Quirks, RequestEncoder, WireApi, prefix_reuse::EncodedRequest};
 
 fn encoder(wire: WireApi) -> RequestEncoder {
     let origin = ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };

@@ -6,8 +6,8 @@ use loopwright_core::Seq;
 
 use super::{
     frame::{self, Frame, LogTail, Scan},
+    frame_file::{corrupt, intact},
     record::{CreationRecord, Kind, Mark, Record},
-    trail::{corrupt, intact},
 };
 use crate::{
     header::{ForkPoint, SessionHeader},
