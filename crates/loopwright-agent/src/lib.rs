@@ -59,5 +59,5 @@ pub use crate::{
 
 /// Ready-made continuation criteria.
 pub mod continuation {
-    pub use crate::criteria::ready::*;
+    pub use crate::criteria::builtin::*;
 }

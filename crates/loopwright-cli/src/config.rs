@@ -28,8 +28,8 @@ mod origin;
 mod output_format;
 mod permissions;
 mod provider;
-mod reading;
-mod refusal;
+mod file_layer;
+mod user_only;
 mod roots;
 mod sandbox;
 mod secret;
@@ -52,13 +52,13 @@ pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
 pub use permissions::{PermissionLayers, PermissionSettings, RuleList};
 pub use provider::{Provider, Rate};
-pub use refusal::Reason;
 pub use roots::Roots;
 pub(crate) use sandbox::bytes;
 pub use sandbox::{Bytes, MAX_TIMEOUT, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
 pub use sources::ConfigSources;
 pub use timeouts::Timeouts;
+pub use user_only::Reason;
 pub use value::{Mismatch, SettingValue};
 pub use warning::Warning;
 
@@ -180,7 +180,7 @@ fn project_layer(
     let Some(Found { path, text }) = found else { return Ok((Layer::default(), None)) };
     let path: Arc<Path> = path.into();
     let document = Document::parse(&text, path.clone(), Origin::Project(path.clone()))?;
-    refusal::check(&document.root(), user_file.path())?;
+    user_only::check(&document.root(), user_file.path())?;
     Ok((layer(&document, &text, warnings)?, Some(ProjectFile { path, text: text.into() })))
 }
 

@@ -12,11 +12,11 @@ use crate::args::policy::{
 use crate::args::{Cli, PermissionArgs};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
-use crate::configured;
 use crate::console;
 use crate::definitions::plain;
 use crate::exit::ExitCode;
 use crate::folders::{self, FoldersError};
+use crate::load_config;
 use crate::permissions::{self, ProjectSettings, confined};
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;

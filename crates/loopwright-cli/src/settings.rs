@@ -16,9 +16,9 @@ use crate::config::{
     Setting,
 };
 use crate::config::{MAX_TIMEOUT, STEPS, SandboxSettings, TIME, TOKENS};
-use crate::configured;
 use crate::console;
 use crate::exit::ExitCode;
+use crate::load_config;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::store::StoreLocation;

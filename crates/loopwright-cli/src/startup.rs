@@ -28,13 +28,13 @@ use crate::config::{
     Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
     SettingValue as _, TIME, TOKENS,
 };
-use crate::configured;
 use crate::console;
 use crate::conversation::{Command, Conversation};
 use crate::definitions::{Defined, project_root};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::granted::{Granted, Grants, withheld};
+use crate::load_config;
 use crate::loops::maintenance_runtime;
 use crate::model;
 use crate::permissions::RunPermissions;

@@ -16,6 +16,6 @@ mod survivors;
 mod transactions;
 mod transactions_killed;
 mod transactions_random;
-mod process_tree;
+mod tree;
 mod watches;
 mod world;

@@ -9,7 +9,7 @@ use loopwright_sandbox::transaction::{
 };
 use loopwright_sandbox::{ExitOutcome, Output};
 
-use crate::process_tree::{Tree, tree};
+use crate::tree::{Tree, tree};
 use crate::world::{World, sh};
 
 /// A command that has run, and what it changed.

@@ -12,7 +12,7 @@ use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, recover, undo};
 use loopwright_sandbox::{Backend, BackendSandbox, SandboxPolicy};
 
-use crate::process_tree::{Tree, tree};
+use crate::tree::{Tree, tree};
 use crate::world::{World, run, sh};
 
 /// Names the folder to the process that is killed.
@@ -97,7 +97,7 @@ fn killed(folder: &Path, at: usize) -> bool {
 
 /// A folder without the times of now.
 fn same(tree: &Tree) -> Vec<String> {
-    let look = |(path, node): (&PathBuf, &crate::process_tree::Node)| {
+    let look = |(path, node): (&PathBuf, &crate::tree::Node)| {
         let at = if node.modified.0 < 1000 { node.modified.0 } else { 0 };
         format!("{} {:o} {:?} {at}", path.display(), node.mode, node.content)
     };

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::fuzzing::fuzz;
 use crate::transactions::staged;
-use crate::process_tree::{Tree, tree};
+use crate::tree::{Tree, tree};
 use crate::world::{World, sh};
 
 /// Names that commands work with: plain ones, ones with spaces and letters of other scripts, one that begins like an

@@ -149,8 +149,8 @@ pub(crate) async fn claim(
     transaction.run(sql, values![owner, clock.plus(lasts), now, number]).await?;
     let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
     let Some(mut row) = row else { return Ok(None) };
-    let JobRecord { job, claims, attempts, crashes: crashes, .. } = record(&mut row)?;
-    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes: crashes }))
+    let JobRecord { job, claims, attempts, crashes, .. } = record(&mut row)?;
+    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes }))
 }
 
 /// Does what [`JobQueue::renew`](loopwright_sessions::JobQueue::renew) says.

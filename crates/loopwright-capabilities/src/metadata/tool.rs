@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::batch;
+use crate::earlier_calls;
 use crate::metadata::policy::{MetadataError, MetadataPolicy};
 use crate::metadata::preview::{kind, preview};
 

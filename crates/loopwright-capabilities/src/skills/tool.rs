@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use crate::batch;
 use crate::child::{ChildError, DefinedAgents, DefinedError};
+use crate::earlier_calls;
 use crate::files::{FileError, ReadFile, ReadFileArgs};
 use crate::skills::active::{self, ACTIVE, ActiveSkill, LOAD_SKILL};
 use crate::skills::fork::fork;

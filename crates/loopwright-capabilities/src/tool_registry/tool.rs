@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::batch;
+use crate::earlier_calls;
 use crate::tool_registry::capability::ToolExposure;
 
 /// Lists, searches and explains the tools of a registry, and adds them to the next requests.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::refusal::Reason;
+use super::user_only::Reason;
 
 /// A configuration that cannot be used; every message says what to do, none repeats a value.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use loopwright_sandbox::BackendChoice;
 use super::value::SettingValue;
 use super::{
     BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
-    Roots, RuleList, SecretRef, Strings, Text, refusal,
+    Roots, RuleList, SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -54,7 +54,7 @@ impl Key {
 
     /// Returns `true` if a project's file may not decide it.
     pub fn is_users(&self) -> bool {
-        refusal::concerns(self.name)
+        user_only::concerns(self.name)
     }
 }
 

@@ -11,8 +11,8 @@ use loopwright_sessions::stored::FORMAT_VERSION;
 
 use crate::args::{Cli, Transport};
 use crate::config::{Config, ConfigSources, Flags, Loaded};
-use crate::configured;
 use crate::console;
+use crate::load_config;
 use crate::model;
 use crate::render::count;
 use crate::store::StoreLocation;
