@@ -37,6 +37,7 @@ use crate::{
 };
 
 use control::{
+    a_lease_knows_which_control_messages_were_sent_before_it,
     a_write_that_fails_handles_no_control_message,
     control_messages_come_in_order_and_stay_until_a_write_handles_them,
     no_number_of_a_control_message_is_used_again,
@@ -105,6 +106,7 @@ facts![
     a_renewed_lease_lasts_longer,
     control_messages_come_in_order_and_stay_until_a_write_handles_them,
     no_number_of_a_control_message_is_used_again,
+    a_lease_knows_which_control_messages_were_sent_before_it,
     a_write_that_fails_handles_no_control_message,
     the_list_shows_the_latest_first_page_by_page,
     the_list_can_be_narrowed,

@@ -272,7 +272,7 @@ impl SessionStore for MemoryStore {
         let LeaseRequest { owner, now, ttl, .. } = claim;
         kept.leases += 1;
         let (id, number, until) = (id.clone(), kept.leases, now.plus(ttl));
-        let lease = Lease { id, owner: owner.into(), number, until };
+        let lease = Lease { id, owner: owner.into(), number, until, last_control: kept.posted };
         kept.lease = Some(lease.clone());
         Ok(lease)
     }

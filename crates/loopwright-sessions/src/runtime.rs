@@ -232,9 +232,10 @@ impl SessionRuntime {
         };
         tracing::debug!(target: TARGET, session = %id, lease = lease.number, "lease acquired");
         let held = self.dropped.hold(&lease);
-        // what was requested of an earlier run has ended, but for what was said, and unless the action continues with what
-        // that run left. What is posted from here on is for this one.
-        let posted = self.store().take_control(&lease).await.unwrap_or_default();
+        // Requests that were sent before the lease was taken were for the run before, unless the action continues that
+        // run. What was sent since is for this one, and heard as it runs.
+        let mut posted = self.store().take_control(&lease).await.unwrap_or_default();
+        posted.retain(|it| it.number <= lease.last_control);
         let subagents = SubagentLeases::new(self.store(), &self.env.clock, &lease, self.lasts);
         let subagents = Arc::new(subagents);
         let leased = Leased { lease: lease.clone(), taken, posted, subagents: subagents.clone() };

@@ -373,6 +373,10 @@ pub struct Lease {
     pub number: u64,
     /// When it ends unless it is renewed.
     pub until: Timestamp,
+    /// The number of the last control message that was sent before the lease was taken; 0 if there was none. A later
+    /// one is meant for who has the lease.
+    #[serde(default)]
+    pub last_control: u64,
 }
 
 /// Who wants the right to write a session.

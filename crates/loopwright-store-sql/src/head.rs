@@ -117,7 +117,7 @@ impl SessionRow {
         let lease = match row.maybe_text(2)? {
             Some(owner) => {
                 let (owner, until) = (owner.into(), row.moment(3)?);
-                Some(Lease { id: id.clone(), owner, number: leases, until })
+                Some(Lease { id: id.clone(), owner, number: leases, until, last_control: 0 })
             }
             None => None,
         };

@@ -21,9 +21,13 @@ pub(crate) async fn lease(
     rules::check_claim(head.lease.as_ref(), &claim)?;
     let LeaseRequest { owner, now, ttl: lasts, .. } = claim;
     let (number, until) = (head.leases + 1, now.plus(lasts));
-    let sql = "UPDATE sessions SET leases = $1, lease_owner = $2, lease_until = $3 WHERE key = $4";
-    transaction.run(sql, values![number, owner, until, head.key]).await?;
-    Ok(Lease { id: id.clone(), owner: owner.into(), number, until })
+    let sql = "
+        UPDATE sessions SET leases = $1, lease_owner = $2, lease_until = $3 WHERE key = $4
+        RETURNING (SELECT MAX(number) FROM control_messages WHERE session = key)";
+    let row = transaction.row(sql, values![number, owner, until, head.key]).await?;
+    let last = row.map(|mut row| row.maybe_int(0)).transpose()?.flatten();
+    let last_control = last.map_or(0, |last| u64::try_from(last).unwrap_or_default());
+    Ok(Lease { id: id.clone(), owner: owner.into(), number, until, last_control })
 }
 
 /// Does what [`SessionStore::renew`](loopwright_sessions::SessionStore::renew) says.

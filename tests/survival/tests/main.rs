@@ -14,6 +14,7 @@ mod faults;
 mod fleet;
 mod full_disk;
 mod hammer;
+mod leasing;
 mod nested;
 mod numbers;
 mod places;

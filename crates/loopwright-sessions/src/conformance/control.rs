@@ -1,7 +1,7 @@
 //! Control messages for the process that runs a session.
 
 use super::{
-    AppendRequest, ChangeBatch, ControlMessage, Lease, Message, SessionStore, StoreError,
+    AppendRequest, ChangeBatch, ControlMessage, LASTS, Lease, Message, SessionStore, StoreError,
     append_with, claim, create, header, id, is_conflict, moment, said,
 };
 
@@ -52,6 +52,26 @@ pub(super) async fn control_messages_come_in_order_and_stay_until_a_write_handle
     assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
     let lease = store.lease(&id("a"), claim("you", moment(1))).await.unwrap();
     assert_eq!(collected(store, &lease).await.1, [ControlMessage::Cancel, ControlMessage::Stop]);
+}
+
+pub(super) async fn a_lease_knows_which_control_messages_were_sent_before_it(
+    store: &dyn SessionStore,
+) {
+    create(store, &header("a"), &[]).await;
+    create(store, &header("b"), &[]).await;
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    assert_eq!(lease.last_control, 0);
+    store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+    let (numbers, _) = collected(store, &lease).await;
+    assert_eq!(store.renew(&lease, moment(2), LASTS).await.unwrap().last_control, 0);
+    store.release(&lease).await.unwrap();
+    store.send_control(&id("b"), &ControlMessage::Stop).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(2))).await.unwrap();
+    assert_eq!(lease.last_control, numbers[0]);
+    handle(store, &lease, 1, numbers[0]).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(3))).await.unwrap();
+    assert_eq!(lease.last_control, numbers[0]);
 }
 
 pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn SessionStore) {

@@ -22,12 +22,17 @@ impl Session<'_> {
     /// Adds a message.
     pub(super) fn post(&self, control: &[u8]) -> Result<(), StoreError> {
         let path = self.files.dir.join(CONTROL_MESSAGES);
-        let last = self.posted()?.last().map_or(0, |it| it.number);
-        let number = last.max(self.files.last.handled) + 1;
+        let number = self.last_control()? + 1;
         let (mut trail, _last) = FrameFile::open(self.id, &path)?;
         let mut bytes = Vec::new();
         frame::write(&mut bytes, trail.end, control, &number.to_le_bytes()).at(&path)?;
         trail.append(&bytes)
+    }
+
+    /// Returns the number of the last message, or 0 if there was none.
+    pub(super) fn last_control(&self) -> Result<u64, StoreError> {
+        let last = self.posted()?.last().map_or(0, |it| it.number);
+        Ok(last.max(self.files.last.handled))
     }
 
     /// Returns the messages that are not handled. If there are none, the file is removed.

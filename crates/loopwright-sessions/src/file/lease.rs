@@ -106,7 +106,8 @@ impl Session<'_> {
         rules::check_claim(leases.lease.as_ref(), &claim)?;
         let LeaseRequest { owner, now, ttl: lasts, .. } = claim;
         let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
-        let lease = Lease { id, owner: owner.into(), number, until };
+        let last_control = self.last_control()?;
+        let lease = Lease { id, owner: owner.into(), number, until, last_control };
         self.say(&Leases { number, lease: Some(lease.clone()) })?;
         Ok(lease)
     }
