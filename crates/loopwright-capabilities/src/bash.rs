@@ -17,7 +17,7 @@ mod capability;
 pub use self::{
     background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
     capability::{Background, UseBash},
-    collect::{Restored, undo_command},
+    collect::{Restored, command_originals, undo_command},
     danger::OnDangerousCommand,
     policy::BashPolicy,
     tool::{Bash, BashArgs, BashError},

@@ -32,7 +32,7 @@ pub(crate) use self::{
 };
 
 pub use self::{
-    change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, UndoOutcome},
+    change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, OriginalFile, UndoOutcome},
     edit::{EditArgs, EditFile, EditFileArgs},
     error::FileError,
     grep::{Grep, GrepArgs},

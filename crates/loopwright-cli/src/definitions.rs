@@ -41,6 +41,9 @@ const ELSEWHERE: [(&str, &str); 5] = [
 /// Where skills are in a project, those that count first.
 const PROJECT_SKILLS: [&str; 3] = [".loopwright/skills", ".agents/skills", ".claude/skills"];
 
+/// Where commands of other programs are, in a project and in the user's home directory.
+const COMMANDS: &str = ".claude/commands";
+
 /// Where they are in the user's home directory, besides those of the configuration.
 const USER_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
 
@@ -144,6 +147,7 @@ impl Defined {
         for directory in PROJECT_SKILLS {
             skills = skills.with_dir(SkillScope::Project, root.join(directory));
         }
+        skills = skills.with_commands(SkillScope::Project, root.join(COMMANDS));
         if let Some(home) = &sources.home {
             places = places.user(home.join(".claude/agents"));
         }
@@ -155,6 +159,9 @@ impl Defined {
             let home = sources.home.iter();
             skills =
                 home.fold(skills, |it, home| it.with_dir(SkillScope::User, home.join(directory)));
+        }
+        if let Some(home) = &sources.home {
+            skills = skills.with_commands(SkillScope::User, home.join(COMMANDS));
         }
         agents.auto_discover(&places);
         Self { root, agents, skills }

@@ -133,10 +133,9 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             let row = format!("{word:7}  {}  {}{reason}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
         }
-        WorkerEvent::JobLost(job) => console::warn(&format!(
-            "job {} was taken over by another worker by another worker",
-            job.id
-        )),
+        WorkerEvent::JobLost(job) => {
+            console::warn(&format!("job {} was taken over by another worker", job.id))
+        }
         WorkerEvent::JobsTakenOver { jobs, .. } => {
             console::warn(&format!("{jobs} jobs of a dead worker were requeued"));
         }

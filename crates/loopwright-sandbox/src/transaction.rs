@@ -40,7 +40,7 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use self::error::TransactionError;
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
-pub use self::undo::{Undone, undo};
+pub use self::undo::{Before, Undone, originals, undo};
 
 use self::plan::Plan;
 use crate::policy::SandboxPolicy;

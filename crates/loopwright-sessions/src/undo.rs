@@ -40,4 +40,4 @@ pub(crate) async fn note_rewind(
 #[cfg(all(feature = "files", target_os = "linux"))]
 pub use files::{FileCall, SessionFiles};
 #[cfg(all(feature = "files", target_os = "linux"))]
-pub(crate) use files::{recorded, undo, unrecorded};
+pub(crate) use files::{originals, recorded, undo, unrecorded};

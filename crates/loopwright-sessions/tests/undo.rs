@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-use loopwright_capabilities::files::{UndoOutcome, UseFileTools, WorkspaceRoot};
+use loopwright_capabilities::files::{OriginalFile, UndoOutcome, UseFileTools, WorkspaceRoot};
 use loopwright_core::{AgentLoop, FilesChanged, ToolOutput};
 use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
@@ -107,6 +107,21 @@ async fn the_changes_of_files_after_a_step_are_listed_oldest_first() {
     let paths: Vec<_> = listed.iter().map(|it| &**it).collect();
     assert_eq!(paths, ["b", "a"]);
     assert_eq!(runtime.recorded_files(&id("a"), 4).await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_was_at_a_path_before_its_first_change_after_a_step_is_returned() {
+    let directory = tempfile::tempdir().unwrap();
+    let (runtime, _) = written(directory.path()).await;
+    let session = id("a");
+    let originals = |step, largest| runtime.original_files(&session, step, largest);
+    let expect = |a| [("a".to_owned(), a), ("b".to_owned(), OriginalFile::Absent)].into();
+    assert_eq!(originals(0, 9).await.unwrap(), expect(OriginalFile::Absent));
+    assert_eq!(originals(2, 9).await.unwrap(), expect(OriginalFile::Content(b"2".to_vec())));
+    assert_eq!(originals(2, 0).await.unwrap(), expect(OriginalFile::Unknown));
+    assert_eq!(originals(4, 9).await.unwrap(), [].into());
+    runtime.rewind(&id("a"), 3).await.unwrap();
+    assert_eq!(originals(2, 9).await.unwrap(), [("b".to_owned(), OriginalFile::Absent)].into());
 }
 
 #[tokio::test]

@@ -1,18 +1,20 @@
 //! What a command changes: collected while it runs, judged, recorded, and made real when it has ended.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Change, ChangeKind, Changes, Fate, Transaction, TransactionError, Undone, staging_for,
+    Applied, Before, Change, ChangeKind, Changes, Fate, Transaction, TransactionError, Undone,
+    originals, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
 
 use crate::bash::BashError;
-use crate::files::FileJournal;
+use crate::files::{FileJournal, OriginalFile};
 
 /// How the changes of commands are collected.
 #[derive(Clone, Default)]
@@ -206,4 +208,30 @@ pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
             _ => None,
         })
         .collect())
+}
+
+/// Returns what was at each path before a command changed it, by what [`FileJournal::record_command`] was given. Empty if
+/// nothing is kept there. Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
+///
+/// # Errors
+///
+/// If the record cannot be read.
+pub fn command_originals(
+    kept: &Path,
+    largest: u64,
+) -> Result<Vec<(String, OriginalFile)>, TransactionError> {
+    let original = |before| match before {
+        Before::Absent => OriginalFile::Absent,
+        Before::Kept(path) => content(&path, largest),
+        _ => OriginalFile::Unknown,
+    };
+    let originals = originals(kept)?.into_iter();
+    Ok(originals.map(|(path, before)| (path.display().to_string(), original(before))).collect())
+}
+
+/// Reads a file that is kept. A link is none.
+fn content(path: &Path, largest: u64) -> OriginalFile {
+    let found = fs::symlink_metadata(path).ok();
+    let found = found.filter(|it| it.is_file() && it.len() <= largest);
+    found.and_then(|_| fs::read(path).ok()).map_or(OriginalFile::Unknown, OriginalFile::Content)
 }

@@ -105,6 +105,20 @@ pub enum UndoOutcome {
     Conflict,
 }
 
+/// What was at a path before it was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OriginalFile {
+    /// Nothing.
+    Absent,
+    /// A file with this content.
+    Content(Vec<u8>),
+    /// Nothing: the file that is there now was moved there.
+    MovedFrom(String),
+    /// Something that is not a file, is too large, or is not kept.
+    Unknown,
+}
+
 impl FileChange {
     /// Returns the change as a tool reports it; see
     /// [`with_changed_files`](loopwright_core::ToolOutput::with_changed_files).

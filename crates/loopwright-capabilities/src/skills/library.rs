@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::skills::read::{Listed, list, read};
+use crate::skills::read::{Listed, list_commands, list_skills, read};
 use crate::skills::skill::{Skill, SkillInfo};
 use crate::skills::warning::{SkillProblem, SkillWarning};
 
@@ -30,11 +30,26 @@ use crate::skills::warning::{SkillProblem, SkillWarning};
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct SkillLibrary {
-    roots: Vec<(SkillScope, PathBuf)>,
+    roots: Vec<Root>,
     own: Vec<Arc<Skill>>,
     /// What the project's directories may not lead out of.
     bound: Option<PathBuf>,
     index: Arc<Mutex<Index>>,
+}
+
+/// A directory of skills.
+#[derive(Clone, Debug)]
+struct Root {
+    scope: SkillScope,
+    directory: PathBuf,
+    holds: Holds,
+}
+
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Skills,
+    Commands,
 }
 
 /// Whose skills they are; what is named first comes first.
@@ -89,9 +104,20 @@ impl SkillLibrary {
     }
 
     /// Adds a directory of skills.
-    pub fn with_dir(mut self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
-        self.roots.push((scope, directory.into()));
-        self.roots.sort_by_key(|(scope, _)| *scope);
+    pub fn with_dir(self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
+        self.with_root(Root { scope, directory: directory.into(), holds: Holds::Skills })
+    }
+
+    /// Adds a directory of commands, as `.claude/commands` is one: each Markdown file is a skill with the name of the
+    /// file, and with the name of its directory before it if it lies one level below: `git/push.md` is `git:push`.
+    /// Models see those that have a description.
+    pub fn with_commands(self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
+        self.with_root(Root { scope, directory: directory.into(), holds: Holds::Commands })
+    }
+
+    fn with_root(mut self, root: Root) -> Self {
+        self.roots.push(root);
+        self.roots.sort_by_key(|it| it.scope);
         self.index = Arc::default();
         self
     }
@@ -170,10 +196,13 @@ impl SkillLibrary {
     fn scan(&self, index: &mut Index) {
         let mut before = std::mem::take(&mut index.files);
         *index = Index { is_scanned: true, ..Index::default() };
-        for (scope, root) in &self.roots {
+        for Root { scope, directory, holds } in &self.roots {
             let bound = self.bound.as_deref().filter(|_| *scope == SkillScope::Project);
-            let (files, problem) = list(root, bound);
-            index.warn(root, problem);
+            let (files, problem) = match holds {
+                Holds::Skills => list_skills(directory, bound),
+                Holds::Commands => list_commands(directory, bound),
+            };
+            index.warn(directory, problem);
             for listed in files {
                 let known = before.remove(&listed.path).filter(|it| it.listed == listed);
                 let read = known.unwrap_or_else(|| Read::new(listed));

@@ -84,6 +84,33 @@ fn allowed_tools_are_parted_by_commas_blanks_or_as_a_list() {
 }
 
 #[test]
+fn a_markdown_file_of_a_directory_of_commands_is_a_skill_named_by_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("Fix_Issue.md", "# Fix an issue\n\nFix issue $ARGUMENTS.\n");
+    write("git/push.md", "---\ndescription: Pushes.\nname: other\n---\nPush to $1.\n");
+    write("notes.txt", "Not a command.");
+    write(".hidden.md", "Not a command.");
+    write("a/b/deep.md", "Not a command.");
+    let skills = SkillLibrary::default().with_commands(SkillScope::User, home.path());
+    assert_eq!(skills.warnings(), []);
+    let shown = |audience| {
+        let all = skills.list(audience);
+        all.iter().map(|it| it.info.to_line()).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(shown(SkillAudience::Users), "- [Fix_Issue]: Fix an issue\n- [git:push]: Pushes.");
+    assert_eq!(shown(SkillAudience::Models), "- [git:push]: Pushes.");
+    assert_eq!(skills.get("git:push").unwrap().content(), "Push to $1.\n");
+    // It is read again when it changes.
+    write("git/push.md", "Push now, and hard.");
+    assert_eq!(skills.get("git:push").unwrap().content(), "Push now, and hard.");
+}
+
+#[test]
 fn a_file_without_front_matter_is_a_skill_named_by_its_directory() {
     let (skill, problems) = parse("# Just do it\n---\nnot front matter\n---\n");
     assert_eq!(skill.info, SkillInfo::new("demo", ""));

@@ -76,7 +76,7 @@ pub enum SkillProblem {
     #[error("no description; models do not see this skill")]
     NoDescription,
     /// A text is longer than the format wants it.
-    #[error("`{key}` has {length} characters; at most at most {most} are allowed")]
+    #[error("`{key}` has {length} characters; at most {most} are allowed")]
     TooLong {
         /// The key.
         key: &'static str,

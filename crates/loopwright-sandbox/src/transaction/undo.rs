@@ -47,6 +47,40 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     Ok(undone)
 }
 
+/// What was at a path before a command changed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Before {
+    /// Nothing.
+    Absent,
+    /// What is kept here until the change is undone.
+    Kept(PathBuf),
+}
+
+/// Returns what was at each path that was changed, in the order of the changes. Empty if nothing is kept there. What is
+/// in a folder that was removed or replaced is not named.
+///
+/// # Errors
+///
+/// If the record cannot be read.
+pub fn originals(record: &Path) -> Result<Vec<(PathBuf, Before)>, TransactionError> {
+    let Some(plan) = Plan::read(record)? else { return Ok(Vec::new()) };
+    let mut originals = Vec::new();
+    for step in plan.steps {
+        match step {
+            Step::Remove { path, old, .. } | Step::Replace { path, old, .. } => {
+                originals.push((path, Before::Kept(kept(record, old))));
+            }
+            Step::Add { path, is, parts } => {
+                let parts = parts.into_iter().map(|it| (it.path, it.is));
+                let files = [(path, is)].into_iter().chain(parts).filter(|(_, is)| !is.is_folder());
+                originals.extend(files.map(|(path, _)| (path, Before::Absent)));
+            }
+        }
+    }
+    Ok(originals)
+}
+
 /// Undoes every step, the last one first, and then what their folders became.
 fn undo_steps(
     plan: &Plan,

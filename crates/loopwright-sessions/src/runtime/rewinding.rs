@@ -1,7 +1,10 @@
 //! Sessions that begin with what another one has, and sessions that go back.
 
 #[cfg(all(feature = "files", target_os = "linux"))]
-use loopwright_capabilities::files::{UndoOutcome, WorkspaceRoot};
+use std::collections::BTreeMap;
+
+#[cfg(all(feature = "files", target_os = "linux"))]
+use loopwright_capabilities::files::{OriginalFile, UndoOutcome, WorkspaceRoot};
 use loopwright_core::{ChangeRecord, Seq};
 
 use crate::{
@@ -100,6 +103,25 @@ impl SessionRuntime {
         let loaded = self.repository.loaded(id).await?;
         let at = point_of(id, &loaded.changes, to)?;
         Ok(undo::recorded(&**self.store(), id, at).await?)
+    }
+
+    /// Returns what was at each path before tools and commands first changed it after a step, as far as
+    /// [`SessionFiles`](crate::SessionFiles) noted it. What commands changed is known on the machine that they ran on.
+    /// Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the store fails.
+    #[cfg(all(feature = "files", target_os = "linux"))]
+    pub async fn original_files(
+        &self,
+        id: &SessionId,
+        to: impl Into<RewindPoint>,
+        largest: u64,
+    ) -> Result<BTreeMap<String, OriginalFile>, SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = point_of(id, &loaded.changes, to.into())?;
+        Ok(undo::originals(&**self.store(), id, at, largest).await?)
     }
 
     /// Finds the files that calls after a step have changed and [`rewind_files`](SessionRuntime::rewind_files) cannot

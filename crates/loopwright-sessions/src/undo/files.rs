@@ -1,9 +1,11 @@
 //! What file tools did, noted and undone.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use futures::executor;
-use loopwright_capabilities::files::{FileChange, FileJournal, UndoOutcome, WorkspaceRoot};
+use loopwright_capabilities::files::{
+    FileChange, FileJournal, OriginalFile, UndoOutcome, WorkspaceRoot,
+};
 use loopwright_core::{BoxError, Change, ChangeRecord, Seq, messages::ToolCall};
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -152,6 +154,47 @@ pub(crate) async fn recorded(
         }
     }
     Ok(changed)
+}
+
+/// Returns what was at each path before it was first changed after a place. Files of more than `largest` bytes are
+/// unknown.
+pub(crate) async fn originals(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    at: Seq,
+    largest: u64,
+) -> Result<BTreeMap<String, OriginalFile>, StoreError> {
+    let mut originals = BTreeMap::new();
+    for number in changed_after(store, id, at).await? {
+        let notes = store.read_log(id, SessionLog::Files, number - 1, 1).await?;
+        match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
+            Some((FileNote::Changed { change, .. }, content)) => {
+                let original = match (change.from, change.before) {
+                    (Some(from), _) => OriginalFile::MovedFrom(from),
+                    (None, None) => OriginalFile::Absent,
+                    (None, Some(_)) if content.len() as u64 > largest => OriginalFile::Unknown,
+                    (None, Some(_)) => OriginalFile::Content(content.to_vec()),
+                };
+                originals.entry(change.path).or_insert(original);
+            }
+            Some((FileNote::Command { kept, paths, .. }, _)) => {
+                for (path, original) in command_originals(&kept, largest, paths) {
+                    originals.entry(path).or_insert(original);
+                }
+            }
+            Some((FileNote::Rewound { .. }, _)) | None => {}
+        }
+    }
+    Ok(originals)
+}
+
+/// Returns what was at the paths that a command changed, if that is kept on this machine.
+#[cfg(target_os = "linux")]
+fn command_originals(kept: &Path, largest: u64, paths: Vec<String>) -> Vec<(String, OriginalFile)> {
+    match loopwright_capabilities::bash::command_originals(kept, largest) {
+        Ok(originals) if !originals.is_empty() => originals,
+        _ => paths.into_iter().map(|path| (path, OriginalFile::Unknown)).collect(),
+    }
 }
 
 /// Undoes what was done to files after a place, newest first.
