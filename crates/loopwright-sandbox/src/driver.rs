@@ -8,6 +8,8 @@ use crate::child::SandboxChild;
 use crate::command::Command;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
+#[cfg(target_os = "linux")]
+use crate::policy::Network;
 use crate::policy::{Backend, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
@@ -44,6 +46,16 @@ impl BackendSandbox {
             driver: self.backend,
             reason: reason.into(),
             remedy: self.remedy().to_owned(),
+        }
+    }
+
+    /// Says that hosts cannot be granted by name.
+    #[cfg(target_os = "linux")]
+    fn no_domains(&self) -> Unavailable {
+        Unavailable {
+            driver: self.backend,
+            reason: "it cannot keep a command to hosts that are granted by name".to_owned(),
+            remedy: "use the driver `namespaces` or `bubblewrap`".to_owned(),
         }
     }
 
@@ -126,6 +138,10 @@ impl Sandbox for BackendSandbox {
         if policy.staging.is_some() && self.backend != Backend::Namespaces {
             let reason = format!("the driver `{}` cannot do so", self.backend);
             return Err(SandboxError::NotStaged { reason });
+        }
+        let is_enforced = matches!(self.backend, Backend::Namespaces | Backend::Bubblewrap);
+        if let (Network::Domains(_), false) = (&policy.network, is_enforced) {
+            return Err(SandboxError::Unavailable(vec![self.no_domains()]));
         }
         let job = launch::job(self.backend, program.as_deref(), command, policy)?;
         match launch::launch(&job, command.stdin.clone()).await {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +17,8 @@ use crate::error::SandboxError;
 use crate::home::{HOME, SCRATCH, cache_place, has_own_home};
 use crate::job::{LaunchRequest, NAME, Refusal};
 use crate::live::{ChildIo, Live};
-use crate::policy::{Backend, SandboxPolicy};
+use crate::policy::{Backend, Network, SandboxPolicy};
+use crate::proxy;
 use crate::screen::UserSettings;
 use crate::toolchains::maven;
 
@@ -77,7 +78,8 @@ pub(crate) fn job(
     let mut env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
     let kept = cache_variables(backend, &policy).into_iter();
     let named = author_variables(backend, &policy).into_iter();
-    for (name, value) in kept.chain(named) {
+    let reached = proxy::variables(&policy.network, |name| std::env::var_os(name)).into_iter();
+    for (name, value) in kept.chain(named).chain(reached) {
         if !policy.environment.values.contains_key(&name) {
             env.insert(name.into(), value);
         }
@@ -136,7 +138,7 @@ pub(crate) enum Failure {
 pub(crate) async fn launch(job: &LaunchRequest, stdin: Stdin) -> Result<Live, Failure> {
     let program = HELPER.get().ok_or(Failure::Error(SandboxError::NoHelper))?;
     let failed = |doing| move |source| Failure::Error(SandboxError::Helper { doing, source });
-    let (helper, ends) = spawn(program, &stdin).map_err(failed("starting"))?;
+    let (helper, ends) = spawn(program, &stdin, &job.policy.network).map_err(failed("starting"))?;
     match Live::start(helper, ends, job, stdin).await {
         Ok(Ok(live)) => Ok(live),
         Ok(Err(refusal)) => Err(Failure::Refused(refusal)),
@@ -144,7 +146,11 @@ pub(crate) async fn launch(job: &LaunchRequest, stdin: Stdin) -> Result<Live, Fa
     }
 }
 
-fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, ChildIo)> {
+fn spawn(
+    program: &Path,
+    stdin: &Stdin,
+    network: &Network,
+) -> io::Result<(tokio::process::Child, ChildIo)> {
     let (socket, far_socket) = UnixStream::pair()?;
     let (stdout, far_stdout) = io::pipe()?;
     let (stderr, far_stderr) = io::pipe()?;
@@ -162,14 +168,21 @@ fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, Ch
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    hand_over(&socket, &[far_stdin, far_stdout.into(), far_stderr.into()])?;
-    Ok((helper, ChildIo { socket, stdout: stdout.into(), stderr: stderr.into(), stdin }))
+    let mut handed = vec![far_stdin, far_stdout.into(), far_stderr.into()];
+    let mut gate = None;
+    if let Network::Domains(_) = network {
+        let (near, far) = UnixStream::pair()?;
+        handed.push(far.into());
+        gate = Some(near.into());
+    }
+    hand_over(&socket, &handed)?;
+    Ok((helper, ChildIo { socket, stdout: stdout.into(), stderr: stderr.into(), stdin, gate }))
 }
 
 /// Sends the command's ends to the helper alone; no other process that is started meanwhile gets them.
-fn hand_over(socket: &UnixStream, streams: &[OwnedFd; 3]) -> io::Result<()> {
-    let borrowed = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+fn hand_over(socket: &UnixStream, streams: &[OwnedFd]) -> io::Result<()> {
+    let borrowed: Vec<_> = streams.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
         return Err(io::Error::other("no space for the streams"));

@@ -4,9 +4,15 @@
     not(target_os = "linux"),
     expect(dead_code, reason = "only the drivers for Linux use all of it")
 )]
+mod access;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only the drivers for Linux use all of it")
+)]
 mod capture;
 mod child;
 mod command;
+mod domain;
 mod driver;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -39,12 +45,16 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
 pub mod transaction;
 
+pub use access::{NetworkAccess, NetworkOutcome};
 pub use author::Author;
 pub use capture::CapturedOutput;
 pub use child::SandboxChild;
 pub use command::{Command, Stdin};
+pub use domain::{AllowedDomain, InvalidDomain};
 pub use driver::BackendSandbox;
 pub use environment::{Environment, Inherit, is_secret_name};
 pub use error::{SandboxError, Unavailable};

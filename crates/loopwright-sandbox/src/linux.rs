@@ -18,6 +18,7 @@ pub(crate) mod confine;
 pub(crate) mod container;
 pub(crate) mod guarantees;
 pub(crate) mod filter;
+pub(crate) mod gate;
 pub(crate) mod init_process;
 pub(crate) mod held;
 mod kept;

@@ -16,7 +16,8 @@ use crate::command::Stdin;
 use crate::guarantee::Guarantees;
 use crate::job::{self, Event, HelperCommand, LaunchRequest};
 use crate::output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
-use crate::policy::OutputLimits;
+use crate::policy::{Network, OutputLimits};
+use crate::proxy::Proxy;
 
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub(crate) struct ChildIo {
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
     pub(crate) stdin: Option<OwnedFd>,
+    /// Where the socket arrives through which hosts are reached by name.
+    pub(crate) gate: Option<OwnedFd>,
 }
 
 /// A command and the helper that watches over it. Dropping it closes the connection, upon which the helper ends
@@ -53,6 +56,7 @@ pub(crate) struct Live {
     began: Instant,
     driver: &'static str,
     staged: bool,
+    proxy: Option<Proxy>,
     enforced: Guarantees,
     notes: Vec<String>,
     stopping: bool,
@@ -130,6 +134,12 @@ impl Live {
             began,
             driver: job.backend.name(),
             staged: job.policy.staging.is_some(),
+            proxy: match (ends.gate, &job.policy.network) {
+                (Some(gate), Network::Domains(domains)) => {
+                    Some(Proxy::start(gate, domains.clone()))
+                }
+                _ => None,
+            },
             enforced: Guarantees::default(),
             notes: Vec::new(),
             stopping: false,
@@ -372,6 +382,7 @@ impl Live {
             driver: self.driver.to_owned(),
             notes: self.notes,
             staged: self.staged,
+            network: self.proxy.as_ref().map(Proxy::accesses).unwrap_or_default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::access::NetworkAccess;
 use crate::capture::CapturedOutput;
 use crate::guarantee::Guarantees;
 
@@ -28,6 +29,9 @@ pub struct Output {
     /// Whether changes to the working folder were collected, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks,
     /// instead of being made at once.
     pub staged: bool,
+    /// Hosts that it reached by name, and those that were refused. Empty unless the policy grants
+    /// [`Network::Domains`](crate::Network::Domains).
+    pub network: Vec<NetworkAccess>,
 }
 
 /// How a command ended.
@@ -98,6 +102,7 @@ impl Output {
             driver: String::new(),
             notes: Vec::new(),
             staged: false,
+            network: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::author::Author;
+use crate::domain::AllowedDomain;
 use crate::environment::Environment;
 use crate::screen::Screen;
 
@@ -113,7 +114,7 @@ pub enum WorkdirAccess {
 }
 
 /// Whom a command may talk to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// Nobody: a network of its own, in which no interface is up.
@@ -121,8 +122,36 @@ pub enum Network {
     /// Its own processes: a network of its own with a loopback interface. The host's loopback is another one.
     #[default]
     Loopback,
+    /// Its own processes, and these hosts by name: through a proxy that connects with no others. The drivers
+    /// [`Backend::Namespaces`] and [`Backend::Bubblewrap`] enforce that; the others refuse the command.
+    Domains(Vec<AllowedDomain>),
     /// Every caller whom the host can reach.
     Host,
+}
+
+impl Network {
+    /// Returns `true` if a command reaches its own processes at most.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Off | Self::Loopback)
+    }
+
+    /// Adds hosts to those that a command may reach. A network that is the machine's own stays that.
+    #[must_use]
+    pub fn with_domains(self, domains: impl IntoIterator<Item = AllowedDomain>) -> Self {
+        let mut domains = domains.into_iter().peekable();
+        match self {
+            Self::Off | Self::Loopback if domains.peek().is_some() => {
+                Self::Domains(domains.collect())
+            }
+            Self::Domains(mut granted) => {
+                granted.extend(domains);
+                granted.sort();
+                granted.dedup();
+                Self::Domains(granted)
+            }
+            network => network,
+        }
+    }
 }
 
 /// How much a command may use.

@@ -102,7 +102,7 @@ async fn a_service_of_the_host_is_not_reached() {
     for network in [Network::Off, Network::Loopback] {
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
         let command = loopwright_sandbox::Command::new("bash").args(["-c", &line]);
-        let output = world.run(&command, &world.policy().network(network)).await;
+        let output = world.run(&command, &world.policy().network(network.clone())).await;
         assert_eq!(output.outcome, ExitOutcome::Exited(1), "{network:?}");
         assert!(output.enforced.enforces(Guarantee::Network));
     }

@@ -8,6 +8,7 @@ mod ending;
 mod files;
 mod fuzzing;
 mod memory;
+mod network;
 mod planted;
 mod planted_tools;
 mod running;

@@ -38,7 +38,7 @@ pub(crate) fn launch(
     let (control_end, control) = io::pipe().map_err(at("pipe"))?;
     let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
     let (complaints, complaints_end) = io::pipe().map_err(at("pipe"))?;
-    let passed: [OwnedFd; 6] = [
+    let mut passed: Vec<OwnedFd> = vec![
         written(job, view).map_err(at("job"))?,
         streams.stdin,
         streams.stdout,
@@ -46,6 +46,7 @@ pub(crate) fn launch(
         control_end.into(),
         reports_end.into(),
     ];
+    passed.extend(streams.gate);
     let mut arguments = arguments(job, view, &own);
     for descriptor in &passed {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty())

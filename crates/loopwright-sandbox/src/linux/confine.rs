@@ -26,6 +26,8 @@ pub(crate) struct Streams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
+    /// Where the socket goes through which hosts are reached by name; the command does not get it.
+    pub(crate) gate: Option<OwnedFd>,
 }
 
 /// Who the command is, inside of its user namespace.
@@ -114,7 +116,7 @@ fn prepare(
         drop_capabilities().map_err(at("drop of capabilities"))?;
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| at("no new privileges")(error.into()))?;
-        restrict_files(files, job.policy.network, *sockets, *landlock).map_err(at("landlock"))?;
+        restrict_files(files, &job.policy.network, *sockets, *landlock).map_err(at("landlock"))?;
         for program in filter::programs(*sockets, *kernel).map_err(at("system call filter"))? {
             seccompiler::apply_filter(&program).map_err(|error| {
                 Refusal::setup(format!("system call filter ({error})"), &io::Error::last_os_error())
@@ -209,7 +211,7 @@ fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
 
 fn restrict_files(
     files: &Files,
-    network: Network,
+    network: &Network,
     sockets: Sockets,
     landlock: Landlock,
 ) -> io::Result<()> {
@@ -221,7 +223,7 @@ fn restrict_files(
         };
     }
     let isolated =
-        network == Network::Off || (sockets == Sockets::Pairs && network != Network::Host);
+        *network == Network::Off || (sockets == Sockets::Pairs && *network != Network::Host);
     let all = AccessFs::from_all(abi);
     let net = if isolated { AccessNet::from_all(abi) } else { BitFlags::EMPTY };
     let made = || -> Result<RulesetStatus, landlock::RulesetError> {

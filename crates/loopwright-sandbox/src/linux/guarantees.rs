@@ -22,7 +22,9 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
             let strong = all.with(BestEffort, [MemoryTotal]);
             match policy.network {
                 policy::Network::Host => strong.without([Network]),
-                policy::Network::Off | policy::Network::Loopback => strong,
+                policy::Network::Off | policy::Network::Loopback | policy::Network::Domains(_) => {
+                    strong
+                }
             }
         }
         Backend::Landlock => {
@@ -34,7 +36,8 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
                 )
                 .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes, ProtectedPaths]);
             let some = match policy.network {
-                policy::Network::Host => some,
+                // The driver does not run these.
+                policy::Network::Host | policy::Network::Domains(_) => some,
                 policy::Network::Off | policy::Network::Loopback => {
                     some.with(Enforced, [Network, UnixSockets])
                 }
@@ -47,7 +50,9 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
                 [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryPerProcess],
             );
             match policy.network {
-                policy::Network::Host => strong.without([Network, UnixSockets]),
+                policy::Network::Host | policy::Network::Domains(_) => {
+                    strong.without([Network, UnixSockets])
+                }
                 policy::Network::Off | policy::Network::Loopback => strong,
             }
         }

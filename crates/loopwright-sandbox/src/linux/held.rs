@@ -11,7 +11,7 @@ use crate::job::Held;
 use crate::policy::Network;
 
 /// What is held at this moment. The buffers of a network that is the host's are not counted: they are every caller's.
-pub(crate) fn now(network: Network) -> Held {
+pub(crate) fn now(network: &Network) -> Held {
     let files = [SCRATCH, SHARED_MEMORY].map(|path| {
         rustix::fs::statvfs(path).map_or(0, |status| {
             status.f_blocks.saturating_sub(status.f_bfree).saturating_mul(status.f_frsize)
@@ -20,7 +20,7 @@ pub(crate) fn now(network: Network) -> Held {
     let (segments, messages) = sys::ipc_memory();
     let sockets = match network {
         Network::Host => 0,
-        Network::Off | Network::Loopback => sockets().unwrap_or(0),
+        Network::Off | Network::Loopback | Network::Domains(_) => sockets().unwrap_or(0),
     };
     Held { shared: files.iter().sum::<u64>() + segments, kernel: messages + sockets }
 }

@@ -67,7 +67,7 @@ fn refuse(mut socket: &UnixStream, refusal: Refusal) -> io::Result<()> {
 /// Receives the command's streams, and then the job.
 fn take_job(mut socket: &UnixStream) -> io::Result<(LaunchRequest, Streams)> {
     let mut mark = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     recvmsg(socket, &mut [IoSliceMut::new(&mut mark)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let mut received: Vec<OwnedFd> = Vec::new();
@@ -76,8 +76,9 @@ fn take_job(mut socket: &UnixStream) -> io::Result<(LaunchRequest, Streams)> {
             received.extend(descriptors);
         }
     }
+    let gate = if received.len() > 3 { received.pop() } else { None };
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(received)
         .map_err(|_| io::Error::other("the streams are missing"))?;
     let job = job::receive(&mut socket)?.ok_or_else(|| io::Error::other("the job is missing"))?;
-    Ok((job, Streams { stdin, stdout, stderr }))
+    Ok((job, Streams { stdin, stdout, stderr, gate }))
 }

@@ -10,8 +10,8 @@ use std::thread;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::confine::{self, Confinement, Streams};
-use super::held;
 use super::sys::{self, Side};
+use super::{gate, held};
 use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit};
 use crate::policy::Network;
@@ -30,6 +30,8 @@ pub(crate) struct InitPipes {
     pub(crate) control: OwnedFd,
     /// What happened, as [`InitReport`]s.
     pub(crate) reports: OwnedFd,
+    /// Where the socket goes through which hosts are reached by name.
+    pub(crate) gate: Option<OwnedFd>,
 }
 
 /// Starts the command as a child of this process, and waits until it is running.
@@ -66,9 +68,11 @@ pub(crate) fn run(
     streams: Streams,
     wires: InitPipes,
 ) -> ! {
-    let InitPipes { control, reports } = wires;
+    let InitPipes { control, reports, gate } = wires;
     let mut reports = File::from(reports);
-    let command = match start(job, confinement, streams) {
+    let opened = gate.map_or(Ok(()), |channel| gate::open(&channel));
+    let opened = opened.map_err(|error| Refusal::setup("proxy", &error));
+    let command = match opened.and_then(|()| start(job, confinement, streams)) {
         Ok(pid) => pid,
         Err(refusal) => {
             job::send(&mut reports, &InitReport::Refused(refusal)).ok();
@@ -80,8 +84,8 @@ pub(crate) fn run(
         exit(FAILED);
     }
     let Ok(answers) = reports.try_clone() else { exit(FAILED) };
-    let network = job.policy.network;
-    if thread::Builder::new().spawn(move || obey(control.into(), answers, network)).is_err() {
+    let network = job.policy.network.clone();
+    if thread::Builder::new().spawn(move || obey(control.into(), answers, &network)).is_err() {
         exit(FAILED);
     }
     loop {
@@ -97,7 +101,7 @@ pub(crate) fn run(
 }
 
 /// Passes on the request to end, says what is held, and ends when the watcher is gone.
-fn obey(mut control: File, mut answers: File, network: Network) {
+fn obey(mut control: File, mut answers: File, network: &Network) {
     let mut request = [0];
     loop {
         match control.read(&mut request) {

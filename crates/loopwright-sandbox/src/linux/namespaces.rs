@@ -76,7 +76,7 @@ impl Users {
 pub(crate) fn launch(
     job: &LaunchRequest,
     view: &View,
-    streams: Streams,
+    mut streams: Streams,
 ) -> Result<Launched, Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     let mut notes = Vec::new();
@@ -95,10 +95,12 @@ pub(crate) fn launch(
     let (control_end, control) = io::pipe().map_err(at("pipe"))?;
     let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
     let (go_end, mut go) = io::pipe().map_err(at("pipe"))?;
-    match sys::clone_process(namespaces(job.policy.network)).map_err(at("user namespace"))? {
+    match sys::clone_process(namespaces(&job.policy.network)).map_err(at("user namespace"))? {
         Side::Child => {
             drop((control, reports, go));
-            let wires = InitPipes { control: control_end.into(), reports: reports_end.into() };
+            let gate = streams.gate.take();
+            let wires =
+                InitPipes { control: control_end.into(), reports: reports_end.into(), gate };
             inside(job, view, trees, users, streams, wires, go_end)
         }
         Side::Parent(pid) => {
@@ -113,7 +115,7 @@ pub(crate) fn launch(
     }
 }
 
-fn namespaces(network: Network) -> u64 {
+fn namespaces(network: &Network) -> u64 {
     let always = sys::NEW_USER
         | sys::NEW_MOUNT
         | sys::NEW_PID
@@ -122,7 +124,7 @@ fn namespaces(network: Network) -> u64 {
         | sys::NEW_CGROUP;
     match network {
         Network::Host => always,
-        Network::Off | Network::Loopback => always | sys::NEW_NETWORK,
+        Network::Off | Network::Loopback | Network::Domains(_) => always | sys::NEW_NETWORK,
     }
 }
 
@@ -214,7 +216,7 @@ fn settle(
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     }
     let kernel = root::build(view, trees, devices, &job.policy.limits, users.identity())?;
-    if job.policy.network == Network::Loopback {
+    if matches!(job.policy.network, Network::Loopback | Network::Domains(_)) {
         let socket = rustix::net::socket(
             rustix::net::AddressFamily::INET,
             rustix::net::SocketType::DGRAM,
@@ -233,7 +235,7 @@ fn confinement(job: &LaunchRequest, view: &View, users: Users, kernel: Kernel) -
             files: files(view),
             sockets: match job.policy.network {
                 Network::Host => Sockets::Host,
-                Network::Off | Network::Loopback => Sockets::Namespaced,
+                Network::Off | Network::Loopback | Network::Domains(_) => Sockets::Namespaced,
             },
             kernel,
             landlock: Landlock::IfPresent,

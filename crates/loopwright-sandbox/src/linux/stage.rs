@@ -28,7 +28,7 @@ pub(crate) fn main() -> ! {
             files: namespaces::files(&view),
             sockets: match job.policy.network {
                 Network::Host => Sockets::Host,
-                Network::Loopback => Sockets::Namespaced,
+                Network::Loopback | Network::Domains(_) => Sockets::Namespaced,
                 // bwrap has raised the loopback interface already.
                 Network::Off => Sockets::Local,
             },
@@ -45,14 +45,25 @@ pub(crate) fn main() -> ! {
 fn take() -> io::Result<(LaunchRequest, View, Streams, InitPipes)> {
     let missing = || io::Error::other("a descriptor is missing");
     let mut numbers = std::env::args().skip(2);
-    let mut next = || {
+    let next = |numbers: &mut dyn Iterator<Item = String>| {
         let number = numbers.next().and_then(|number| number.parse().ok()).ok_or_else(missing)?;
         sys::take_descriptor(number)
     };
-    let (job, stdin, stdout, stderr, control, reports) =
-        (next()?, next()?, next()?, next()?, next()?, next()?);
+    let (job, stdin, stdout, stderr, control, reports) = (
+        next(&mut numbers)?,
+        next(&mut numbers)?,
+        next(&mut numbers)?,
+        next(&mut numbers)?,
+        next(&mut numbers)?,
+        next(&mut numbers)?,
+    );
+    let gate = match numbers.next() {
+        Some(number) => Some(sys::take_descriptor(number.parse().map_err(io::Error::other)?)?),
+        None => None,
+    };
     sys::close_on_exec_from(3)?;
     // The view comes along: in here, what it was resolved from is not seen as it was.
     let (job, view) = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
-    Ok((job, view, Streams { stdin, stdout, stderr }, InitPipes { control, reports }))
+    let streams = Streams { stdin, stdout, stderr, gate: None };
+    Ok((job, view, streams, InitPipes { control, reports, gate }))
 }

@@ -135,7 +135,7 @@ fn landlock(
             files,
             sockets: match job.policy.network {
                 Network::Host => Sockets::Host,
-                Network::Off | Network::Loopback => Sockets::Pairs,
+                Network::Off | Network::Loopback | Network::Domains(_) => Sockets::Pairs,
             },
             kernel: Kernel::Users,
             landlock: Landlock::Required,
