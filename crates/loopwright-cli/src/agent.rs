@@ -98,7 +98,7 @@ impl Setup {
     }
 
     /// Returns how commands are run. In mode `plan`, they cannot change the directory.
-    fn commands(&self) -> Commands {
+    pub(crate) fn commands(&self) -> Commands {
         let mut commands = self.commands.clone();
         commands.is_read_only = self.permissions.policy().mode() == Mode::Plan;
         commands

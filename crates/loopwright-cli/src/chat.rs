@@ -2,45 +2,48 @@
 
 pub(crate) mod compact;
 mod command;
+mod context;
+mod diff;
+mod export;
+mod help;
+mod mentions;
+mod prompts;
 mod rewind;
+mod shell;
+mod switch;
 
-use loopwright_core::{BoxError, LlmConfig};
+use loopwright_agent::Definitions as _;
+use loopwright_capabilities::skills::SkillAudience;
+use loopwright_core::{AgentState, BoxError, LlmConfig, messages::ReasoningEffort};
 use loopwright_permissions::Mode;
+use loopwright_sessions::SessionError;
 
-use self::command::ChatCommand;
+use self::command::{COMMANDS, ChatCommand, Effort, NamedSkill, names};
 use self::rewind::{Asked, Rewind, Rewound};
+use self::switch::Choice;
 use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
-use crate::config::OutputFormat;
+use crate::config::{Config, ConfigSources, OutputFormat};
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::definitions::Defined;
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::input::{Input, InputEvent, is_watched};
+use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::model;
 use crate::model_hint::guide;
-use crate::render::{Verbosity, sanitize_terminal};
+use crate::render::{Verbosity, sanitize_terminal, single_line};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
-use crate::startup::{StartError, Startup};
+use crate::startup::{NoopListener, StartError, Startup};
 use crate::store::state_directory;
+use crate::table::table;
 
-const HELP: &str = "\
-/help           show this help
-/model [NAME]   show the model, or use PROVIDER/NAME from now on
-/mode [MODE]    show the permission mode, or change it; Shift-Tab selects the next one
-/permissions    show the permission rules
-/continue       resume what was interrupted
-/compact        summarize older messages and report the tokens saved
-/fork           continue in a copy; the original session stays unchanged
-/rewind [STEP] [files]
-                rewind to the end of a step, or to before the last message; `files` also
-                undoes file changes
-/quit           exit, like Ctrl-D
-Alt-Enter, or a backslash before Enter, starts a new line. Ctrl-C stops the agent.";
+/// How many messages are shown of a session that is resumed.
+const SHOWN: usize = 6;
 
 /// Talks until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
@@ -82,13 +85,27 @@ async fn perform(
     let is_watched = is_watched();
     let input = if is_watched {
         let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
-        Input::terminal(history.flatten().as_deref())
+        let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
+        let completer =
+            ChatCompleter::new(move || place.completions(), conversation.setup.workdir.path());
+        let environment = &opening.sources.environment;
+        let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|it| environment.get(it));
+        Input::terminal(history.flatten().as_deref(), Some(completer), editor.map(|it| &**it))
     } else {
         Input::lines()
     };
     let is_spaced = is_watched && stage.details != Verbosity::Errors;
     let signals = Signals::new().ok();
-    let mut talk = ChatSession { conversation, stage, signals, is_spaced, failed: ExitCode::Done };
+    let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
+    let mut talk = ChatSession {
+        conversation,
+        stage,
+        signals,
+        is_spaced,
+        place,
+        printed: Vec::new(),
+        failed: ExitCode::Done,
+    };
     if is_watched {
         talk.greet().await;
     }
@@ -105,8 +122,42 @@ struct ChatSession {
     signals: Option<Signals>,
     /// Whether a free line stands between turns.
     is_spaced: bool,
+    /// Where agents and skills are looked for.
+    place: Place,
+    /// What commands of the user printed since the last message.
+    printed: Vec<String>,
     /// How the last turn ended that did not end well.
     failed: ExitCode,
+}
+
+/// Where agents and skills are looked for.
+struct Place {
+    config: Config,
+    sources: ConfigSources,
+}
+
+impl Place {
+    /// Finds what is defined now. Blocks while it reads.
+    fn defined(&self) -> Option<Defined> {
+        let providers = model::providers(&self.config, &self.sources).ok()?;
+        Some(Defined::find(&self.config.workdir, &self.sources, &providers))
+    }
+
+    /// Returns the commands and skills with what they do.
+    fn completions(&self) -> Vec<(String, String)> {
+        let about = |name: &str| {
+            let is_named = |typed: &str| {
+                typed.strip_prefix('/').is_some_and(|it| it.split(' ').next() == Some(name))
+            };
+            COMMANDS.iter().find(|(typed, _)| is_named(typed)).map_or("", |(_, about)| about)
+        };
+        let own = names().map(|name| (name.to_owned(), about(name).to_owned()));
+        let skills =
+            self.defined().map(|it| it.skills.list(SkillAudience::Users)).unwrap_or_default();
+        let skills =
+            skills.iter().map(|it| (it.name().to_owned(), single_line(&it.info.description, 60)));
+        own.chain(skills).collect()
+    }
 }
 
 impl ChatSession {
@@ -148,47 +199,61 @@ impl ChatSession {
                 InputEvent::Signal(reason) => return exit_code(reason),
                 InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),
             };
-            match ChatCommand::of(&text) {
-                ChatCommand::Nothing => {}
-                ChatCommand::Quit => return self.failed,
-                ChatCommand::Help => console::tell(HELP),
-                ChatCommand::Unknown(word) => {
-                    console::tell(&format!(
-                        "unknown command {}; /help lists the commands",
-                        sanitize_terminal(&word)
-                    ));
-                }
-                ChatCommand::Say(text) => {
-                    if let Some(exit_code) = self.say(Some(text), &mut input).await {
-                        return exit_code;
-                    }
+            let ends = match ChatCommand::of(&text) {
+                ChatCommand::Nothing => None,
+                ChatCommand::Quit => Some(self.failed),
+                ChatCommand::Say(text) => self.say(Some(text), &mut input).await,
+                ChatCommand::Use(named) => self.use_skill(named, &mut input).await,
+                ChatCommand::Init => self.say(Some(prompts::INIT.to_owned()), &mut input).await,
+                ChatCommand::Review(what) => {
+                    self.say(Some(prompts::review(&what)), &mut input).await
                 }
                 ChatCommand::Continue if self.conversation.session.is_some() => {
-                    if let Some(exit_code) = self.say(None, &mut input).await {
-                        return exit_code;
-                    }
+                    self.say(None, &mut input).await
                 }
-                ChatCommand::Continue => console::tell("no messages yet"),
-                ChatCommand::Mode(name) => self.mode(name.as_deref()),
-                ChatCommand::Permissions => self.permissions(),
-                ChatCommand::Model(name) => self.model(name.as_deref()),
-                ChatCommand::Compact => {
-                    if let Some(exit_code) = self.compact().await {
-                        return exit_code;
-                    }
+                ChatCommand::Compact => self.compact().await,
+                ChatCommand::Rewind(back) => self.rewind(back, &mut input).await,
+                ChatCommand::Resume(text) => self.resume(&text, &mut input).await,
+                ChatCommand::Run(command) => {
+                    self.run(&command).await;
+                    None
                 }
-                ChatCommand::Fork => tell(self.fork().await),
-                ChatCommand::Rewind(back) => {
-                    if let Some(exit_code) = self.rewind(back, &mut input).await {
-                        return exit_code;
-                    }
+                other => {
+                    self.answer(other).await;
+                    None
                 }
+            };
+            if let Some(exit_code) = ends {
+                return exit_code;
             }
+        }
+    }
+
+    /// Does what takes no turn and asks nothing.
+    async fn answer(&mut self, command: ChatCommand) {
+        match command {
+            ChatCommand::Help => console::tell(&help::help()),
+            ChatCommand::Unknown(word) => unknown(&word),
+            ChatCommand::Continue => console::tell("no messages yet"),
+            ChatCommand::Clear => self.clear(),
+            ChatCommand::Fork => tell(self.fork().await),
+            ChatCommand::Diff => tell(self.diff().await),
+            ChatCommand::Context => tell(self.context().await),
+            ChatCommand::Cost => tell(self.state().await.map(|state| context::cost(&state))),
+            ChatCommand::Export(name) => tell(self.export(name.as_deref()).await),
+            ChatCommand::Agents => self.agents(),
+            ChatCommand::Skills => self.skills(),
+            ChatCommand::Mode(name) => self.mode(name.as_deref()),
+            ChatCommand::Permissions => self.permissions(),
+            ChatCommand::Model(name) => self.model(name.as_deref()),
+            ChatCommand::Effort(effort) => self.effort(effort),
+            _ => {}
         }
     }
 
     /// Takes a turn; returns an exit status if it was the last one.
     async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
+        let text = text.map(|text| self.complete(&text));
         let said = UserInput { text: text.map(Into::into), steers: false };
         let input = is_watched().then_some(input);
         let turn =
@@ -206,6 +271,132 @@ impl ChatSession {
             _ => self.failed = exit_code,
         }
         None
+    }
+
+    /// Puts what commands printed before a message, and the files that it names behind it.
+    fn complete(&mut self, text: &str) -> String {
+        let attached = mentions::attach(text, &self.conversation.setup.workdir);
+        if !attached.files.is_empty() {
+            console::tell(&format!("attached: {}", attached.files.join(", ")));
+        }
+        for note in attached.notes {
+            console::warn(&note);
+        }
+        let mut parts = std::mem::take(&mut self.printed);
+        parts.push(attached.text);
+        parts.join("\n\n")
+    }
+
+    /// Uses a skill, or says the line if there is none and it may be text.
+    async fn use_skill(&mut self, named: NamedSkill, input: &mut Input) -> Option<ExitCode> {
+        let skill = self.place.defined().and_then(|it| it.skills.get(&named.name));
+        match skill.filter(|it| it.info.user_invocable) {
+            Some(skill) => self.say(Some(skill.render(Some(&named.arguments))), input).await,
+            None if named.is_command() => {
+                unknown(&named.line);
+                None
+            }
+            None => self.say(Some(named.line), input).await,
+        }
+    }
+
+    /// Runs a command of the user's, of which the agent is told with the next message.
+    async fn run(&mut self, command: &str) {
+        let printed = shell::run(&self.conversation, command, self.signals.as_mut()).await;
+        self.printed.extend(printed);
+    }
+
+    /// Begins another session with the next message.
+    fn clear(&mut self) {
+        self.printed.clear();
+        match self.conversation.session.take() {
+            Some(id) => {
+                console::tell(&format!("new session; /resume goes back to {}", short(&id)));
+            }
+            None => console::tell("no messages yet"),
+        }
+    }
+
+    /// Goes to another session; returns an exit status if the user leaves instead.
+    async fn resume(&mut self, text: &str, input: &mut Input) -> Option<ExitCode> {
+        let store = std::sync::Arc::clone(&self.conversation.store);
+        let workdir = self.conversation.setup.workdir.path().to_owned();
+        let signals = self.signals.as_mut();
+        match switch::choose(&*store, &workdir, text, input, signals).await {
+            Ok(Choice::Session(id)) => {
+                console::tell(&format!("session {}", short(&id)));
+                if let Err(error) = switch::show_last(&*store, &id, SHOWN).await {
+                    tell(Err(error));
+                }
+                self.conversation.session = Some(id);
+                // What is written in a file is for sessions that begin.
+                self.conversation.system = None;
+            }
+            Ok(Choice::None(reason)) => console::tell(reason),
+            Ok(Choice::Left(InputEvent::Signal(reason))) => return Some(exit_code(reason)),
+            Ok(Choice::Left(_)) => return Some(self.failed),
+            Err(error) => tell(Err(error)),
+        }
+        None
+    }
+
+    /// Returns the state of the session.
+    async fn state(&self) -> Result<AgentState, SessionsError> {
+        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let session = maintenance_runtime(&self.conversation.store).session(id).await?;
+        Ok(session.state().clone())
+    }
+
+    async fn context(&self) -> Result<String, SessionsError> {
+        let state = match self.conversation.session {
+            Some(_) => self.state().await?,
+            None => AgentState::new(),
+        };
+        let setup = &self.conversation.setup;
+        let agent = setup.build(NoopListener).map_err(SessionError::from)?;
+        Ok(context::context(&agent, &state, setup.context_window))
+    }
+
+    async fn diff(&self) -> Result<String, SessionsError> {
+        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let runtime = maintenance_runtime(&self.conversation.store);
+        diff::diff(&runtime, id, &self.conversation.setup.workdir).await
+    }
+
+    async fn export(&self, name: Option<&str>) -> Result<String, SessionsError> {
+        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let workdir = self.conversation.setup.workdir.path();
+        let path = export::export(&*self.conversation.store, id, workdir, name).await?;
+        Ok(format!("written to {}", sanitize_terminal(&path.display().to_string())))
+    }
+
+    fn agents(&self) {
+        let all = self.place.defined().map(|it| it.agents.all()).unwrap_or_default();
+        let rows = all.iter().map(|it| (it.name.as_str(), it.description.as_str()));
+        list(rows.collect(), "no agents are defined; create one: loopwright agents new NAME");
+    }
+
+    fn skills(&self) {
+        let all = self.place.defined().map(|it| it.skills.list(SkillAudience::Users));
+        let all = all.unwrap_or_default();
+        let rows = all.iter().map(|it| (it.name(), it.info.description.as_str()));
+        list(rows.collect(), "no skills found; create one as .agents/skills/NAME/SKILL.md");
+    }
+
+    /// Shows or changes how much the model reasons.
+    fn effort(&mut self, effort: Option<Effort>) {
+        let options = &mut self.conversation.setup.llm.options;
+        if let Some(effort) = effort {
+            options.reasoning_effort = effort;
+        }
+        let level = match options.reasoning_effort {
+            None => "default",
+            Some(ReasoningEffort::Minimal) => "minimal",
+            Some(ReasoningEffort::Low) => "low",
+            Some(ReasoningEffort::Medium) => "medium",
+            Some(_) => "high",
+        };
+        console::tell(&format!("effort {level}"));
     }
 
     /// Shows or changes the permission mode.
@@ -281,6 +472,21 @@ impl ChatSession {
         }
         None
     }
+}
+
+fn unknown(word: &str) {
+    let word = sanitize_terminal(word);
+    console::tell(&format!("unknown command {word}; /help lists the commands"));
+}
+
+/// Shows names with descriptions, or what to do if there are none.
+fn list(rows: Vec<(&str, &str)>, none: &str) {
+    if rows.is_empty() {
+        return console::tell(none);
+    }
+    let rows =
+        rows.into_iter().map(|(name, about)| vec![single_line(name, 64), single_line(about, 80)]);
+    console::tell(table(&rows.collect::<Vec<_>>()).trim_end());
 }
 
 /// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.

@@ -1,8 +1,10 @@
 //! Where turns come from: a terminal, or the lines of standard input.
 
 mod ahead;
+mod completer;
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,12 +14,13 @@ use std::pin::pin;
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, Prompt, PromptEditMode,
-    PromptHistorySearch, Reedline, ReedlineEvent, Signal, ValidationResult, Validator,
-    default_emacs_keybindings,
+    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder,
+    Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
+    ValidationResult, Validator, default_emacs_keybindings,
 };
 
 use self::ahead::Ahead;
+pub(crate) use self::completer::ChatCompleter;
 use crate::console;
 use crate::ending::Interruption;
 use crate::render::sanitize_terminal;
@@ -26,6 +29,9 @@ use crate::store::make_private;
 
 /// What Shift-Tab stands for.
 const NEXT_MODE: &str = "/mode next";
+
+/// The name of the menu of completions.
+const MENU: &str = "completions";
 
 /// How many turns the history remembers.
 const REMEMBERED: usize = 1000;
@@ -56,22 +62,44 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Reads from a terminal, and remembers in a directory what was typed.
-    pub(crate) fn terminal(directory: Option<&Path>) -> Self {
+    /// Reads from a terminal, completes with Tab, and remembers in a directory what was typed.
+    pub(crate) fn terminal(
+        directory: Option<&Path>,
+        completer: Option<ChatCompleter>,
+        editor: Option<&OsStr>,
+    ) -> Self {
         let mut keys = default_emacs_keybindings();
         let next = ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned());
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, next);
-        let mut editor = Reedline::create()
+        let menu = ReedlineEvent::UntilFound(vec![
+            ReedlineEvent::Menu(MENU.to_owned()),
+            ReedlineEvent::MenuNext,
+        ]);
+        keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, menu);
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('g'), ReedlineEvent::OpenEditor);
+        let menu = Box::new(ColumnarMenu::default().with_name(MENU));
+        let mut line = Reedline::create()
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_validator(Box::new(Backslash))
+            .with_menu(ReedlineMenu::EngineCompleter(menu))
+            .with_quick_completions(true)
             .use_bracketed_paste(true);
+        if let Some(completer) = completer {
+            line = line.with_completer(Box::new(completer));
+        }
         if let Some(directory) = directory {
             match history(directory) {
-                Ok(history) => editor = editor.with_history(Box::new(history)),
+                Ok(history) => line = line.with_history(Box::new(history)),
                 Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
+            let mut words = editor.and_then(OsStr::to_str).unwrap_or("vi").split_whitespace();
+            if let Some(program) = words.next() {
+                let mut command = std::process::Command::new(program);
+                command.args(words);
+                line = line.with_buffer_editor(command, directory.join("message.md"));
+            }
         }
-        Self::Terminal(Box::new(editor), Ahead::default())
+        Self::Terminal(Box::new(line), Ahead::default())
     }
 
     /// Reads lines.

@@ -64,7 +64,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
     let said = UserInput { text: prompt.map(Into::into), steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;
-    let mut input = (is_text && is_watched()).then(|| Input::terminal(None));
+    let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn =
         approval::say(&mut conversation, opening.stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::server::{Server, streamed, whole};
+use crate::server::{Server, streamed, streamed_call, streamed_tool, whole};
 use crate::world::{Done, World};
 
 /// Chats with a provider that gives these answers.
@@ -192,4 +192,104 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
+}
+
+#[test]
+fn a_skill_or_a_command_file_is_used_by_its_name() {
+    let world =
+        World::new().file("project/.claude/commands/git/push.md", "Push to $1, then $2.").file(
+            ".agents/skills/tidy/SKILL.md",
+            "---\nname: tidy\ndescription: Tidies.\n---\nTidy $ARGUMENTS.\n",
+        );
+    let server = answering(["one", "two", "three"]);
+    let lines = "/skills\n/tidy the desk\n/git:push a b\n/Users live here\n/dance\n";
+    let done = chat(&world, &server, &[], lines);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\nthree\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("git:push  Push to $1, then $2."), "{}", done.stderr);
+    assert!(done.stderr.contains("unknown command /dance"), "{}", done.stderr);
+    let said = said(&world);
+    assert!(said[0].contains("Tidy the desk."), "{said:?}");
+    assert!(said[2].contains("Push to a, then b."), "{said:?}");
+    assert_eq!(said[4], "/Users live here");
+}
+
+#[test]
+fn a_file_is_attached_and_the_output_of_a_command_is_told_with_the_next_message() {
+    let world = World::new().file("project/notes.txt", "buy milk\n");
+    let server = answering(["one", "two"]);
+    let done = chat(&world, &server, &[], "!cat notes.txt\nread @notes.txt\nagain\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("buy milk"), "{}", done.stderr);
+    assert!(done.stderr.contains("attached: notes.txt"), "{}", done.stderr);
+    let said = said(&world);
+    let printed = "I ran `cat notes.txt`, which printed:\n```\nbuy milk";
+    assert!(said[0].starts_with(printed), "{said:?}");
+    let attached = "read @notes.txt\n\n<file path=\"notes.txt\">\nbuy milk\n</file>";
+    assert!(said[0].ends_with(attached), "{said:?}");
+    assert_eq!(said[2], "again");
+}
+
+#[test]
+fn another_session_is_begun_and_the_first_one_is_resumed_by_what_was_said_in_it() {
+    let (world, server) = (World::new(), answering(["red", "blue", "green"]));
+    let lines = "first?\n/clear\nsecond?\n/resume RED\n1\nthird?\n/resume nothing like it\n";
+    let done = chat(&world, &server, &[], lines);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "red\nblue\ngreen\n"), "{}", done.stderr);
+    assert_eq!(said(&world), ["first?", "red", "third?", "green"]);
+    assert!(done.stderr.contains("> first?\nred\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("no such session of this directory"), "{}", done.stderr);
+    let list: Value =
+        serde_json::from_str(&world.run(&["sessions", "list", "--json"]).stdout).unwrap();
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_fills_the_context_and_what_it_cost_are_shown() {
+    let (world, server) = (World::new(), answering(["one"]));
+    let done = chat(&world, &server, &[], "/cost\n/context\nhello there\n/context\n/cost\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    for told in ["no messages yet", "instructions", "tools (", "your messages", "answers", "steps"]
+    {
+        assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn the_conversation_is_exported_to_a_new_file_only() {
+    let (world, server) = (World::new(), answering(["one"]));
+    let done = chat(&world, &server, &[], "/export a.md\nhello\n/export a.md\n/export a.md\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("no messages yet"), "{}", done.stderr);
+    assert!(done.stderr.contains("choose another name: /export FILE"), "{}", done.stderr);
+    let written = std::fs::read_to_string(world.path("project/a.md")).unwrap();
+    assert_eq!(written, "# hello\n\n## You\n\nhello\n\n## Agent\n\none\n");
+}
+
+#[test]
+fn the_effort_is_part_of_the_next_request() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let done = chat(&world, &server, &[], "/effort\n/effort low\n1?\n/effort default\n2?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("effort default\neffort low\n"), "{}", done.stderr);
+    assert_eq!(server.request()["reasoning_effort"], "low");
+    assert!(server.request().get("reasoning_effort").is_none());
+}
+
+#[test]
+fn differences_to_what_files_were_before_the_session_are_shown() {
+    let world = World::new().file("project/b.txt", "gone\n");
+    let write = serde_json::json!({ "path": "a.txt", "content": "one\n2\n", "overwrite": true });
+    let server = Server::start([
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "rm b.txt; echo new > c.txt"),
+        streamed("done", "stop"),
+    ]);
+    let done = chat(&world, &server, &[], "/diff\nchange it\n/diff\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "done\n"), "{}", done.stderr);
+    let told =
+        done.stderr.split("a.txt: changed").nth(1).unwrap_or_else(|| panic!("{}", done.stderr));
+    for line in ["2 - two", "2 + 2", "b.txt: removed", "1 - gone", "c.txt: added", "1 + new"] {
+        assert!(told.contains(line), "{line}: {}", done.stderr);
+    }
+    assert!(told.contains("3 files changed in this session"), "{}", done.stderr);
 }

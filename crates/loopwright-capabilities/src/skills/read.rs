@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::front_matter::read_within;
 use crate::skills::skill::Skill;
+use crate::skills::substitute::counted_from_zero;
 use crate::skills::warning::SkillProblem;
 
 /// The file that makes a directory a skill.
@@ -138,6 +139,7 @@ fn command_of(name: &str, text: &str) -> Result<(Skill, Vec<SkillProblem>), Skil
         let first = first.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
         skill.info.description = first.to_owned();
     }
+    skill.body = counted_from_zero(&skill.body);
     Ok((skill, problems))
 }
 

@@ -34,6 +34,31 @@ pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
     (filled, found)
 }
 
+/// Rewrites a text that counts words from one, as commands of other programs do: `$1` is its first word. A text with `$0`
+/// counts from zero already.
+pub(super) fn counted_from_zero(text: &str) -> String {
+    let mut rewritten = String::with_capacity(text.len());
+    let (mut rest, mut before) = (text, None);
+    while let Some(at) = rest.find('$') {
+        let (plain, from) = rest.split_at(at);
+        rewritten.push_str(plain);
+        before = plain.chars().next_back().or(before);
+        match digit(from, before) {
+            Some(0) => return text.to_owned(),
+            Some(number) => {
+                rewritten.push_str(&format!("$ARGUMENTS[{}]", number - 1));
+                rest = &from[2..];
+            }
+            None => {
+                rewritten.push('$');
+                rest = &from[1..];
+            }
+        }
+        before = Some('$');
+    }
+    rewritten + rest
+}
+
 /// Adds the arguments to a text that has no place for them.
 pub(super) fn appended(text: String, arguments: &str) -> String {
     if arguments.trim().is_empty() {
@@ -62,12 +87,14 @@ fn placeholder<'a>(
         }
         return (!after.starts_with(is_word)).then_some((arguments, ALL.len()));
     }
+    digit(text, before).map(|digit| (word(digit as usize), 2))
+}
+
+/// Returns the digit of a placeholder such as `$1` that a text begins with.
+fn digit(text: &str, before: Option<char>) -> Option<u32> {
     let digit = text[1..].chars().next().and_then(|it| it.to_digit(10))?;
     let is_longer = text[2..].starts_with(|it: char| it.is_ascii_digit());
-    if is_longer || before.is_some_and(is_word) {
-        return None;
-    }
-    Some((word(digit as usize), 2))
+    (!is_longer && !before.is_some_and(is_word)).then_some(digit)
 }
 
 fn is_word(character: char) -> bool {

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Piece, pieces};
-use super::substitute::substitute;
+use super::substitute::{counted_from_zero, substitute};
 use super::*;
 
 fn parse(text: &str) -> (Skill, Vec<SkillProblem>) {
@@ -104,10 +104,18 @@ fn a_markdown_file_of_a_directory_of_commands_is_a_skill_named_by_the_file() {
     };
     assert_eq!(shown(SkillAudience::Users), "- [Fix_Issue]: Fix an issue\n- [git:push]: Pushes.");
     assert_eq!(shown(SkillAudience::Models), "- [git:push]: Pushes.");
-    assert_eq!(skills.get("git:push").unwrap().content(), "Push to $1.\n");
+    assert_eq!(skills.get("git:push").unwrap().content(), "Push to $ARGUMENTS[0].\n");
     // It is read again when it changes.
     write("git/push.md", "Push now, and hard.");
     assert_eq!(skills.get("git:push").unwrap().content(), "Push now, and hard.");
+}
+
+#[test]
+fn commands_count_their_arguments_from_one() {
+    let check = |text: &str, expect: &str| assert_eq!(counted_from_zero(text), expect);
+    check("$1 and $2, not $12 or a$1", "$ARGUMENTS[0] and $ARGUMENTS[1], not $12 or a$1");
+    check("$0 and $1", "$0 and $1");
+    check("$ARGUMENTS, $$ and $", "$ARGUMENTS, $$ and $");
 }
 
 #[test]

@@ -75,9 +75,13 @@ Examples:
 Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
+  Tab completes commands and files, Ctrl-R searches the history, Ctrl-G opens $EDITOR.
 
 Commands:
-  /help /model [NAME] /mode [MODE] /permissions /continue /compact /fork /rewind [STEP] /quit
+  /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /compact /diff
+  /context /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
+  /effort [LEVEL] /mode [MODE] /permissions /quit, and /NAME for a skill or command;
+  !COMMAND runs a command in the sandbox, @FILE attaches a file
 
 Without a terminal, each line of standard input is a turn.";
 

@@ -1,6 +1,41 @@
 //! What a line means.
 
+use loopwright_core::messages::ReasoningEffort;
+
 use super::rewind::Rewind;
+
+/// A command as `/help` shows it: what is typed, and what it does.
+pub(super) const COMMANDS: [(&str, &str); 23] = [
+    ("/help", "show this help"),
+    ("/clear", "start a new session; the current one can be resumed"),
+    ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
+    ("/continue", "resume what was interrupted"),
+    ("/fork", "continue in a copy; the original session stays unchanged"),
+    (
+        "/rewind [STEP] [files]",
+        "rewind to the end of a step, or to before the last message; `files` also undoes file changes",
+    ),
+    ("/compact", "summarize older messages and report the tokens saved"),
+    ("/diff", "show how files differ from what they were before this session"),
+    ("/context", "show what fills the context window"),
+    ("/cost", "show the tokens and the cost of this session"),
+    ("/export [FILE]", "write the conversation to a Markdown file"),
+    ("/init", "let the agent write AGENTS.md for this project"),
+    ("/review [WHAT]", "let the agent review uncommitted changes"),
+    ("/agents", "list the agents"),
+    ("/skills", "list the skills and commands; /NAME ARGUMENTS uses one"),
+    ("/model [NAME]", "show the model, or use PROVIDER/NAME from now on"),
+    (
+        "/effort [LEVEL]",
+        "show how much the model reasons, or set minimal, low, medium, high, default",
+    ),
+    ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
+    ("/permissions", "show the permission rules"),
+    ("/quit", "exit, like Ctrl-D"),
+    ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),
+    ("@FILE", "attach a text file to the message; Tab completes the path"),
+    ("Ctrl-R, Ctrl-G", "search the history; write the message in your editor"),
+];
 
 /// What a line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,61 +44,147 @@ pub(super) enum ChatCommand {
     Nothing,
     /// Say this.
     Say(String),
+    /// Run a command in the sandbox.
+    Run(String),
+    /// Use a skill of this name, if there is one.
+    Use(NamedSkill),
     Help,
     Quit,
     Continue,
+    Clear,
+    /// Choose another session, of those that contain a text.
+    Resume(String),
     Compact,
     Fork,
+    Diff,
+    Context,
+    Cost,
+    /// Write the conversation to a file.
+    Export(Option<String>),
+    Init,
+    /// Let the agent review something.
+    Review(String),
+    Agents,
+    Skills,
     /// Show the permission mode, or change it: to the next one, or to one by its name.
     Mode(Option<String>),
     /// Show the permission rules.
     Permissions,
     /// Show the model, or change it.
     Model(Option<String>),
+    /// Show how much the model reasons, or change it.
+    Effort(Option<Effort>),
     /// Go back to the end of a step, or to before what was said last.
     Rewind(Rewind),
     /// A command that does not exist, or not like this.
     Unknown(String),
 }
 
+/// A line that may name a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NamedSkill {
+    /// The line as it was typed.
+    pub(super) line: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+/// How much a model reasons. `None` means what the model does by itself.
+pub(super) type Effort = Option<ReasoningEffort>;
+
+impl NamedSkill {
+    /// Returns `true` if the line can only be meant as a command. Others may be text, such as `/Users is a folder`.
+    pub(super) fn is_command(&self) -> bool {
+        self.name.bytes().all(|it| it.is_ascii_lowercase())
+    }
+}
+
 impl ChatCommand {
-    /// Reads a line. One slash followed by a word is a command; a path or anything longer is not.
+    /// Reads a line. One slash followed by a name is a command; a path or anything longer is not.
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
             return Self::Nothing;
         }
-        let mut words = text.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        let is_command = first
-            .strip_prefix('/')
-            .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_lowercase()));
-        if !is_command {
-            return Self::Say(text.to_owned());
+        if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|it| !it.is_empty()) {
+            return Self::Run(command.to_owned());
         }
-        let rest: Vec<&str> = words.collect();
-        match (first, &rest[..]) {
-            ("/help", []) => Self::Help,
-            ("/quit" | "/exit", []) => Self::Quit,
-            ("/continue", []) => Self::Continue,
-            ("/compact", []) => Self::Compact,
-            ("/fork", []) => Self::Fork,
-            ("/mode", []) => Self::Mode(None),
-            ("/mode", [name]) => Self::Mode(Some((*name).to_owned())),
-            ("/permissions", []) => Self::Permissions,
-            ("/model", []) => Self::Model(None),
-            ("/model", [name]) => Self::Model(Some((*name).to_owned())),
-            ("/rewind", rest @ ([] | ["files"])) => {
-                Self::Rewind(Rewind { step: None, files: !rest.is_empty() })
-            }
-            ("/rewind", [step, rest @ ..]) if matches!(rest, [] | ["files"]) => {
-                match step.parse() {
-                    Ok(step) => Self::Rewind(Rewind { step: Some(step), files: !rest.is_empty() }),
-                    Err(_) => Self::Unknown(text.to_owned()),
-                }
-            }
-            _ => Self::Unknown(text.to_owned()),
+        let (first, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let name = first.strip_prefix('/').filter(|it| is_name(it));
+        let Some(name) = name else { return Self::Say(text.to_owned()) };
+        let arguments = arguments.trim();
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let unknown = || Self::Unknown(text.to_owned());
+        match (name, &words[..]) {
+            ("help", []) => Self::Help,
+            ("quit" | "exit", []) => Self::Quit,
+            ("continue", []) => Self::Continue,
+            ("clear" | "new", []) => Self::Clear,
+            ("resume", _) => Self::Resume(arguments.to_owned()),
+            ("compact", []) => Self::Compact,
+            ("fork", []) => Self::Fork,
+            ("diff", []) => Self::Diff,
+            ("context", []) => Self::Context,
+            ("cost" | "usage", []) => Self::Cost,
+            ("export", _) => Self::Export(given(arguments)),
+            ("init", []) => Self::Init,
+            ("review", _) => Self::Review(arguments.to_owned()),
+            ("agents", []) => Self::Agents,
+            ("skills", []) => Self::Skills,
+            ("mode", [] | [_]) => Self::Mode(given(arguments)),
+            ("permissions", []) => Self::Permissions,
+            ("model", [] | [_]) => Self::Model(given(arguments)),
+            ("effort", []) => Self::Effort(None),
+            ("effort", [level]) => effort(level).map_or_else(unknown, |it| Self::Effort(Some(it))),
+            ("rewind", words) => rewind(words).map_or_else(unknown, Self::Rewind),
+            (name, _) if is_taken(name) => unknown(),
+            (name, _) => Self::Use(NamedSkill {
+                line: text.to_owned(),
+                name: name.to_owned(),
+                arguments: arguments.to_owned(),
+            }),
         }
+    }
+}
+
+/// Returns `true` if a word can name a command or a skill.
+fn is_name(word: &str) -> bool {
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b':');
+    !word.is_empty() && word.bytes().all(is_part)
+}
+
+/// Returns `true` if a command has that name.
+fn is_taken(name: &str) -> bool {
+    names().any(|it| it == name) || matches!(name, "exit" | "new" | "usage")
+}
+
+/// Returns the names of the commands, without their slashes.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().filter_map(|(typed, _)| typed.split(' ').next()?.strip_prefix('/'))
+}
+
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn effort(level: &str) -> Option<Effort> {
+    Some(match level {
+        "default" => None,
+        "minimal" => Some(ReasoningEffort::Minimal),
+        "low" => Some(ReasoningEffort::Low),
+        "medium" => Some(ReasoningEffort::Medium),
+        "high" => Some(ReasoningEffort::High),
+        _ => return None,
+    })
+}
+
+fn rewind(words: &[&str]) -> Option<Rewind> {
+    match words {
+        [] => Some(Rewind::default()),
+        ["files"] => Some(Rewind { step: None, files: true }),
+        [step] => Some(Rewind { step: Some(step.parse().ok()?), files: false }),
+        [step, "files"] => Some(Rewind { step: Some(step.parse().ok()?), files: true }),
+        _ => None,
     }
 }
 
@@ -71,27 +192,60 @@ impl ChatCommand {
 mod tests {
     use super::*;
 
+    fn check(text: &str, expect: ChatCommand) {
+        assert_eq!(ChatCommand::of(text), expect, "{text}");
+    }
+
+    fn named(line: &str, name: &str, arguments: &str) -> ChatCommand {
+        let [line, name, arguments] = [line, name, arguments].map(str::to_owned);
+        ChatCommand::Use(NamedSkill { line, name, arguments })
+    }
+
     #[test]
     fn a_line_is_said_unless_it_is_a_command() {
-        let check =
-            |text: &str, expect: ChatCommand| assert_eq!(ChatCommand::of(text), expect, "{text}");
         check(" ", ChatCommand::Nothing);
-        check(" hi\nthere ", ChatCommand::Say("hi\nthere".to_owned()));
-        check("/etc/passwd is what?", ChatCommand::Say("/etc/passwd is what?".to_owned()));
-        check("/ is a slash", ChatCommand::Say("/ is a slash".to_owned()));
-        check("/quit", ChatCommand::Quit);
+        for said in ["hi\nthere", "/etc/passwd is what?", "/ is a slash", "!", "//x", "/a.b"] {
+            check(said, ChatCommand::Say(said.to_owned()));
+        }
+        check(" /quit", ChatCommand::Quit);
         check("/fork ", ChatCommand::Fork);
-        check("/continue", ChatCommand::Continue);
-        check("/compact", ChatCommand::Compact);
+        check("/clear", ChatCommand::Clear);
+        check("/resume  the parser ", ChatCommand::Resume("the parser".to_owned()));
+        check("/export a b.md", ChatCommand::Export(Some("a b.md".to_owned())));
         check("/model", ChatCommand::Model(None));
         check("/model a/b", ChatCommand::Model(Some("a/b".to_owned())));
+        check("/effort", ChatCommand::Effort(None));
+        check("/effort low", ChatCommand::Effort(Some(Some(ReasoningEffort::Low))));
+        check("/effort default", ChatCommand::Effort(Some(None)));
+        check("! ls -l | wc", ChatCommand::Run("ls -l | wc".to_owned()));
         let rewind = |step, files| ChatCommand::Rewind(Rewind { step, files });
         check("/rewind", rewind(None, false));
         check("/rewind 3", rewind(Some(3), false));
         check("/rewind files", rewind(None, true));
         check("/rewind 3 files", rewind(Some(3), true));
-        for wrong in ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/nothing"] {
+        for wrong in ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort much"] {
             check(wrong, ChatCommand::Unknown(wrong.to_owned()));
+        }
+    }
+
+    #[test]
+    fn another_name_may_be_the_one_of_a_skill() {
+        check("/git:push  to main ", named("/git:push  to main", "git:push", "to main"));
+        check("/Users are people", named("/Users are people", "Users", "are people"));
+        let is_command = |name| match ChatCommand::of(name) {
+            ChatCommand::Use(named) => named.is_command(),
+            other => panic!("{other:?}"),
+        };
+        assert!(is_command("/dance"));
+        assert!(!is_command("/Users"));
+    }
+
+    #[test]
+    fn every_command_of_the_help_is_one() {
+        for name in names() {
+            let meant = ChatCommand::of(&format!("/{name}"));
+            let is_other = matches!(meant, ChatCommand::Use(_) | ChatCommand::Unknown(_));
+            assert!(!is_other, "{name}: {meant:?}");
         }
     }
 }

@@ -165,9 +165,18 @@ pub(crate) fn file_diff(
     Some(lines)
 }
 
+/// Returns the lines of the difference between two texts, at most so many; none if they have the same lines.
+pub(crate) fn content_diff(before: &str, after: &str, width: usize, most: usize) -> Vec<String> {
+    FileDiff::of_rows(before, after, most).map(|it| it.lines(width)).unwrap_or_default()
+}
+
 impl FileDiff {
     /// Compares two texts; `None` if they have the same lines.
     pub(super) fn of(before: &str, after: &str) -> Option<Self> {
+        Self::of_rows(before, after, SHOWN)
+    }
+
+    fn of_rows(before: &str, after: &str, most: usize) -> Option<Self> {
         let (old, new): (Vec<&str>, Vec<&str>) =
             (before.lines().collect(), after.lines().collect());
         let mut capture = Replace::new(Capture::new());
@@ -192,8 +201,8 @@ impl FileDiff {
         }
         let of = |tag: Tag| rows.iter().filter(|it| it.tag == tag).count();
         let (added, removed) = (of(Tag::Added), of(Tag::Removed));
-        let rest = rows.len().saturating_sub(SHOWN);
-        rows.truncate(SHOWN);
+        let rest = rows.len().saturating_sub(most);
+        rows.truncate(most);
         (added + removed > 0).then_some(Self { rows, rest, added, removed })
     }
 

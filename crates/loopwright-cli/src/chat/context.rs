@@ -1,0 +1,126 @@
+//! `/context` and `/cost`.
+
+use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _};
+use loopwright_core::{
+    AgentLoop, AgentState,
+    messages::{Content, Message, Part, Role, TurnBody},
+};
+
+use crate::render::{count, duration, number};
+use crate::table::table;
+
+/// What fills the context window, in tokens as they are counted here: about four characters each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Parts {
+    instructions: u64,
+    tools: u64,
+    user: u64,
+    answers: u64,
+    reasoning: u64,
+    calls: u64,
+    results: u64,
+}
+
+/// Returns what `/context` shows: what fills a window of so many tokens.
+pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> String {
+    let parts = Parts::of(agent, state);
+    let tools = format!("tools ({})", agent.tools().len());
+    let rows = [
+        ("instructions", parts.instructions),
+        (tools.as_str(), parts.tools),
+        ("your messages", parts.user),
+        ("answers", parts.answers),
+        ("reasoning", parts.reasoning),
+        ("tool calls", parts.calls),
+        ("tool results", parts.results),
+    ];
+    let all: u64 = rows.iter().map(|(_, tokens)| tokens).sum();
+    let percent = |tokens: u64| (tokens * 100).checked_div(window).unwrap_or_default();
+    let mut text =
+        format!("about {} of {} tokens ({} %)\n", number(all), number(window), percent(all));
+    let rows = rows.iter().filter(|(_, tokens)| *tokens > 0);
+    let row = |(name, tokens): &(&str, u64)| {
+        vec![
+            format!("  {name}"),
+            format!("{:>9}", number(*tokens)),
+            format!("{:>3} %", percent(*tokens)),
+        ]
+    };
+    text += &table(&rows.map(row).collect::<Vec<_>>());
+    if let Some(usage) = state.last_step().map(|it| it.usage()).filter(|it| it.input > 0) {
+        let (input, cached) = (number(usage.input), number(usage.cache_read));
+        text += &format!("the last request had {input} tokens, {cached} of them cached\n");
+    }
+    text.trim_end().to_owned()
+}
+
+/// Returns what `/cost` shows.
+pub(super) fn cost(state: &AgentState) -> String {
+    let spent = state.total_spent();
+    let usage = spent.usage;
+    let mut rows = vec![
+        ("steps", number(state.total_steps())),
+        ("input", number(usage.input)),
+        ("  from the cache", number(usage.cache_read)),
+        ("output", number(usage.output)),
+        ("  reasoning", number(usage.reasoning)),
+        ("time worked", duration(state.cumulative_time())),
+    ];
+    let dollars = spent.cost.dollars();
+    let cost = if dollars > 0.0 { format!("${dollars:.4}") } else { "price unknown".to_owned() };
+    rows.push(("cost", cost));
+    let rows: Vec<_> = rows.into_iter().map(|(name, it)| vec![name.to_owned(), it]).collect();
+    format!("{}\n{}", count(usage.total(), "token"), table(&rows)).trim_end().to_owned()
+}
+
+impl Parts {
+    fn of(agent: &AgentLoop, state: &AgentState) -> Self {
+        let counter = ApproximateCounter;
+        let mut parts = Self::default();
+        let texts = agent.instructions().texts(agent);
+        parts.instructions = texts.map(|(_, text)| counter.count(&text)).sum();
+        if let Some(own) = state.context().system_prompt() {
+            parts.instructions += counter.count(own);
+        }
+        for spec in agent.tools().specs().iter() {
+            let texts = [&*spec.name, &*spec.description, &spec.parameters.to_string()];
+            parts.tools += texts.iter().map(|it| counter.count(it)).sum::<u64>();
+        }
+        for turn in agent.preamble().iter().chain(state.transcript().iter()) {
+            match turn.body() {
+                TurnBody::Input(message) | TurnBody::Reply(message) => parts.message(message),
+                TurnBody::ToolExchange(exchange) => {
+                    parts.message(exchange.reply());
+                    let results = exchange.results().iter().flat_map(|it| it.content.iter());
+                    parts.results += results.map(tokens).sum::<u64>();
+                }
+            }
+        }
+        parts
+    }
+
+    fn message(&mut self, message: &Message) {
+        for part in message.parts() {
+            let kind = match (part.content(), message.role()) {
+                (Content::Reasoning(_), _) => &mut self.reasoning,
+                (Content::ToolCall(_), _) => &mut self.calls,
+                (_, Role::Assistant) => &mut self.answers,
+                (_, Role::User) => &mut self.user,
+                _ => &mut self.instructions,
+            };
+            *kind += tokens(part);
+        }
+    }
+}
+
+fn tokens(part: &Part) -> u64 {
+    let counter = ApproximateCounter;
+    match part.content() {
+        Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {
+            counter.count(text)
+        }
+        Content::Image(media) | Content::Document(media) => counter.count_media(media),
+        Content::ToolCall(call) => counter.count(&call.name) + counter.count(&call.arguments),
+        _ => part.opaque().map_or(0, |it| counter.count(it.as_str())),
+    }
+}

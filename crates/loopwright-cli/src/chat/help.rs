@@ -1,0 +1,26 @@
+//! `/help`.
+
+use std::fmt::Write as _;
+
+use super::command::COMMANDS;
+use crate::render::{WIDTH, wrap};
+
+const LAST: &str = "\
+Alt-Enter, or a backslash before Enter, starts a new line. Ctrl-C stops the agent.";
+
+/// Returns what `/help` shows.
+pub(super) fn help() -> String {
+    let typed = COMMANDS.iter().map(|(typed, _)| typed.len());
+    let room = typed.max().unwrap_or_default() + 2;
+    let mut text = String::new();
+    for (typed, about) in COMMANDS {
+        let lines = wrap(about, WIDTH - room, usize::MAX);
+        let mut lines = lines.into_iter();
+        let first = lines.next().unwrap_or_default();
+        let _ = writeln!(text, "{typed:room$}{first}");
+        for line in lines {
+            let _ = writeln!(text, "{:room$}{line}", "");
+        }
+    }
+    text + LAST
+}

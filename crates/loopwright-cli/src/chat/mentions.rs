@@ -1,0 +1,79 @@
+//! `@FILE` in messages.
+
+use loopwright_capabilities::files::WorkspaceRoot;
+
+use crate::render::single_line;
+
+/// The largest file that is attached as a whole.
+const LARGEST: u64 = 1 << 18;
+
+/// What became of the files that a message names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Attached {
+    /// The message with the files behind it.
+    pub(super) text: String,
+    /// The files, as they are shown.
+    pub(super) files: Vec<String>,
+    /// Why others are not attached.
+    pub(super) notes: Vec<String>,
+}
+
+/// Puts the text files of the directory that a message names as `@FILE` behind it. Other words that begin with `@` stay as
+/// they are.
+pub(super) fn attach(text: &str, workdir: &WorkspaceRoot) -> Attached {
+    let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
+    let mut seen = Vec::new();
+    for word in text.split_whitespace() {
+        let Some(path) = word.strip_prefix('@') else { continue };
+        // A sentence may end behind a path.
+        let whole = [path, path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')'])];
+        let read = |path| Some((path, workdir.read_text(path, LARGEST).ok()?));
+        let Some((path, content)) = whole.into_iter().find_map(read) else { continue };
+        if seen.contains(&path) {
+            continue;
+        }
+        seen.push(path);
+        let shown = single_line(path, 200);
+        let Some(content) = content else {
+            let size = LARGEST / 1024;
+            attached
+                .notes
+                .push(format!("{shown} is not attached: only text files up to {size} KiB are"));
+            continue;
+        };
+        let end = if content.ends_with('\n') { "" } else { "\n" };
+        attached.text += &format!("\n\n<file path=\"{path}\">\n{content}{end}</file>");
+        attached.files.push(shown);
+    }
+    attached
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn text_files_of_the_directory_are_attached_once_and_nothing_else_is() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("work");
+        fs::create_dir_all(root.join("src")).unwrap();
+        fs::write(root.join("src/a.rs"), "fn a() {}").unwrap();
+        fs::write(root.join("b.bin"), [0, 159, 146, 150]).unwrap();
+        fs::write(home.path().join("secret"), "secret").unwrap();
+        symlink(home.path().join("secret"), root.join("link")).unwrap();
+        let root = WorkspaceRoot::new(&root);
+        let said =
+            "Look at @src/a.rs, @src/a.rs and @b.bin, not @nobody or a@b.c or @../secret or @link.";
+        let attached = attach(said, &root);
+        assert_eq!(attached.files, ["src/a.rs"]);
+        assert_eq!(
+            attached.text,
+            format!("{said}\n\n<file path=\"src/a.rs\">\nfn a() {{}}\n</file>")
+        );
+        assert_eq!(attached.notes.len(), 1, "{:?}", attached.notes);
+        assert!(attached.notes[0].starts_with("b.bin is not attached"), "{:?}", attached.notes);
+    }
+}

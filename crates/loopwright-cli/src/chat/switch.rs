@@ -1,0 +1,127 @@
+//! `/resume`: another session of the directory.
+
+use std::path::Path;
+
+use loopwright_sessions::{
+    SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStatus, SessionStore,
+};
+
+use crate::console;
+use crate::input::{Input, InputEvent};
+use crate::render::single_line;
+use crate::session::{SessionsError, now, short};
+use crate::sessions::{HistoryEntry, SessionHistory, age};
+use crate::signals::Signals;
+
+/// The most sessions that are offered.
+const OFFERED: usize = 20;
+
+/// The most sessions whose conversations are searched.
+const SEARCHED: usize = 500;
+
+/// The most characters of a title.
+const TITLE: usize = 60;
+
+/// What was chosen.
+pub(super) enum Choice {
+    Session(SessionId),
+    /// Nothing; the reason is shown.
+    None(&'static str),
+    /// The user, or a signal, ends the program.
+    Left(InputEvent),
+}
+
+/// Lets the user choose a session of a directory, of those that contain a text in any case of letters.
+pub(super) async fn choose(
+    store: &dyn SessionStore,
+    workdir: &Path,
+    text: &str,
+    input: &mut Input,
+    signals: Option<&mut Signals>,
+) -> Result<Choice, SessionsError> {
+    let found = matching(store, workdir, &text.to_lowercase()).await?;
+    if found.is_empty() {
+        return Ok(Choice::None("no such session of this directory"));
+    }
+    let now = now();
+    for (number, header) in (1..).zip(&found) {
+        let title = single_line(header.title.as_deref().unwrap_or_default(), TITLE);
+        let (age, id) = (age(header.updated_at, now), short(&header.id));
+        console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}"));
+    }
+    console::tell("number of the session, or Enter to stay here:");
+    let answer = match input.answer(signals).await {
+        InputEvent::TextOrSecret(answer) => answer,
+        InputEvent::Nothing => String::new(),
+        other => return Ok(Choice::Left(other)),
+    };
+    let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    let chosen = number.and_then(|it| found.get(it)).map(|it| it.id.clone());
+    Ok(chosen.map_or(Choice::None("still in the same session"), Choice::Session))
+}
+
+/// Returns the sessions that contain a text, the latest first.
+async fn matching(
+    store: &dyn SessionStore,
+    workdir: &Path,
+    text: &str,
+) -> Result<Vec<SessionHeader>, SessionsError> {
+    let query = SessionQuery {
+        status: Some(SessionStatus::Active),
+        workdir: Some(workdir.to_string_lossy().into()),
+        kinship: SessionRelation::TopLevel,
+        ..SessionQuery::first(SEARCHED)
+    };
+    let mut found = Vec::new();
+    for header in store.list(&query).await?.sessions {
+        if found.len() == OFFERED {
+            break;
+        }
+        if text.is_empty() || contains(store, &header, text).await? {
+            found.push(header);
+        }
+    }
+    Ok(found)
+}
+
+async fn contains(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+    text: &str,
+) -> Result<bool, SessionsError> {
+    let holds = |it: &str| it.to_lowercase().contains(text);
+    if header.title.as_deref().is_some_and(holds) || header.id.as_str().starts_with(text) {
+        return Ok(true);
+    }
+    // One that is damaged is not found, and does not hide the others.
+    let Ok(Some(loaded)) = store.load(&header.id).await else { return Ok(false) };
+    Ok(SessionHistory::of(&loaded.changes).entries.iter().any(|it| match &it.entry {
+        HistoryEntry::Said { text, .. } | HistoryEntry::Answered { text, .. } => holds(text),
+        _ => false,
+    }))
+}
+
+/// Shows what was said last in a session: at most so many messages.
+pub(super) async fn show_last(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    most: usize,
+) -> Result<(), SessionsError> {
+    const WORDS: usize = 200;
+    let Some(loaded) = store.load(id).await? else { return Ok(()) };
+    let history = SessionHistory::of(&loaded.changes);
+    let lines = history.entries.iter().filter_map(|it| match &it.entry {
+        HistoryEntry::Said { role: "user", text } => {
+            Some(format!("> {}", single_line(text, WORDS)))
+        }
+        HistoryEntry::Answered { text, .. } if !text.trim().is_empty() => {
+            Some(single_line(text, WORDS))
+        }
+        _ => None,
+    });
+    let lines: Vec<String> = lines.collect();
+    for line in &lines[lines.len().saturating_sub(most)..] {
+        console::tell(line);
+    }
+    Ok(())
+}

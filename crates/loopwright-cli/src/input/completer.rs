@@ -1,0 +1,123 @@
+//! What Tab completes: commands and skills at the start of a line, and files behind `@`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::WalkBuilder;
+use reedline::{Completer, Span, Suggestion};
+
+/// The most files that are looked at.
+const FILES: usize = 20_000;
+
+/// The most suggestions.
+const SUGGESTED: usize = 50;
+
+/// Completes lines of a chat.
+pub(crate) struct ChatCompleter {
+    /// Returns the commands and skills with what they do. Called for each completion, so that new skills are found.
+    commands: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+    workdir: PathBuf,
+}
+
+impl ChatCompleter {
+    pub(crate) fn new(
+        commands: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static,
+        workdir: &Path,
+    ) -> Self {
+        Self { commands: Arc::new(commands), workdir: workdir.to_owned() }
+    }
+}
+
+impl Completer for ChatCompleter {
+    fn complete(&mut self, line: &str, position: usize) -> Vec<Suggestion> {
+        let Some(before) = line.get(..position) else { return Vec::new() };
+        let start = before.rfind(char::is_whitespace).map_or(0, |it| it + 1);
+        let word = &before[start..];
+        let span = Span::new(start, position);
+        if let Some(typed) = word.strip_prefix('/').filter(|_| start == 0) {
+            let fits = |(name, _): &(String, String)| name.starts_with(typed);
+            let all = (self.commands)().into_iter().filter(fits).take(SUGGESTED);
+            return all
+                .map(|(name, about)| suggestion(format!("/{name}"), Some(about), span))
+                .collect();
+        }
+        let Some(typed) = word.strip_prefix('@') else { return Vec::new() };
+        let files = matching(&self.workdir, typed).into_iter();
+        files.map(|path| suggestion(format!("@{path}"), None, span)).collect()
+    }
+}
+
+fn suggestion(value: String, description: Option<String>, span: Span) -> Suggestion {
+    Suggestion { value, description, span, append_whitespace: true, ..Suggestion::default() }
+}
+
+/// Returns the files of a directory whose paths have the letters that were typed in their order, the best first: those
+/// whose names begin with them, those that contain them, and then the others; each the shortest first. What ignore files
+/// name is left out.
+fn matching(workdir: &Path, typed: &str) -> Vec<String> {
+    let typed = typed.to_lowercase();
+    let walk = WalkBuilder::new(workdir).hidden(true).require_git(false).build();
+    let files =
+        walk.filter_map(Result::ok).filter(|it| it.file_type().is_some_and(|it| it.is_file()));
+    let mut found: Vec<(u8, usize, String)> = Vec::new();
+    for file in files.take(FILES) {
+        let Ok(below) = file.path().strip_prefix(workdir) else { continue };
+        // A path with a space would end the word.
+        let Some(path) = below.to_str().filter(|it| !it.contains(char::is_whitespace)) else {
+            continue;
+        };
+        if let Some(rank) = rank(path, &typed) {
+            found.push((rank, path.len(), path.to_owned()));
+        }
+    }
+    found.sort();
+    found.into_iter().take(SUGGESTED).map(|(_, _, path)| path).collect()
+}
+
+/// Returns how well a path fits, 0 being the best; `None` if it does not.
+fn rank(path: &str, typed: &str) -> Option<u8> {
+    let path = path.to_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name.starts_with(typed) || path.starts_with(typed) {
+        return Some(0);
+    }
+    if path.contains(typed) {
+        return Some(1);
+    }
+    let mut letters = path.chars();
+    typed.chars().all(|wanted| letters.any(|it| it == wanted)).then_some(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn values(completer: &mut ChatCompleter, line: &str) -> Vec<String> {
+        completer.complete(line, line.len()).into_iter().map(|it| it.value).collect()
+    }
+
+    #[test]
+    fn commands_are_completed_at_the_start_and_files_anywhere() {
+        let home = tempfile::tempdir().unwrap();
+        for path in ["src/main.rs", "src/domain.rs", "tests/m.rs", "target/main.rs", "a b/main.rs"]
+        {
+            let path = home.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        fs::write(home.path().join(".gitignore"), "target/\n").unwrap();
+        let commands = || {
+            vec![("model".to_owned(), "the model".to_owned()), ("mode".to_owned(), String::new())]
+        };
+        let mut completer = ChatCompleter::new(commands, home.path());
+        assert_eq!(values(&mut completer, "/mod"), ["/model", "/mode"]);
+        assert_eq!(values(&mut completer, "say /mod"), Vec::<String>::new());
+        assert_eq!(values(&mut completer, "see @main"), ["@src/main.rs", "@src/domain.rs"]);
+        assert_eq!(values(&mut completer, "@tm"), ["@tests/m.rs"]);
+        assert_eq!(values(&mut completer, "@nothing"), Vec::<String>::new());
+        let span = completer.complete("see @main", 9)[0].span;
+        assert_eq!((span.start, span.end), (4, 9));
+    }
+}
