@@ -1,0 +1,1 @@
+//! Tests that use the crate as programs do.
