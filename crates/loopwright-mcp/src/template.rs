@@ -100,7 +100,7 @@ impl Template {
                 Piece::Variable { name, default }
             } else {
                 // Not a reference, such as `${}` in the arguments of a shell.
-                Piece::Text(&rest[start..start + 2 + end + 1])
+                Piece::Text(&rest[start..=start + 2 + end])
             });
             rest = &inner[end + 1..];
         }
