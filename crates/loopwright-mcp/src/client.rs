@@ -166,6 +166,17 @@ impl McpClient {
         Ok(self.connection().await?.info.clone())
     }
 
+    /// Lists the tools again, starting the server if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started or does not list its tools.
+    pub async fn refresh(&self) -> Result<Arc<Listing>, Arc<McpError>> {
+        let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
+        self.0.set_listing(&mut self.0.state(), listing);
+        Ok(self.0.known_listing().unwrap_or_default())
+    }
+
     /// Calls a tool by its own name. Reports of progress extend the time that the call has. A call that takes too long
     /// is cancelled, and ends the process of a server that no other call uses.
     pub(crate) async fn call(

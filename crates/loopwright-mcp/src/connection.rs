@@ -128,6 +128,13 @@ impl Connection {
             (handshake_error(server, &error, &end), by)
         })?;
         let peer = service.peer().clone();
+        if let Some(version) = unknown_version(&peer) {
+            let reason = format!(
+                "it answers with revision `{version}` of the protocol, which is not known here"
+            );
+            let error = McpError::Handshake { server: server.name.clone(), reason };
+            return Err((error, EndedBy::Error));
+        }
         let info = info(&peer);
         let stop = CancellationToken::new();
         Ok(Self {
@@ -378,6 +385,12 @@ fn lifecycle(protocol: ProtocolChoice) -> ClientLifecycleMode {
     }
 }
 
+fn unknown_version(peer: &Peer<RoleClient>) -> Option<String> {
+    let version = peer.peer_info()?.protocol_version.clone();
+    let is_known = ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+    (!is_known).then(|| text::line(&version.to_string()))
+}
+
 fn info(peer: &Peer<RoleClient>) -> ConnectionInfo {
     let Some(info) = peer.peer_info() else { return ConnectionInfo::default() };
     let implementation = info.server_info.as_ref();
@@ -402,7 +415,12 @@ fn handshake_error(server: &McpServer, error: &ClientInitializeError, end: &EndR
         let challenge = error.auth_challenge().map(ToOwned::to_owned);
         return McpError::LoginRequired { server: name, challenge };
     }
-    let reason = end.get().unwrap_or_else(|| match error {
+    let reason = end.get().unwrap_or_else(|| handshake_reason(error));
+    McpError::Handshake { server: name, reason }
+}
+
+fn handshake_reason(error: &ClientInitializeError) -> String {
+    match error {
         ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ConflictInitResponseId(..)
@@ -414,12 +432,9 @@ fn handshake_error(server: &McpServer, error: &ClientInitializeError, end: &EndR
         }
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(data) => text::line(&data.message),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            text::line(&chain(fallback))
-        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_reason(fallback),
         other => text::line(&chain(other)),
-    });
-    McpError::Handshake { server: name, reason }
+    }
 }
 
 /// Joins the texts of an error and its causes, without repeating what an error says of its cause.

@@ -9,12 +9,15 @@ use std::time::Duration;
 use loopwright_sandbox::{OutputStream, SandboxChild};
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
+    },
     transport::Transport,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::log::ServerLog;
@@ -27,6 +30,10 @@ const MAX_UNSENT: usize = 1 << 20;
 
 /// Lines that are no messages, which a server may write to its standard output before it is given up.
 const MAX_NOISE: usize = 1_000;
+
+/// How long a server has to answer the question for its revisions. Servers of earlier revisions refuse it, and some
+/// say nothing.
+const DISCOVERY: Duration = Duration::from_secs(3);
 
 /// How long a server has to end once it is asked to.
 const GRACE: Duration = Duration::from_millis(500);
@@ -49,7 +56,7 @@ impl EndReason {
 
 /// The transport of a process. Dropping it ends every process of the server.
 pub(crate) struct StdioTransport {
-    outgoing: mpsc::Sender<Vec<u8>>,
+    outgoing: mpsc::Sender<Outgoing>,
     incoming: mpsc::Receiver<ServerJsonRpcMessage>,
     pump: Option<JoinHandle<()>>,
     stop: CancellationToken,
@@ -63,7 +70,16 @@ impl StdioTransport {
         let (to_client, incoming) = mpsc::channel(16);
         let stop = CancellationToken::new();
         let reader = LineReader { line: Vec::new(), noise: 0, log: log.clone() };
-        let pump = Pump { child, reader, log, end, stop: stop.clone(), from_client, to_client };
+        let pump = Pump {
+            child,
+            discovery: Discovery::None,
+            reader,
+            log,
+            end,
+            stop: stop.clone(),
+            from_client,
+            to_client,
+        };
         Self {
             outgoing,
             incoming,
@@ -86,9 +102,10 @@ impl Transport<RoleClient> for StdioTransport {
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let outgoing = self.outgoing.clone();
+        let discovery = discovery(&item);
         let line = serde_json::to_vec(&item).map(|mut line| {
             line.push(b'\n');
-            line
+            Outgoing { line, discovery }
         });
         async move {
             let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
@@ -109,6 +126,55 @@ impl Transport<RoleClient> for StdioTransport {
     }
 }
 
+/// A message for the server.
+struct Outgoing {
+    line: Vec<u8>,
+    /// Its id, if it asks for the revisions of the server.
+    discovery: Option<RequestId>,
+}
+
+fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::DiscoverRequest(_)) =>
+        {
+            Some(request.id.clone())
+        }
+        _ => None,
+    }
+}
+
+/// A question for the revisions that the server has not answered yet, or has answered too late.
+enum Discovery {
+    None,
+    Open { id: RequestId, until: Instant },
+    GivenUp(RequestId),
+}
+
+impl Discovery {
+    async fn timed_out(&self) {
+        match self {
+            Self::Open { until, .. } => tokio::time::sleep_until(*until).await,
+            Self::None | Self::GivenUp(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes note of a message. Returns `false` if it answers a question that was given up.
+    fn hear(&mut self, message: &ServerJsonRpcMessage) -> bool {
+        let id = match message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        match self {
+            Self::Open { id: asked, .. } if id == Some(asked) => *self = Self::None,
+            Self::GivenUp(asked) => return id != Some(asked),
+            _ => {}
+        }
+        true
+    }
+}
+
 /// Moves bytes between the process and the client.
 struct Pump {
     child: SandboxChild,
@@ -116,14 +182,16 @@ struct Pump {
     log: ServerLog,
     end: EndReason,
     stop: CancellationToken,
-    from_client: mpsc::Receiver<Vec<u8>>,
+    discovery: Discovery,
+    from_client: mpsc::Receiver<Outgoing>,
     to_client: mpsc::Sender<ServerJsonRpcMessage>,
 }
 
 /// What happened next.
 enum Next {
     Stop,
-    Send(Vec<u8>),
+    Send(Outgoing),
+    NoDiscovery,
     Output(Option<(OutputStream, bytes::Bytes)>),
 }
 
@@ -134,12 +202,20 @@ impl Pump {
             let next = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => Next::Stop,
-                Some(line) = self.from_client.recv(), if may_send => Next::Send(line),
+                Some(message) = self.from_client.recv(), if may_send => Next::Send(message),
+                () = self.discovery.timed_out() => Next::NoDiscovery,
                 output = self.child.read() => Next::Output(output),
             };
             match next {
                 Next::Stop => break,
-                Next::Send(line) => self.child.queue_stdin(&line),
+                Next::Send(message) => {
+                    self.child.queue_stdin(&message.line);
+                    if let Some(id) = message.discovery {
+                        let until = Instant::now() + DISCOVERY;
+                        self.discovery = Discovery::Open { id, until };
+                    }
+                }
+                Next::NoDiscovery => self.give_up_discovery().await,
                 Next::Output(None) => return self.ended().await,
                 Next::Output(Some((OutputStream::Stderr, bytes))) => self.log.push_bytes(&bytes),
                 Next::Output(Some((OutputStream::Stdout, bytes))) => {
@@ -158,6 +234,7 @@ impl Pump {
     async fn receive(&mut self, bytes: &[u8]) -> Result<(), String> {
         for received in self.reader.push(bytes)? {
             match received {
+                Received::Message(message) if !self.discovery.hear(&message) => {}
                 Received::Message(message) => {
                     let sent = tokio::select! {
                         biased;
@@ -180,6 +257,18 @@ impl Pump {
             }
         }
         Ok(())
+    }
+
+    /// Answers the question for the revisions as a server of an earlier revision does.
+    async fn give_up_discovery(&mut self) {
+        let Discovery::Open { id, .. } = std::mem::replace(&mut self.discovery, Discovery::None)
+        else {
+            return;
+        };
+        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None);
+        let refusal = ServerJsonRpcMessage::error(error, Some(id.clone()));
+        self.discovery = Discovery::GivenUp(id);
+        self.to_client.send(refusal).await.ok();
     }
 
     /// The process is gone: says how it ended.
