@@ -70,6 +70,28 @@ impl SandboxChild {
         }
     }
 
+    /// Adds input that is sent while [`read`](Self::read) is awaited, for a caller that reads and writes in one place.
+    /// Input for a command that reads no more is dropped.
+    pub fn queue_stdin(&mut self, bytes: &[u8]) {
+        match &mut self.inner {
+            #[cfg(target_os = "linux")]
+            Inner::Live(live) => live.queue_stdin(bytes),
+            Inner::Scripted { .. } => {
+                // A double reads nothing.
+                let _ = bytes;
+            }
+        }
+    }
+
+    /// Returns the number of bytes of input that are not sent yet.
+    pub fn queued_stdin(&self) -> usize {
+        match &self.inner {
+            #[cfg(target_os = "linux")]
+            Inner::Live(live) => live.queued_stdin(),
+            Inner::Scripted { .. } => 0,
+        }
+    }
+
     /// Lets the command see the end of its input, once all that was sent has arrived.
     pub fn close_stdin(&mut self) {
         match &mut self.inner {

@@ -234,6 +234,16 @@ impl Live {
         Ok(())
     }
 
+    pub(crate) fn queue_stdin(&mut self, bytes: &[u8]) {
+        if self.stdin.is_some() {
+            self.unsent.extend_from_slice(bytes);
+        }
+    }
+
+    pub(crate) fn queued_stdin(&self) -> usize {
+        self.unsent.len()
+    }
+
     pub(crate) fn close_stdin(&mut self) {
         self.close_stdin = Closing::WhenSent;
         self.close_empty_stdin();

@@ -68,6 +68,7 @@
 //! | [`sessions`] | conversations that are kept, and continue after a crash |
 //! | `templates` | agents as files |
 //! | [`broadcast`] | what agents do, told to the world outside |
+//! | `mcp` | servers of the Model Context Protocol |
 //! | [`worker`] | processes that do what is queued for sessions |
 //! | [`messages`] | conversations as data |
 //!
@@ -87,6 +88,7 @@
 //! | `permissions` | the module `permissions`: which calls run, ask or are denied |
 //! | `sessions` | the module `sessions`: conversations in memory and in files |
 //! | `sqlite`, `postgres` | the module `store_sql`: sessions in a database |
+//! | `mcp` | the module `mcp`: tools of servers that speak the Model Context Protocol |
 //! | `worker` | the module `worker`: processes that run queued jobs |
 //! | `templates` | the module `templates`: agents as Markdown, YAML and JSON |
 //! | `bedrock` | Amazon Bedrock, with the signatures of AWS |
@@ -105,6 +107,8 @@ pub use loopwright_capabilities as capabilities;
 pub use loopwright_core as runtime;
 pub use loopwright_core::messages;
 pub use loopwright_macros::tool;
+#[cfg(feature = "mcp")]
+pub use loopwright_mcp as mcp;
 #[cfg(feature = "http")]
 pub use loopwright_models as models;
 #[cfg(feature = "permissions")]

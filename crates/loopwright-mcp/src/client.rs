@@ -1,0 +1,415 @@
+//! A server with its connection: started when it is needed, and again after it failed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::config::{McpServer, ServerTransport};
+use crate::connection::{Connection, ConnectionInfo, Limits};
+use crate::error::McpError;
+use crate::handler::Progress;
+use crate::launch::McpHost;
+use crate::log::ServerLog;
+use crate::tools::Listing;
+
+/// Lists of tools are read again at most this often.
+const RELIST: Duration = Duration::from_millis(200);
+
+/// A server and its connection. Cheap to clone; clones share the connection.
+///
+/// Nothing is started until the tools are listed or one is called. Dropping the last clone ends the server's processes.
+#[derive(Clone)]
+#[must_use]
+pub struct McpClient(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) server: Arc<McpServer>,
+    host: McpHost,
+    log: ServerLog,
+    state: Mutex<State>,
+    version: AtomicU64,
+    calls: AtomicUsize,
+}
+
+struct State {
+    link: Link,
+    backoff: Backoff,
+    last_error: Option<Arc<McpError>>,
+    listing: Option<Arc<Listing>>,
+    starts: u64,
+    is_closed: bool,
+}
+
+type Opening = Shared<BoxFuture<'static, Result<Arc<Connection>, Arc<McpError>>>>;
+
+enum Link {
+    Idle,
+    Opening(Opening),
+    Open { connection: Arc<Connection>, since: Instant },
+}
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerHealth {
+    /// It was not started, or has ended.
+    Idle,
+    /// It is being started.
+    Starting,
+    /// It answers.
+    Connected,
+    /// It failed, and is left alone for a while.
+    Failed,
+}
+
+/// What is known of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// What the server does.
+    pub health: ServerHealth,
+    /// What the handshake has told.
+    pub info: Option<ConnectionInfo>,
+    /// The last error, as text.
+    pub last_error: Option<String>,
+    /// The number of starts so far.
+    pub starts: u64,
+    /// The tools that are known.
+    pub listing: Option<Arc<Listing>>,
+}
+
+impl McpClient {
+    /// Creates a client. Nothing is started.
+    pub fn new(server: McpServer, host: McpHost) -> Self {
+        let state = State {
+            link: Link::Idle,
+            backoff: Backoff::default(),
+            last_error: None,
+            listing: None,
+            starts: 0,
+            is_closed: false,
+        };
+        Self(Arc::new(Inner {
+            server: Arc::new(server),
+            host,
+            log: ServerLog::default(),
+            state: Mutex::new(state),
+            version: AtomicU64::new(1),
+            calls: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Returns the configuration of the server.
+    pub fn server(&self) -> &McpServer {
+        &self.0.server
+    }
+
+    /// Returns what the server has written besides its protocol.
+    pub fn log(&self) -> &ServerLog {
+        &self.0.log
+    }
+
+    /// Returns what is known of the server.
+    pub fn status(&self) -> ServerStatus {
+        let state = self.0.state();
+        let (health, info) = match &state.link {
+            Link::Open { connection, .. } if !connection.is_closed() => {
+                (ServerHealth::Connected, Some(connection.info.clone()))
+            }
+            Link::Opening(_) => (ServerHealth::Starting, None),
+            _ if state.backoff.wait(Instant::now()).is_some() => (ServerHealth::Failed, None),
+            _ => (ServerHealth::Idle, None),
+        };
+        ServerStatus {
+            health,
+            info,
+            last_error: state.last_error.as_ref().map(ToString::to_string),
+            starts: state.starts,
+            listing: state.listing.clone(),
+        }
+    }
+
+    /// Returns a number that changes whenever the tools do.
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    /// Returns the tools. Starts the server if they are not known.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not list its tools, or has failed shortly before.
+    pub async fn tools(&self) -> Result<Arc<Listing>, Arc<McpError>> {
+        if let Some(listing) = self.0.known_listing() {
+            return Ok(listing);
+        }
+        self.connection().await?;
+        // Opening a connection lists the tools.
+        Ok(self.0.known_listing().unwrap_or_default())
+    }
+
+    /// Starts the server now, also if it has failed shortly before.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started or does not list its tools.
+    pub async fn connect(&self) -> Result<ConnectionInfo, Arc<McpError>> {
+        self.0.state().backoff.clear_wait();
+        Ok(self.connection().await?.info.clone())
+    }
+
+    /// Lists the tools again, starting the server if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started or does not list its tools.
+    pub async fn refresh(&self) -> Result<Arc<Listing>, Arc<McpError>> {
+        let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
+        self.0.set_listing(&mut self.0.state(), listing);
+        Ok(self.0.known_listing().unwrap_or_default())
+    }
+
+    /// Calls a tool by its own name. Reports of progress extend the time that the call has. A call that takes too long
+    /// is cancelled, and ends the process of a server that no other call uses.
+    pub(crate) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        cancel: &CancellationToken,
+        on_progress: impl FnMut(Progress) + Send,
+    ) -> Result<(Arc<Connection>, ServerResult), Arc<McpError>> {
+        let connection = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Arc::new(self.0.cancelled())),
+            connection = self.connection() => connection?,
+        };
+        let _running = RunningCall::start(&self.0);
+        let limits =
+            Limits { idle: self.0.server.call_timeout, total: self.0.server.max_call_time };
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let answer = connection
+            .request_with_progress("tools/call", request, limits, cancel, on_progress)
+            .await;
+        match answer {
+            Ok(result) => Ok((connection, result)),
+            Err(error) => {
+                let is_late = matches!(error, McpError::Timeout { .. });
+                let is_process = matches!(self.0.server.transport, ServerTransport::Stdio(_));
+                if is_late && is_process && self.0.calls.load(Ordering::Acquire) <= 1 {
+                    connection.close().await;
+                }
+                Err(Arc::new(error))
+            }
+        }
+    }
+
+    /// Calls a tool by its own name and returns its result as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not answer, or refuses the call.
+    pub async fn call_tool(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, Arc<McpError>> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let (_, result) = self.call(params, &CancellationToken::new(), |_| {}).await?;
+        Ok(serde_json::to_value(result).unwrap_or_default())
+    }
+
+    /// Ends the server for good and waits for its processes.
+    pub async fn close(&self) {
+        let link = {
+            let mut state = self.0.state();
+            state.is_closed = true;
+            std::mem::replace(&mut state.link, Link::Idle)
+        };
+        match link {
+            Link::Open { connection, .. } => connection.close().await,
+            Link::Opening(opening) => {
+                // What is being opened ends as soon as it is open.
+                if let Some(Ok(connection)) = opening.now_or_never() {
+                    connection.close().await;
+                }
+            }
+            Link::Idle => {}
+        }
+    }
+
+    /// Returns the connection, opening it if there is none. Callers at the same time share the opening, which goes on
+    /// if they are dropped.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection>, Arc<McpError>> {
+        let opening = {
+            let mut state = self.0.state();
+            if state.is_closed {
+                return Err(Arc::new(McpError::Closed { server: self.0.server.name.clone() }));
+            }
+            state.notice_end();
+            match &state.link {
+                Link::Open { connection, .. } => return Ok(Arc::clone(connection)),
+                Link::Opening(opening) => opening.clone(),
+                Link::Idle => {
+                    if let Some(wait) = state.backoff.wait(Instant::now()) {
+                        return Err(Arc::new(
+                            self.0.backing_off(wait, state.last_error.as_deref()),
+                        ));
+                    }
+                    state.starts += 1;
+                    let opening =
+                        open(Arc::downgrade(&self.0), self.0.start_parts()).boxed().shared();
+                    state.link = Link::Opening(opening.clone());
+                    tokio::spawn(opening.clone());
+                    opening
+                }
+            }
+        };
+        opening.await
+    }
+}
+
+type StartParts = (Arc<McpServer>, McpHost, ServerLog);
+
+/// Opens a connection, lists the tools, and makes both known.
+async fn open(
+    inner: Weak<Inner>,
+    (server, host, log): StartParts,
+) -> Result<Arc<Connection>, Arc<McpError>> {
+    let opened = async {
+        let connection = Connection::open(&server, &host, &log).await?;
+        let listing = connection.list_tools().await?;
+        Ok((Arc::new(connection), listing))
+    };
+    let opened: Result<_, McpError> = opened.await;
+    let Some(inner) = inner.upgrade() else {
+        return Err(Arc::new(McpError::Closed { server: server.name.clone() }));
+    };
+    let mut state = inner.state();
+    match opened {
+        Ok((connection, _)) if state.is_closed => {
+            drop(connection);
+            Err(Arc::new(McpError::Closed { server: server.name.clone() }))
+        }
+        Ok((connection, listing)) => {
+            state.link = Link::Open { connection: Arc::clone(&connection), since: Instant::now() };
+            state.last_error = None;
+            inner.set_listing(&mut state, listing);
+            drop(state);
+            tokio::spawn(follow(Arc::downgrade(&inner), Arc::downgrade(&connection)));
+            Ok(connection)
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            state.link = Link::Idle;
+            state.backoff.fail(Instant::now());
+            state.last_error = Some(Arc::clone(&error));
+            Err(error)
+        }
+    }
+}
+
+/// Lists the tools again whenever the server reports a change.
+async fn follow(inner: Weak<Inner>, connection: Weak<Connection>) {
+    loop {
+        let Some(current) = connection.upgrade() else { return };
+        let changed = Arc::clone(&current.tools_changed);
+        // The connection must end when its last user drops it, so it is not held while nothing happens.
+        let subscription = current.change_subscription();
+        drop(current);
+        if !subscription.wait(&changed).await {
+            return;
+        }
+        tokio::time::sleep(RELIST).await;
+        let (Some(current), Some(inner)) = (connection.upgrade(), inner.upgrade()) else { return };
+        match current.list_tools().await {
+            Ok(listing) => inner.set_listing(&mut inner.state(), listing),
+            Err(error) => inner.log.push(&format!("the tools cannot be listed again: {error}")),
+        }
+        if current.is_closed() {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn state_listing(&self) -> Option<Arc<Listing>> {
+        self.state().listing.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_listing(&self) -> Option<Arc<Listing>> {
+        self.state_listing()
+    }
+
+    fn start_parts(&self) -> StartParts {
+        (Arc::clone(&self.server), self.host.clone(), self.log.clone())
+    }
+
+    fn set_listing(&self, state: &mut State, listing: Listing) {
+        if state.listing.as_deref() != Some(&listing) {
+            state.listing = Some(Arc::new(listing));
+            self.version.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn cancelled(&self) -> McpError {
+        let reason = "the call was cancelled".to_owned();
+        McpError::Connection { server: self.server.name.clone(), reason }
+    }
+
+    fn backing_off(&self, wait: Duration, error: Option<&McpError>) -> McpError {
+        let reason = error.map_or_else(|| "it failed".to_owned(), ToString::to_string);
+        McpError::BackingOff { server: self.server.name.clone(), wait, reason }
+    }
+}
+
+impl State {
+    /// Forgets a connection that has ended.
+    fn notice_end(&mut self) {
+        if let Link::Open { connection, since } = &self.link
+            && connection.is_closed()
+        {
+            let lasted = since.elapsed();
+            if let Some(error) = connection.end_error() {
+                self.backoff.end(Instant::now(), lasted);
+                self.last_error = Some(Arc::new(error));
+            }
+            self.link = Link::Idle;
+        }
+    }
+}
+
+/// A call that is running.
+struct RunningCall<'a>(&'a AtomicUsize);
+
+impl<'a> RunningCall<'a> {
+    fn start(inner: &'a Inner) -> Self {
+        inner.calls.fetch_add(1, Ordering::AcqRel);
+        Self(&inner.calls)
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl fmt::Debug for McpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpClient")
+            .field("server", &self.0.server.name)
+            .field("health", &self.status().health)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! The configuration of a server, as data.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::template::Template;
+
+/// A server and how it is used. Plain data: references to environment variables are kept as they are written.
+///
+/// ```
+/// use loopwright_mcp::{McpServer, StdioServer};
+///
+/// let server = McpServer::stdio("git", StdioServer::new("mcp-server-git").with_args(["--repository", "."]));
+/// assert_eq!(server.name, "git");
+/// assert!(server.sandbox.enabled);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[non_exhaustive]
+pub struct McpServer {
+    /// The name, which the names of its tools and permission rules contain.
+    pub name: String,
+    /// How the server is reached.
+    pub transport: ServerTransport,
+    /// What a server that is a process may do.
+    pub sandbox: ServerSandbox,
+    /// How long the start and the first list of tools may take.
+    pub startup_timeout: Duration,
+    /// How long a call may take without a report of progress.
+    pub call_timeout: Duration,
+    /// How long a call may take with reports of progress.
+    pub max_call_time: Duration,
+    /// The tools that are used, by their own names; a `*` stands for any characters. `None` means all.
+    pub tools: Option<Vec<String>>,
+    /// Whether requests leave the tools out until the model has found them. `None` means that their number decides.
+    pub defer: Option<bool>,
+    /// Whether what the server says of its tools counts: that one only reads, or may be repeated.
+    pub trust_annotations: bool,
+    /// The revisions of the protocol that are offered.
+    pub protocol: ProtocolChoice,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServerTransport {
+    /// A process that reads and writes lines.
+    Stdio(StdioServer),
+    /// An address.
+    Http(HttpServer),
+}
+
+/// A server that is started as a process.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[non_exhaustive]
+pub struct StdioServer {
+    /// The program.
+    pub command: Template,
+    /// Its arguments.
+    pub args: Vec<Template>,
+    /// Its environment variables, besides the few that every command has.
+    pub env: BTreeMap<String, Template>,
+    /// Its working folder; the one of the run if there is none.
+    pub cwd: Option<PathBuf>,
+}
+
+/// A server at an address.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[non_exhaustive]
+pub struct HttpServer {
+    /// The address.
+    pub url: Template,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, Template>,
+}
+
+/// What a server that is a process may do, besides what every confined command may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub struct ServerSandbox {
+    /// Whether the server is confined. If not, it may do whatever the user may do.
+    pub enabled: bool,
+    /// Whom the server may talk to.
+    pub network: ServerNetwork,
+    /// Folders that the server may read.
+    pub read: Vec<PathBuf>,
+    /// Folders that the server may write.
+    pub write: Vec<PathBuf>,
+    /// Bytes of memory of all its processes together.
+    pub memory: u64,
+}
+
+/// Whom a confined server may talk to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerNetwork {
+    /// Its own processes.
+    #[default]
+    Off,
+    /// Every host that this machine reaches.
+    All,
+    /// These hosts.
+    Hosts(Vec<String>),
+}
+
+/// The revisions of the protocol that are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProtocolChoice {
+    /// The newest that the server knows: 2026-07-28, or an earlier one with a handshake.
+    #[default]
+    Auto,
+    /// 2026-07-28, which has no handshake.
+    V2026_07_28,
+    /// 2025-11-25 and what the server makes of it.
+    V2025_11_25,
+}
+
+impl McpServer {
+    fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            sandbox: ServerSandbox::default(),
+            startup_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_mins(1),
+            max_call_time: Duration::from_mins(30),
+            tools: None,
+            defer: None,
+            trust_annotations: false,
+            protocol: ProtocolChoice::default(),
+        }
+    }
+
+    /// Creates a server that is started as a process.
+    pub fn stdio(name: impl Into<String>, server: StdioServer) -> Self {
+        Self::new(name, ServerTransport::Stdio(server))
+    }
+
+    /// Creates a server at an address.
+    pub fn http(name: impl Into<String>, server: HttpServer) -> Self {
+        Self::new(name, ServerTransport::Http(server))
+    }
+
+    /// Sets what the process may do.
+    pub fn with_sandbox(mut self, sandbox: ServerSandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Sets how long the start may take.
+    pub fn with_startup_timeout(mut self, timeout: Duration) -> Self {
+        self.startup_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a call may take without a report of progress.
+    pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a call may take with reports of progress.
+    pub fn with_max_call_time(mut self, timeout: Duration) -> Self {
+        self.max_call_time = timeout;
+        self
+    }
+
+    /// Sets the tools that are used, by their own names; a `*` stands for any characters.
+    pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.tools = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets whether requests leave the tools out until the model has found them.
+    pub fn with_defer(mut self, defer: bool) -> Self {
+        self.defer = Some(defer);
+        self
+    }
+
+    /// Lets what the server says of its tools count: that one only reads, or may be repeated.
+    pub fn with_trusted_annotations(mut self) -> Self {
+        self.trust_annotations = true;
+        self
+    }
+
+    /// Sets the revisions of the protocol that are offered.
+    pub fn with_protocol(mut self, protocol: ProtocolChoice) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Returns `true` if the server cannot do more than a confined command without a network can do.
+    pub fn is_confined(&self) -> bool {
+        matches!(self.transport, ServerTransport::Stdio(_))
+            && self.sandbox.enabled
+            && self.sandbox.network == ServerNetwork::Off
+    }
+
+    /// Returns `true` if a tool of this name is used.
+    pub fn uses(&self, tool: &str) -> bool {
+        let Some(patterns) = &self.tools else { return true };
+        patterns.iter().any(|pattern| matches(pattern, tool))
+    }
+}
+
+/// Returns `true` if a name fits a pattern in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+impl StdioServer {
+    /// Creates a server that is this program, without arguments.
+    pub fn new(command: impl Into<String>) -> Self {
+        let command = Template::new(command);
+        Self { command, args: Vec::new(), env: BTreeMap::new(), cwd: None }
+    }
+
+    /// Adds arguments.
+    pub fn with_args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.args.extend(args.into_iter().map(Template::new));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), Template::new(value));
+        self
+    }
+
+    /// Sets the working folder.
+    pub fn with_cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+}
+
+impl HttpServer {
+    /// Creates a server at this address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: Template::new(url), headers: BTreeMap::new() }
+    }
+
+    /// Sets a header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), Template::new(value));
+        self
+    }
+}
+
+impl Default for ServerSandbox {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            network: ServerNetwork::Off,
+            read: Vec::new(),
+            write: Vec::new(),
+            memory: 1 << 30,
+        }
+    }
+}
+
+impl ServerSandbox {
+    /// Creates a sandbox that confines nothing.
+    pub fn off() -> Self {
+        Self { enabled: false, ..Self::default() }
+    }
+
+    /// Sets whom the server may talk to.
+    pub fn with_network(mut self, network: ServerNetwork) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Adds a folder that the server may read.
+    pub fn with_read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Adds a folder that the server may write.
+    pub fn with_write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Sets the bytes of memory of all its processes together.
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let cases = [
+            ("read", "read", true),
+            ("read", "read_file", false),
+            ("read_*", "read_file", true),
+            ("*_file", "read_file", true),
+            ("r*d*f*e", "read_file", true),
+            ("*", "", true),
+            ("a*a", "a", false),
+            ("", "a", false),
+            ("*x*", "abc", false),
+        ];
+        for (pattern, name, fits) in cases {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn only_a_confined_process_without_network_counts_as_confined() {
+        let stdio = || McpServer::stdio("s", StdioServer::new("s"));
+        assert!(stdio().is_confined());
+        assert!(!stdio().with_sandbox(ServerSandbox::off()).is_confined());
+        let network = ServerSandbox::default().with_network(ServerNetwork::All);
+        assert!(!stdio().with_sandbox(network).is_confined());
+        assert!(!McpServer::http("s", HttpServer::new("http://localhost/mcp")).is_confined());
+    }
+}

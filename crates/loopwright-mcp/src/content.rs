@@ -1,0 +1,230 @@
+//! Results of servers as outputs of tools.
+
+use std::sync::Arc;
+
+use loopwright_core::{ToolOutput, messages::Part};
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use serde_json::Value;
+
+use crate::text;
+
+/// Characters of all texts of a result that the model is shown.
+const MAX_TEXT: usize = 400_000;
+
+/// Base64 characters of a picture that the model is shown: 5 MiB.
+const MAX_IMAGE: usize = 7 << 20;
+
+/// Pictures of one result.
+const MAX_IMAGES: usize = 20;
+
+/// The output of a call, or the text of its failure.
+pub(crate) fn output(
+    result: CallToolResult,
+    output_schema: Option<&Value>,
+) -> Result<ToolOutput, String> {
+    let mut writer = Writer::default();
+    for block in result.content {
+        writer.block(block);
+    }
+    if result.is_error == Some(true) {
+        let message = writer.text_only();
+        let fallback = || result.structured_content.as_ref().map(ToString::to_string);
+        let message =
+            if message.trim().is_empty() { fallback().unwrap_or_default() } else { message };
+        return Err(if message.is_empty() {
+            "the tool failed without a message".to_owned()
+        } else {
+            message
+        });
+    }
+    if let Some(value) = &result.structured_content
+        && writer.parts.is_empty()
+    {
+        writer.text(&value.to_string());
+    }
+    let mut value = result.structured_content;
+    if let Some(schema) = output_schema
+        && let Some(violation) = violation(schema, value.as_ref())
+    {
+        writer.text(&format!(
+            "[the structured output of the server does not match its schema: {violation}]"
+        ));
+        value = None;
+    }
+    if writer.parts.is_empty() {
+        writer.text("[the tool returned nothing]");
+    }
+    let mut output = ToolOutput::from_parts(writer.parts);
+    output.value = value.map(Arc::new);
+    Ok(output)
+}
+
+/// Returns what is wrong with structured output; `None` if it fits its schema. A schema that is itself broken lets
+/// everything pass.
+fn violation(schema: &Value, value: Option<&Value>) -> Option<String> {
+    let Some(value) = value else {
+        return Some("it is missing".to_owned());
+    };
+    let validator = jsonschema::validator_for(schema).ok()?;
+    let error = validator.iter_errors(value).next()?;
+    Some(text::line(&format!("at {}: {error}", error.instance_path())))
+}
+
+/// Collects parts within bounds.
+#[derive(Default)]
+struct Writer {
+    parts: Vec<Part>,
+    chars: usize,
+    images: usize,
+}
+
+impl Writer {
+    fn block(&mut self, block: ContentBlock) {
+        match block {
+            ContentBlock::Text(content) => self.text(&content.text),
+            ContentBlock::Image(image) => self.image(&image.mime_type, image.data),
+            ContentBlock::Audio(audio) => self.omitted("audio", &audio.mime_type, &audio.data),
+            ContentBlock::Resource(embedded) => self.resource(embedded.resource),
+            ContentBlock::ResourceLink(link) => self.link(&link),
+            _ => self.text("[content of an unknown kind was left out]"),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let room = MAX_TEXT.saturating_sub(self.chars);
+        if room > 0 {
+            // The text of a result may hold escapes, as that of a command may; what shows it to people cleans it.
+            let text = text::cut(text, room);
+            self.chars += text.chars().count();
+            self.parts.push(Part::text(text));
+        }
+    }
+
+    fn image(&mut self, mime: &str, data: String) {
+        let is_shown = matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
+            && data.len() <= MAX_IMAGE
+            && self.images < MAX_IMAGES
+            && is_base64(&data);
+        if is_shown {
+            self.images += 1;
+            self.parts.push(Part::image(mime, data));
+        } else {
+            self.omitted("image", mime, &data);
+        }
+    }
+
+    fn omitted(&mut self, kind: &str, mime: &str, base64: &str) {
+        let bytes = base64.len() / 4 * 3;
+        self.text(&format!("[{kind} of type {}, {bytes} bytes, was left out]", text::line(mime)));
+    }
+
+    fn link(&mut self, link: &Resource) {
+        let mut shown = format!("[resource {}: {}", text::line(&link.name), text::line(&link.uri));
+        for detail in [&link.mime_type, &link.description].into_iter().flatten() {
+            shown.push_str(", ");
+            shown.push_str(&text::line(detail));
+        }
+        shown.push(']');
+        self.text(&shown);
+    }
+
+    fn resource(&mut self, resource: ResourceContents) {
+        match resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                self.text(&format!("[resource {}]\n{text}", crate::text::line(&uri)));
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                let mime = mime_type.unwrap_or_default();
+                if mime.starts_with("image/") {
+                    self.image(&mime, blob);
+                } else {
+                    self.omitted(&format!("resource {}", text::line(&uri)), &mime, &blob);
+                }
+            }
+            _ => self.text("[a resource of an unknown kind was left out]"),
+        }
+    }
+
+    fn text_only(&self) -> String {
+        self.parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn is_base64(data: &str) -> bool {
+    let body = data.trim_end_matches('=');
+    data.len().is_multiple_of(4)
+        && data.len() - body.len() <= 2
+        && body.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'+' || it == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn result(value: Value) -> CallToolResult {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_content_reaches_the_model() {
+        let result = result(json!({"content": [
+            {"type": "text", "text": "hello"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "image", "data": "not base64", "mimeType": "image/png"},
+            {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"},
+            {"type": "resource", "resource": {"uri": "file:///b", "text": "body"}},
+            {"type": "resource", "resource": {"uri": "file:///c", "blob": "aGk=", "mimeType": "application/pdf"}},
+        ]}));
+        let output = output(result, None).unwrap();
+        assert_eq!(output.content.len(), 7);
+        let text = output.to_text();
+        for expected in [
+            "hello",
+            "[image of type image/png",
+            "[audio of type audio/wav, 3 bytes, was left out]",
+            "[resource a: file:///a, text/plain]",
+            "[resource file:///b]\nbody",
+            "[resource file:///c of type application/pdf",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn structured_output_is_the_value_if_it_fits_its_schema() {
+        let schema =
+            json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+        let good = result(json!({"content": [], "structuredContent": {"n": 1}}));
+        let good = output(good, Some(&schema)).unwrap();
+        assert_eq!(
+            (good.to_text().as_str(), good.value.as_deref()),
+            ("{\"n\":1}", Some(&json!({"n": 1})))
+        );
+        for bad in [json!({"content": [], "structuredContent": {"n": "x"}}), json!({"content": []})]
+        {
+            let output = output(result(bad), Some(&schema)).unwrap();
+            assert_eq!(output.value, None);
+            assert!(output.to_text().contains("does not match its schema"), "{}", output.to_text());
+        }
+    }
+
+    #[test]
+    fn failures_are_errors_with_their_text() {
+        let failed =
+            result(json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}));
+        assert_eq!(output(failed, None).unwrap_err(), "no such file");
+        let silent = result(json!({"content": [], "isError": true}));
+        assert_eq!(output(silent, None).unwrap_err(), "the tool failed without a message");
+    }
+
+    #[test]
+    fn a_flood_of_text_is_cut() {
+        let block = json!({"type": "text", "text": "x".repeat(300_000)});
+        let result = result(json!({"content": [block, block, block]}));
+        let text = output(result, None).unwrap().to_text();
+        assert!(text.len() < 410_000 && text.contains("cut after"), "{}", text.len());
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a server cannot be used.
+
+use std::time::Duration;
+
+use loopwright_sandbox::SandboxError;
+
+use crate::template::TemplateError;
+
+/// Why a server cannot be used, or why it did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// The configuration refers to a variable that is not set.
+    #[error("configuration of MCP server `{server}`: {source}")]
+    Configuration {
+        /// The server.
+        server: String,
+        /// The cause.
+        source: TemplateError,
+    },
+    /// A value of the configuration cannot be used.
+    #[error("configuration of MCP server `{server}`: {reason}")]
+    Invalid {
+        /// The server.
+        server: String,
+        /// What is wrong, and what to write instead.
+        reason: String,
+    },
+    /// The process could not be started as its sandbox asks.
+    #[error("MCP server `{server}` was not started: {source}")]
+    Start {
+        /// The server.
+        server: String,
+        /// The cause.
+        source: Box<SandboxError>,
+    },
+    /// The handshake failed.
+    #[error("MCP server `{server}` did not complete its start: {reason}")]
+    Handshake {
+        /// The server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The server wants a login.
+    #[error("MCP server `{server}` requires a login; run `loopwright mcp login {server}`")]
+    LoginRequired {
+        /// The server.
+        server: String,
+        /// The challenge of the server.
+        challenge: Option<String>,
+    },
+    /// The server has failed shortly before.
+    #[error("MCP server `{server}` is not available, next attempt in {} s: {reason}", .wait.as_secs().max(1))]
+    BackingOff {
+        /// The server.
+        server: String,
+        /// The time until the next attempt.
+        wait: Duration,
+        /// The last error.
+        reason: String,
+    },
+    /// A request took too long.
+    #[error("MCP server `{server}` did not answer `{method}` within {} s", .after.as_secs_f32())]
+    Timeout {
+        /// The server.
+        server: String,
+        /// The method of the request.
+        method: &'static str,
+        /// The time that the request had.
+        after: Duration,
+    },
+    /// The server refused a request.
+    #[error("MCP server `{server}` refused `{method}`: {message}")]
+    Refused {
+        /// The server.
+        server: String,
+        /// The method of the request.
+        method: &'static str,
+        /// The message of the server.
+        message: String,
+    },
+    /// The connection broke off, or the server broke the protocol.
+    #[error("connection to MCP server `{server}` failed: {reason}")]
+    Connection {
+        /// The server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The server was closed.
+    #[error("MCP server `{server}` is closed")]
+    Closed {
+        /// The server.
+        server: String,
+    },
+}

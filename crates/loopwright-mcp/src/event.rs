@@ -1,0 +1,48 @@
+//! What connections tell the listeners of a run.
+
+use loopwright_core::CustomEvent;
+use serde::{Deserialize, Serialize};
+
+/// A call has used a server for the first time since its connection was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpServerConnected {
+    /// The name of the server.
+    pub server: String,
+    /// The revision of the protocol.
+    pub protocol: String,
+    /// The name and version of the server's program, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implementation: Option<String>,
+    /// Whether the server runs confined, without a network.
+    pub is_confined: bool,
+}
+
+impl CustomEvent for McpServerConnected {
+    const NAME: &'static str = "mcp_server_connected";
+}
+
+/// A server has reported the progress of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpProgress {
+    /// The name of the server.
+    pub server: String,
+    /// The name of the tool for the model.
+    pub tool: String,
+    /// The id of the call, if the model gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// How far the call is.
+    pub progress: f64,
+    /// What `progress` is at the end, if the server knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What the server does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl CustomEvent for McpProgress {
+    const NAME: &'static str = "mcp_progress";
+}

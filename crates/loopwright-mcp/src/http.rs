@@ -1,0 +1,74 @@
+//! Servers at an address.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
+
+use crate::config::{HttpServer, McpServer};
+use crate::error::McpError;
+use crate::launch::McpHost;
+
+/// Redirects that are followed, on the same server only.
+const MAX_REDIRECTS: usize = 3;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Makes the transport of a server at an address.
+pub(crate) fn transport(
+    server: &McpServer,
+    address: &HttpServer,
+    host: &McpHost,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
+    let url = host.expand(server, &address.url)?;
+    let mut headers = HashMap::new();
+    for (name, value) in &address.headers {
+        let value = host.expand(server, value)?;
+        let is_valid = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value));
+        let (Ok(name), Ok(mut value)) = is_valid else {
+            let reason = format!("header `{name}` has a name or a value that HTTP does not allow");
+            return Err(McpError::Invalid { server: server.name.clone(), reason });
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let client = client().map_err(|error| McpError::Invalid {
+        server: server.name.clone(),
+        reason: format!("no HTTP client: {error}"),
+    })?;
+    check(server, &url)?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    config.custom_headers = headers;
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+fn check(server: &McpServer, url: &str) -> Result<(), McpError> {
+    let invalid = |reason: String| McpError::Invalid { server: server.name.clone(), reason };
+    let parsed = reqwest::Url::parse(url)
+        .map_err(|error| invalid(format!("the address cannot be used: {error}")))?;
+    match parsed.scheme() {
+        "http" | "https" if parsed.has_host() => Ok(()),
+        _ => Err(invalid("the address must begin with `https://` or `http://`".to_owned())),
+    }
+}
+
+/// Makes an HTTP client whose headers stay with one server.
+pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
+    // The cryptography of the rest of the program. If another one is installed already, that one is used.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let redirects = reqwest::redirect::Policy::custom(|attempt| {
+        let origin = attempt.previous().first().map(reqwest::Url::origin);
+        if attempt.previous().len() > MAX_REDIRECTS {
+            attempt.error("too many redirects")
+        } else if origin.is_some_and(|origin| origin == attempt.url().origin()) {
+            attempt.follow()
+        } else {
+            attempt.error("the server redirects to another server")
+        }
+    });
+    reqwest::Client::builder().redirect(redirects).connect_timeout(CONNECT).build()
+}

@@ -1,0 +1,156 @@
+//! How the processes of servers are started.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_sandbox::{
+    Backend, BackendSandbox, Command, Network, OutputLimits, Sandbox, SandboxChild, SandboxPolicy,
+    Stdin,
+};
+
+use crate::config::{McpServer, ServerNetwork, StdioServer};
+use crate::error::McpError;
+use crate::template::{Template, TemplateError};
+
+/// The longest time that a policy can name and every clock can add.
+const FOREVER: Duration = Duration::from_hours(10 * 365 * 24);
+
+/// Threads and processes of a server: interpreters have a dozen threads each.
+const PROCESSES: u64 = 256;
+
+/// What connections need of their surroundings: how processes are confined, and what variables hold.
+#[derive(Clone)]
+#[must_use]
+pub struct McpHost {
+    sandbox: Arc<dyn Sandbox>,
+    policy: SandboxPolicy,
+    variables: Arc<Variables>,
+    roots: Vec<PathBuf>,
+}
+
+type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+impl McpHost {
+    /// Creates a host whose servers work in `folder`, in the strongest sandbox of this machine.
+    pub fn in_dir(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self {
+            sandbox: loopwright_sandbox::auto_select(),
+            roots: vec![folder.clone()],
+            policy: SandboxPolicy::in_dir(folder),
+            variables: Arc::new(|name| std::env::var(name).ok()),
+        }
+    }
+
+    /// Sets the sandbox of servers that are confined.
+    pub fn with_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Sets the policy that servers begin with. Its folder is where they work.
+    pub fn with_policy(mut self, policy: SandboxPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets where the values of `${NAME}` are from; the environment of this process is the default.
+    pub fn with_variables(
+        mut self,
+        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.variables = Arc::new(variables);
+        self
+    }
+
+    /// Sets the folders that servers are told to work with.
+    pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.roots = roots.into_iter().collect();
+        self
+    }
+
+    /// Returns the folders that servers are told to work with.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    pub(crate) fn expand(&self, server: &McpServer, text: &Template) -> Result<String, McpError> {
+        let failed =
+            |source: TemplateError| McpError::Configuration { server: server.name.clone(), source };
+        text.expand(|name| (self.variables)(name)).map_err(failed)
+    }
+
+    /// Returns what the process of a server may do, without the values of its variables.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`McpError::Invalid`] if that cannot be enforced.
+    pub fn policy(
+        &self,
+        server: &McpServer,
+        stdio: &StdioServer,
+    ) -> Result<SandboxPolicy, McpError> {
+        let mut policy = self.policy.clone();
+        if let Some(cwd) = &stdio.cwd {
+            policy.workdir = policy.workdir.join(cwd);
+        }
+        policy.staging = None;
+        policy.limits.timeout = FOREVER;
+        policy.limits.idle_timeout = None;
+        policy.limits.cpu = None;
+        policy.limits.memory = server.sandbox.memory;
+        policy.limits.processes = policy.limits.processes.max(PROCESSES);
+        policy.output = OutputLimits { head: 0, tail: 0, kill: None };
+        policy.read_paths.extend(server.sandbox.read.iter().cloned());
+        policy.write_paths.extend(server.sandbox.write.iter().cloned());
+        policy.network = match &server.sandbox.network {
+            ServerNetwork::Off => Network::Loopback,
+            ServerNetwork::All => Network::Host,
+            ServerNetwork::Hosts(hosts) => {
+                let hosts = hosts.join(", ");
+                let reason = format!(
+                    "a network of named hosts ({hosts}) cannot be enforced here; write `network = \"all\"` to allow every host, or leave it out"
+                );
+                return Err(McpError::Invalid { server: server.name.clone(), reason });
+            }
+        };
+        Ok(policy)
+    }
+
+    pub(crate) async fn start(
+        &self,
+        server: &McpServer,
+        stdio: &StdioServer,
+    ) -> Result<SandboxChild, McpError> {
+        let mut policy = self.policy(server, stdio)?;
+        for (name, value) in &stdio.env {
+            policy.environment = policy.environment.set(name.clone(), self.expand(server, value)?);
+        }
+        let program = self.expand(server, &stdio.command)?;
+        let mut args = Vec::with_capacity(stdio.args.len());
+        for arg in &stdio.args {
+            args.push(self.expand(server, arg)?);
+        }
+        let command = Command::new(program).args(args).stdin(Stdin::Piped);
+        let failed =
+            |source| McpError::Start { server: server.name.clone(), source: Box::new(source) };
+        if !server.sandbox.enabled {
+            // The process has the network and the files of the user.
+            policy.network = Network::Host;
+            let host = BackendSandbox::new(Backend::Host);
+            return host.spawn(&command, &policy).await.map_err(failed);
+        }
+        self.sandbox.spawn(&command, &policy).await.map_err(failed)
+    }
+}
+
+impl fmt::Debug for McpHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpHost")
+            .field("workdir", &self.policy.workdir)
+            .field("roots", &self.roots)
+            .finish_non_exhaustive()
+    }
+}

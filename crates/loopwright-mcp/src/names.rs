@@ -1,0 +1,118 @@
+//! The names that models and permission rules have for the tools of servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// The longest name of a tool that every provider takes.
+pub const MAX_TOOL_NAME: usize = 64;
+
+/// The longest name of a server, as a part of the names of its tools.
+const MAX_SERVER_NAME: usize = 24;
+
+/// Returns the part of tool names that stands for a server. Names without other characters than letters, digits, `_`
+/// and `-`, and without `__`, stay as they are.
+pub fn server_part(server: &str) -> String {
+    let clean = clean(server).replace("__", "_");
+    if clean == server && clean.len() <= MAX_SERVER_NAME {
+        return clean;
+    }
+    shorten(&clean, server, MAX_SERVER_NAME)
+}
+
+/// Returns the name of each tool of a server for models, `mcp__SERVER__TOOL`, in the order of `tools`.
+///
+/// A name only depends on the names of the server and its tools, never on their order. A name that would be too long,
+/// or that another tool of the server has already, ends with a hash of the tool's own name. The second of two equal
+/// names has none.
+pub fn tool_names<'a>(
+    server: &str,
+    tools: impl IntoIterator<Item = &'a str>,
+) -> Vec<Option<String>> {
+    let prefix = format!("mcp__{}__", server_part(server));
+    let tools: Vec<&str> = tools.into_iter().collect();
+    let mut owners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for tool in &tools {
+        owners.entry(clean(tool)).or_default().insert(tool);
+    }
+    let mut taken = BTreeSet::new();
+    let name = |tool: &&str| {
+        let cleaned = clean(tool);
+        let is_unique = owners.get(&cleaned).is_some_and(|owners| owners.len() == 1);
+        let room = MAX_TOOL_NAME - prefix.len();
+        let is_kept = (is_unique || cleaned == **tool) && cleaned.len() <= room;
+        let part =
+            if is_kept && !cleaned.is_empty() { cleaned } else { shorten(&cleaned, tool, room) };
+        let name = format!("{prefix}{part}");
+        taken.insert(name.clone()).then_some(name)
+    };
+    tools.iter().map(name).collect()
+}
+
+fn clean(name: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    name.chars().map(|c| if keep(c) { c } else { '_' }).collect()
+}
+
+/// Cuts a clean name and ends it with a hash of the name as it is.
+fn shorten(clean: &str, name: &str, room: usize) -> String {
+    let mut hash = String::from("_");
+    for byte in &Sha256::digest(name)[..4] {
+        // Writing to a string does not fail.
+        write!(hash, "{byte:02x}").ok();
+    }
+    let kept = clean.len().min(room - hash.len());
+    format!("{}{hash}", &clean[..kept])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(server: &str, tools: &[&str]) -> Vec<Option<String>> {
+        tool_names(server, tools.iter().copied())
+    }
+
+    fn is_valid(name: &str) -> bool {
+        name.len() <= MAX_TOOL_NAME
+            && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-')
+    }
+
+    #[test]
+    fn ordinary_names_are_kept() {
+        assert_eq!(names("git", &["log"]), [Some("mcp__git__log".to_owned())]);
+        assert_eq!(names("git", &["repo.log"]), [Some("mcp__git__repo_log".to_owned())]);
+    }
+
+    #[test]
+    fn every_name_is_valid_and_unique() {
+        let long = "x".repeat(300);
+        let tools =
+            ["a b", "a_b", "a/b", "", "日本", "語学", &long, "\u{1b}[31m", "a\nb", "__", "-"];
+        for server in ["s", "claude.ai Slack", "a__b", &"s".repeat(100), "", "日本"] {
+            let names: Vec<String> = names(server, &tools).into_iter().flatten().collect();
+            assert_eq!(names.len(), tools.len(), "{server}");
+            assert!(names.iter().all(|it| is_valid(it)), "{names:?}");
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), tools.len(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn names_do_not_depend_on_the_order_of_tools() {
+        let (there, back) = (names("s", &["a b", "a_b", "c"]), names("s", &["c", "a_b", "a b"]));
+        assert_eq!(there.iter().rev().cloned().collect::<Vec<_>>(), back);
+        assert_eq!(there[1].as_deref(), Some("mcp__s__a_b"));
+    }
+
+    #[test]
+    fn the_second_tool_of_the_same_name_has_no_name() {
+        assert_eq!(names("s", &["a", "a"]), [Some("mcp__s__a".to_owned()), None]);
+    }
+
+    #[test]
+    fn two_servers_never_share_a_name() {
+        let parts = ["a b", "a_b", "a.b", "a__b"].map(server_part);
+        assert_eq!(parts.iter().collect::<BTreeSet<_>>().len(), 4, "{parts:?}");
+    }
+}

@@ -1,0 +1,363 @@
+//! Servers that are processes: lines over the pipes of a child of the sandbox.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loopwright_sandbox::{OutputStream, SandboxChild};
+use rmcp::{
+    RoleClient,
+    model::{
+        ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
+    },
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::log::ServerLog;
+
+/// The longest message that a server may send, in bytes.
+pub(crate) const MAX_MESSAGE: usize = 16 << 20;
+
+/// Input of a server that does not read. More of it waits with the callers.
+const MAX_UNSENT: usize = 1 << 20;
+
+/// Lines that are no messages, which a server may write to its standard output before it is given up.
+const MAX_NOISE: usize = 1_000;
+
+/// How long a server has to answer the question for its revisions. Servers of earlier revisions refuse it, and some
+/// say nothing.
+const DISCOVERY: Duration = Duration::from_secs(3);
+
+/// How long a server has to end once it is asked to.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Why a connection ended. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndReason(Arc<Mutex<Option<String>>>);
+
+impl EndReason {
+    /// Records a reason; the first one stays.
+    fn set(&self, reason: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+    }
+
+    /// Returns the reason; `None` if the connection has not ended by itself.
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The transport of a process. Dropping it ends every process of the server.
+pub(crate) struct StdioTransport {
+    outgoing: mpsc::Sender<Outgoing>,
+    incoming: mpsc::Receiver<ServerJsonRpcMessage>,
+    pump: Option<JoinHandle<()>>,
+    stop: CancellationToken,
+    _guard: DropGuard,
+}
+
+impl StdioTransport {
+    /// Takes over a process whose input is piped.
+    pub(crate) fn new(child: SandboxChild, log: ServerLog, end: EndReason) -> Self {
+        let (outgoing, from_client) = mpsc::channel(16);
+        let (to_client, incoming) = mpsc::channel(16);
+        let stop = CancellationToken::new();
+        let reader = LineReader { line: Vec::new(), noise: 0, log: log.clone() };
+        let pump = Pump {
+            child,
+            discovery: Discovery::None,
+            reader,
+            log,
+            end,
+            stop: stop.clone(),
+            from_client,
+            to_client,
+        };
+        Self {
+            outgoing,
+            incoming,
+            pump: Some(tokio::spawn(pump.run())),
+            _guard: stop.clone().drop_guard(),
+            stop,
+        }
+    }
+}
+
+impl Transport<RoleClient> for StdioTransport {
+    type Error = io::Error;
+
+    fn name() -> Cow<'static, str> {
+        "stdio".into()
+    }
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        let discovery = discovery(&item);
+        let line = serde_json::to_vec(&item).map(|mut line| {
+            line.push(b'\n');
+            Outgoing { line, discovery }
+        });
+        async move {
+            let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+            outgoing.send(line?).await.map_err(closed)
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.incoming.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.stop.cancel();
+        if let Some(pump) = self.pump.take() {
+            pump.await.ok();
+        }
+        Ok(())
+    }
+}
+
+/// A message for the server.
+struct Outgoing {
+    line: Vec<u8>,
+    /// Its id, if it asks for the revisions of the server.
+    discovery: Option<RequestId>,
+}
+
+fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::DiscoverRequest(_)) =>
+        {
+            Some(request.id.clone())
+        }
+        _ => None,
+    }
+}
+
+/// A question for the revisions that the server has not answered yet, or has answered too late.
+enum Discovery {
+    None,
+    Open { id: RequestId, until: Instant },
+    GivenUp(RequestId),
+}
+
+impl Discovery {
+    async fn timed_out(&self) {
+        match self {
+            Self::Open { until, .. } => tokio::time::sleep_until(*until).await,
+            Self::None | Self::GivenUp(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes note of a message. Returns `false` if it answers a question that was given up.
+    fn hear(&mut self, message: &ServerJsonRpcMessage) -> bool {
+        let id = match message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        match self {
+            Self::Open { id: asked, .. } if id == Some(asked) => *self = Self::None,
+            Self::GivenUp(asked) => return id != Some(asked),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Moves bytes between the process and the client.
+struct Pump {
+    child: SandboxChild,
+    reader: LineReader,
+    log: ServerLog,
+    end: EndReason,
+    stop: CancellationToken,
+    discovery: Discovery,
+    from_client: mpsc::Receiver<Outgoing>,
+    to_client: mpsc::Sender<ServerJsonRpcMessage>,
+}
+
+/// What happened next.
+enum Next {
+    Stop,
+    Send(Outgoing),
+    NoDiscovery,
+    Output(Option<(OutputStream, bytes::Bytes)>),
+}
+
+impl Pump {
+    async fn run(mut self) {
+        loop {
+            let may_send = self.child.queued_stdin() < MAX_UNSENT;
+            let next = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => Next::Stop,
+                Some(message) = self.from_client.recv(), if may_send => Next::Send(message),
+                () = self.discovery.timed_out() => Next::NoDiscovery,
+                output = self.child.read() => Next::Output(output),
+            };
+            match next {
+                Next::Stop => break,
+                Next::Send(message) => {
+                    self.child.queue_stdin(&message.line);
+                    if let Some(id) = message.discovery {
+                        let until = Instant::now() + DISCOVERY;
+                        self.discovery = Discovery::Open { id, until };
+                    }
+                }
+                Next::NoDiscovery => self.give_up_discovery().await,
+                Next::Output(None) => return self.ended().await,
+                Next::Output(Some((OutputStream::Stderr, bytes))) => self.log.push_bytes(&bytes),
+                Next::Output(Some((OutputStream::Stdout, bytes))) => {
+                    if let Err(reason) = self.receive(&bytes).await {
+                        self.end.set(reason);
+                        break;
+                    }
+                }
+            }
+        }
+        drop(self.to_client);
+        self.child.close_stdin();
+        self.child.stop(GRACE).await;
+    }
+
+    async fn receive(&mut self, bytes: &[u8]) -> Result<(), String> {
+        for received in self.reader.push(bytes)? {
+            match received {
+                Received::Message(message) if !self.discovery.hear(&message) => {}
+                Received::Message(message) => {
+                    let sent = tokio::select! {
+                        biased;
+                        () = self.stop.cancelled() => return Ok(()),
+                        sent = self.to_client.send(*message) => sent,
+                    };
+                    if sent.is_err() {
+                        self.stop.cancel();
+                    }
+                }
+                // What cannot be understood is refused, so that the server does not wait for an answer.
+                Received::Invalid(id) => {
+                    let error = ErrorData::invalid_request("invalid request", None);
+                    let refusal = ClientJsonRpcMessage::error(error, Some(id));
+                    if let Ok(mut line) = serde_json::to_vec(&refusal) {
+                        line.push(b'\n');
+                        self.child.queue_stdin(&line);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the question for the revisions as a server of an earlier revision does.
+    async fn give_up_discovery(&mut self) {
+        let Discovery::Open { id, .. } = std::mem::replace(&mut self.discovery, Discovery::None)
+        else {
+            return;
+        };
+        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None);
+        let refusal = ServerJsonRpcMessage::error(error, Some(id.clone()));
+        self.discovery = Discovery::GivenUp(id);
+        self.to_client.send(refusal).await.ok();
+    }
+
+    /// The process is gone: says how it ended.
+    async fn ended(self) {
+        let outcome = self.child.wait().await.outcome;
+        let reason = match self.log.last() {
+            Some(line) => {
+                format!("the server {outcome}; its last words: {}", crate::text::line(&line))
+            }
+            None => format!("the server {outcome}"),
+        };
+        self.end.set(reason);
+    }
+}
+
+/// Finds messages in the standard output.
+struct LineReader {
+    line: Vec<u8>,
+    noise: usize,
+    log: ServerLog,
+}
+
+/// A line that is a message, or should have been.
+enum Received {
+    Message(Box<ServerJsonRpcMessage>),
+    /// A request that cannot be understood.
+    Invalid(RequestId),
+}
+
+impl LineReader {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<Received>, String> {
+        let mut received = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() + piece.len() > MAX_MESSAGE {
+                return Err(format!(
+                    "the server sent a message of more than {} MiB",
+                    MAX_MESSAGE >> 20
+                ));
+            }
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                received.extend(self.read(line.trim_ascii())?);
+            }
+        }
+        Ok(received)
+    }
+
+    fn read(&mut self, line: &[u8]) -> Result<Option<Received>, String> {
+        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if let Ok(message) = serde_json::from_slice(line) {
+            return Ok(Some(Received::Message(Box::new(message))));
+        }
+        match serde_json::from_slice::<Value>(line) {
+            Ok(value) => self.misread(line, &value),
+            Err(_) => self.noise(line),
+        }
+    }
+
+    /// Handles JSON that is no message of the protocol.
+    fn misread(&mut self, line: &[u8], value: &Value) -> Result<Option<Received>, String> {
+        let id =
+            value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        match (id, value.get("method")) {
+            (Some(id), Some(_)) => Ok(Some(Received::Invalid(id))),
+            (Some(id), None) => {
+                // The request that it answers must not wait for another answer.
+                let message = "the server sent an answer that does not follow the protocol";
+                let error = ErrorData::internal_error(message, None);
+                let error = ServerJsonRpcMessage::error(error, Some(id));
+                Ok(Some(Received::Message(Box::new(error))))
+            }
+            (None, _) => self.noise(line),
+        }
+    }
+
+    /// Keeps a line that is no message with the log: some programs greet on their standard output.
+    fn noise(&mut self, line: &[u8]) -> Result<Option<Received>, String> {
+        self.noise += 1;
+        self.log
+            .push(&format!("stdout: {}", String::from_utf8_lossy(&line[..line.len().min(1_000)])));
+        if self.noise > MAX_NOISE {
+            return Err(format!(
+                "the server wrote more than {MAX_NOISE} lines to its standard output that are no messages"
+            ));
+        }
+        Ok(None)
+    }
+}

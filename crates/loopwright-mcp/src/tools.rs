@@ -1,0 +1,266 @@
+//! The tools of a server as it lists them, within bounds.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::config::McpServer;
+use crate::names;
+use crate::text;
+
+/// Tools of one server that are used.
+const MAX_TOOLS: usize = 2_000;
+
+/// Bytes of a schema.
+const MAX_SCHEMA: usize = 128 << 10;
+
+/// Bytes of all schemas of one server.
+const MAX_SCHEMAS: usize = 8 << 20;
+
+/// A tool as its server describes it. The description is cleaned and cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ListedTool {
+    /// The name that the server has for it.
+    pub name: String,
+    /// The title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// The schema of its arguments.
+    pub input_schema: Arc<Value>,
+    /// The schema of its structured output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
+    /// What the server says that calls do.
+    #[serde(default)]
+    pub hints: ToolHints,
+}
+
+/// What a server says that the calls of a tool do. It may be wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolHints {
+    /// They only read.
+    #[serde(default)]
+    pub read_only: bool,
+    /// They may be repeated.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// They may destroy something.
+    #[serde(default)]
+    pub destructive: bool,
+}
+
+/// The tools of a server, and what was left out of its list.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The tools that are used, in the order of the server.
+    pub tools: Vec<ListedTool>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+    bytes: usize,
+}
+
+impl From<Tool> for ListedTool {
+    fn from(tool: Tool) -> Self {
+        let description = tool.description.unwrap_or_default();
+        let title = tool.title.or_else(|| tool.annotations.as_ref()?.title.clone());
+        Self {
+            name: tool.name.into_owned(),
+            title: title.map(|it| text::line(&it)),
+            description: text::clean(&text::cut(&description, text::MAX_DESCRIPTION)),
+            input_schema: Arc::new(Value::Object((*tool.input_schema).clone())),
+            output_schema: tool.output_schema.map(|it| Arc::new(Value::Object((*it).clone()))),
+            hints: tool.annotations.as_ref().map(hints).unwrap_or_default(),
+        }
+    }
+}
+
+fn hints(annotations: &ToolAnnotations) -> ToolHints {
+    let read_only = annotations.read_only_hint.unwrap_or(false);
+    ToolHints {
+        read_only,
+        idempotent: annotations.idempotent_hint.unwrap_or(false),
+        destructive: !read_only && annotations.destructive_hint.unwrap_or(true),
+    }
+}
+
+impl Listing {
+    /// Adds tools that the configuration uses. Returns `false` once there is no room for more.
+    pub(crate) fn extend(
+        &mut self,
+        server: &McpServer,
+        tools: impl IntoIterator<Item = ListedTool>,
+    ) -> bool {
+        for mut tool in tools {
+            if !server.uses(&tool.name) {
+                continue;
+            }
+            if self.tools.len() >= MAX_TOOLS {
+                self.notes.push(format!(
+                    "the server lists more than {MAX_TOOLS} tools; the rest was left out"
+                ));
+                return false;
+            }
+            match prepare(&mut tool) {
+                Err(reason) => {
+                    self.note(format!("tool `{}` was left out: {reason}", text::line(&tool.name)));
+                }
+                Ok(bytes) => {
+                    self.bytes += bytes;
+                    if self.bytes > MAX_SCHEMAS {
+                        self.notes.push(format!("the schemas of the server have more than {} MiB; the rest was left out", MAX_SCHEMAS >> 20));
+                        return false;
+                    }
+                    self.tools.push(tool);
+                }
+            }
+        }
+        true
+    }
+
+    fn note(&mut self, note: String) {
+        // A server with thousands of bad tools is described well enough by the first ones.
+        if self.notes.len() < 20 {
+            self.notes.push(note);
+        }
+    }
+
+    /// Returns the tools with their names for models. Tools whose name is there already are left out.
+    pub(crate) fn named<'a>(
+        &'a self,
+        server: &'a McpServer,
+    ) -> impl Iterator<Item = (String, &'a ListedTool)> {
+        let names = names::tool_names(&server.name, self.tools.iter().map(|it| it.name.as_str()));
+        names.into_iter().zip(&self.tools).filter_map(|(name, tool)| Some((name?, tool)))
+    }
+}
+
+/// Makes the schemas fit for every provider, and returns their bytes.
+fn prepare(tool: &mut ListedTool) -> Result<usize, String> {
+    if tool.name.is_empty() {
+        return Err("it has no name".to_owned());
+    }
+    let mut bytes = check_schema(&tool.input_schema)?;
+    if let Some(schema) = &tool.output_schema {
+        bytes += check_schema(schema)?;
+    }
+    let Some(schema) = Arc::make_mut(&mut tool.input_schema).as_object_mut() else {
+        return Err("its schema is no object".to_owned());
+    };
+    let kind = schema.entry("type").or_insert_with(|| json!("object"));
+    if *kind != json!("object") {
+        return Err("its arguments are no object".to_owned());
+    }
+    schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    Ok(bytes)
+}
+
+fn check_schema(schema: &Value) -> Result<usize, String> {
+    if let Some(reference) = foreign_reference(schema, 0)? {
+        return Err(format!("its schema refers to `{}`", text::line(reference)));
+    }
+    let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
+    if bytes > MAX_SCHEMA {
+        return Err(format!("its schema has more than {} KiB", MAX_SCHEMA >> 10));
+    }
+    Ok(bytes)
+}
+
+/// Finds a reference that leads out of the schema: to a file or into a network.
+fn foreign_reference(value: &Value, depth: usize) -> Result<Option<&str>, String> {
+    if depth > 64 {
+        return Err("its schema is nested too deeply".to_owned());
+    }
+    match value {
+        Value::Object(map) => {
+            for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
+                if let Some(Value::String(reference)) = map.get(key)
+                    && !reference.starts_with('#')
+                {
+                    return Ok(Some(reference));
+                }
+            }
+            first(map.values(), depth)
+        }
+        Value::Array(values) => first(values, depth),
+        _ => Ok(None),
+    }
+}
+
+fn first<'a>(
+    values: impl IntoIterator<Item = &'a Value>,
+    depth: usize,
+) -> Result<Option<&'a str>, String> {
+    for value in values {
+        if let Some(found) = foreign_reference(value, depth + 1)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::StdioServer;
+
+    fn tool(name: &str, schema: Value) -> ListedTool {
+        ListedTool {
+            name: name.to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: Arc::new(schema),
+            output_schema: None,
+            hints: ToolHints::default(),
+        }
+    }
+
+    fn list(tools: impl IntoIterator<Item = ListedTool>) -> Listing {
+        let mut listing = Listing::default();
+        let server = McpServer::stdio("s", StdioServer::new("s"));
+        listing.extend(&server, tools);
+        listing
+    }
+
+    #[test]
+    fn schemas_become_objects_with_properties() {
+        let listing = list([tool("a", json!({}))]);
+        assert_eq!(*listing.tools[0].input_schema, json!({"type": "object", "properties": {}}));
+    }
+
+    #[test]
+    fn references_out_of_the_schema_and_other_bad_schemas_are_left_out() {
+        let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
+        let cases = [
+            (json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}), "file:///etc/passwd"),
+            (json!({"allOf": [{"$ref": "https://example.com/x"}]}), "https://example.com/x"),
+            (json!({"type": "array"}), "no object"),
+            (deep, "too deeply"),
+            (json!({"description": "x".repeat(MAX_SCHEMA)}), "128 KiB"),
+        ];
+        for (schema, reason) in cases {
+            let listing = list([tool("bad", schema), tool("good", json!({}))]);
+            assert_eq!(listing.tools.len(), 1, "{reason}");
+            assert!(listing.notes[0].contains(reason), "{:?}", listing.notes);
+        }
+        let recursive = json!({"$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"});
+        assert_eq!(list([tool("tree", recursive)]).tools.len(), 1);
+    }
+
+    #[test]
+    fn lists_are_bounded_and_say_so() {
+        let many = list((0..10_000).map(|number| tool(&format!("t{number}"), json!({}))));
+        assert_eq!(many.tools.len(), MAX_TOOLS);
+        assert!(many.notes[0].contains("2000 tools"));
+        let large =
+            |number| tool(&format!("t{number}"), json!({"description": "x".repeat(100 << 10)}));
+        let large = list((0..200).map(large));
+        assert!(large.tools.len() < 100 && large.notes[0].contains("8 MiB"), "{:?}", large.notes);
+    }
+}

@@ -1,0 +1,106 @@
+//! Servers that behave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_core::ToolSource as _;
+use loopwright_mcp::{
+    McpClient, McpProgress, McpServerConnected, McpToolSource, ServerHealth, StdioServer,
+};
+use loopwright_testing::tool_source::{CASES, SourceUnderTest};
+use serde_json::json;
+
+use crate::world::{World, call};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_calls_a_tool_of_a_server() {
+    let world = World::new();
+    let client = world.client("");
+    assert_eq!(client.status().health, ServerHealth::Idle);
+    let (told, events) = call(&client, "mcp__fake__echo", json!({ "text": "hello" })).await;
+    assert_eq!(told, "hello");
+    let status = client.status();
+    assert_eq!((status.health, status.starts), (ServerHealth::Connected, 1));
+    let info = status.info.unwrap();
+    assert_eq!(info.protocol, "2025-11-25");
+    assert_eq!(info.implementation.as_deref(), Some("fake 1\\u{1b}[31m"));
+    let connected = events.events_of::<McpServerConnected>();
+    assert_eq!((connected.len(), connected[0].is_confined), (1, true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_an_event_and_keeps_a_call_alive() {
+    let world = World::new();
+    let client = world.client("progress_flood");
+    let (told, events) = call(&client, "mcp__fake__echo", json!({})).await;
+    assert_eq!(told, "done");
+    let progress = events.events_of::<McpProgress>();
+    assert_eq!(progress[0].message.as_deref(), Some("working"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confined_server_sees_no_variables_and_writes_only_in_its_folder() {
+    let world = World::new();
+    let mut server = World::server("");
+    let stdio = StdioServer::new(crate::world::SERVER).with_env("API_KEY", "${HIDDEN:-secret}");
+    server.transport = loopwright_mcp::McpServer::stdio("fake", stdio).transport;
+    let client = McpClient::new(server, world.host());
+    let (names, _) = call(&client, "mcp__fake__env", json!({})).await;
+    let names: Vec<&str> = names.split(' ').collect();
+    assert!(names.contains(&"API_KEY") && names.contains(&"PATH"), "{names:?}");
+    assert!(!names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
+    let inside = world.folder.path().join("file");
+    assert_eq!(call(&client, "mcp__fake__write", json!({ "text": inside })).await.0, "Ok(())");
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = outside.path().join("file");
+    call(&client, "mcp__fake__write", json!({ "text": outside })).await;
+    assert!(!outside.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_leaves_the_other_tools_out() {
+    let world = World::new();
+    let client = McpClient::new(World::server("").with_tools(["e*"]), world.host());
+    let tools = client.tools().await.unwrap();
+    let names: Vec<&str> = tools.tools.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["echo", "env"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_source_of_a_server_keeps_the_contract_of_sources() {
+    for case in CASES {
+        let world = World::new();
+        let client = world.client("changing");
+        let source = Arc::new(McpToolSource::new(client.clone()));
+        let change = move || -> futures_util::future::BoxFuture<'static, ()> {
+            let client = client.clone();
+            Box::pin(async move {
+                // Every list of this server is another one.
+                let before = client.version();
+                client.refresh().await.unwrap();
+                assert_ne!(client.version(), before);
+            })
+        };
+        case.run(SourceUnderTest::new(source, change)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_the_same_time_share_one_start_which_survives_their_drop() {
+    let world = World::new();
+    let client = world.client("");
+    let source = McpToolSource::new(client.clone());
+    // Dropped at its first wait.
+    tokio::select! {
+        biased;
+        _ = source.tools() => panic!("a process cannot be started at once"),
+        () = std::future::ready(()) => {}
+    }
+    let (left, right) = tokio::join!(source.tools(), client.tools());
+    assert_eq!((left.unwrap().tools.len(), right.unwrap().tools.len()), (3, 3));
+    assert_eq!(client.status().starts, 1);
+    drop(source);
+    tokio::time::timeout(Duration::from_secs(20), client.close()).await.unwrap();
+    assert!(client.tools().await.is_ok(), "the tools stay known");
+    assert!(client.connect().await.unwrap_err().to_string().contains("is closed"));
+}
