@@ -4,6 +4,7 @@
 //! over one [`WorkspaceRoot`], which confines them.
 
 mod shown;
+mod access;
 mod error;
 mod protected;
 mod blocking;
@@ -32,6 +33,7 @@ pub(crate) use self::{
 };
 
 pub use self::{
+    access::{FileAccess, FileUse},
     change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, OriginalFile, UndoOutcome},
     edit::{EditArgs, EditFile, EditFileArgs},
     error::FileError,

@@ -68,13 +68,14 @@ impl Setup {
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let commands = self.commands();
+        let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
         let directory = format!("The working directory is {}.", self.workdir.path().display());
         let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
         let parts = [own, &directory, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools::tools(&self.workdir, &commands))
+            .with_capability(tools::tools(&workdir, &commands))
             .with_capability(self.rules())
             .with_capability(
                 UseLlmConfig::from_models(Arc::clone(&self.models)).with_llm(self.llm.clone()),
@@ -87,11 +88,11 @@ impl Setup {
             Some(applied) if compacts(applied) => builder,
             _ => builder.with_capability(
                 UseCompaction::for_context_window(self.context_window)
-                    .with_spill_dir(self.workdir.clone()),
+                    .with_spill_dir(workdir.clone()),
             ),
         };
         let Some(applied) = &self.applied else { return builder.build() };
-        let capabilities = applied.defined.capabilities(&self.workdir, &commands);
+        let capabilities = applied.defined.capabilities(&workdir, &commands);
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.definition)

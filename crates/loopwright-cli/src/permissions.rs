@@ -17,7 +17,7 @@ use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
 use crate::render::count;
-use crate::tools::COMMANDS;
+use crate::tools::{COMMANDS, FILES};
 
 /// Settings of Claude Code whose permissions hold here as well, below the root of a project.
 const CLAUDE: [(&str, SourceKind); 2] = [
@@ -290,9 +290,9 @@ fn build(
 }
 
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
-/// do not where they run in a sandbox.
+/// do not where they run in a sandbox. Nothing is known of other tools.
 pub(crate) fn is_confined(tool: &str, are_commands: bool) -> bool {
-    are_commands || !COMMANDS.contains(&tool)
+    FILES.contains(&tool) || are_commands && COMMANDS.contains(&tool)
 }
 
 /// Marks a call of the program's tools as confined if it is.

@@ -174,6 +174,11 @@ impl Compiled {
 }
 
 impl Matcher {
+    /// Returns `true` if the rule is about tools, whatever they are called with.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Self::Every | Self::Tool(_) | Self::Mcp { .. })
+    }
+
     /// Returns `true` if the rule covers a tool whatever it is called with.
     pub(crate) fn covers_tool(&self, tool: ToolName<'_>, called: &str) -> bool {
         match self {

@@ -384,14 +384,37 @@ impl Policy {
         self.inner.rules.iter().find(is_removed).map(|compiled| &compiled.rule)
     }
 
+    /// Returns `true` if a rule denies every call of some tool.
+    pub fn removes_tools(&self) -> bool {
+        let is_whole = |compiled: &Compiled| {
+            compiled.rule.decision == Decision::Deny && compiled.matcher.is_whole()
+        };
+        self.inner.rules.iter().any(is_whole)
+    }
+
     /// Returns the rule that denies access to a file. Tools that find files by themselves, such as a search, ask for
-    /// each file before they show it.
-    pub fn denies_file(&self, access: Access, path: &str) -> Option<&Arc<Rule>> {
-        let names = path::names(&self.inner.workdir, path);
-        let is_denied = |compiled: &&Compiled| {
-            compiled.rule.decision == Decision::Deny
-                && matches!(&compiled.matcher, Matcher::Path { access: of, only: None, pattern }
-                    if *of == access && pattern.matches(&names))
+    /// each file before they show it; `tool` is the name of such a tool, whose own rules count too.
+    pub fn denies_file(
+        &self,
+        access: Access,
+        tool: Option<&str>,
+        path: &str,
+    ) -> Option<&Arc<Rule>> {
+        // Names are only read if there is a rule to compare them with.
+        let mut names = None;
+        let is_denied = |compiled: &&Compiled| match &compiled.matcher {
+            Matcher::Path { access: of, only, pattern }
+                if compiled.rule.decision == Decision::Deny && *of == access =>
+            {
+                let is_tool = only.as_ref().is_none_or(|only| {
+                    tool.is_some_and(|tool| tools::find(tool).name == only.as_str())
+                });
+                is_tool
+                    && pattern.matches(
+                        names.get_or_insert_with(|| path::names(&self.inner.workdir, path)),
+                    )
+            }
+            _ => false,
         };
         self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
     }

@@ -224,7 +224,7 @@ fn a_bare_deny_rule_removes_the_tool() {
 #[test]
 fn a_search_can_ask_about_each_file() {
     let policy = policy(Mode::Ask, &["deny Read(.env)", "deny Edit(gen/**)", "ask Read(x)"]);
-    let denied = |access, path: &str| policy.denies_file(access, path).map(|rule| rule.line);
+    let denied = |access, path: &str| policy.denies_file(access, None, path).map(|rule| rule.line);
     assert_eq!(denied(Access::Read, "a/.env"), Some(1));
     assert_eq!(denied(Access::Write, "a/.env"), None);
     assert_eq!(denied(Access::Write, "gen/a"), Some(2));

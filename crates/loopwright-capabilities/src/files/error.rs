@@ -56,6 +56,14 @@ pub enum FileError {
          ask the user to change it"
     )]
     Protected(String),
+    /// A permission rule denies it.
+    #[error("`{path}` is not permitted ({reason}); continue without it")]
+    NotPermitted {
+        /// As the model wrote it.
+        path: String,
+        /// The rule.
+        reason: String,
+    },
     /// It is not text.
     #[error("`{path}` is {kind}, not text; {remedy}")]
     Binary {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::FileError;
+use crate::files::access::FileUse;
 use crate::files::blocking::{blocking, check};
 use crate::files::root::WorkspaceRoot;
 use crate::files::shown;
@@ -66,6 +67,10 @@ impl ListDir {
         let path = args.path.as_deref().filter(|it| !it.is_empty()).unwrap_or(".");
         let folder = self.root.folder(path)?;
         let (mut entries, is_whole) = entries(path, &folder.fd, MAX_READ, stop)?;
+        entries.retain(|entry| {
+            let path = folder.path.join(&entry.name);
+            self.root.denied(FileUse::Read, Some(self.name()), &path).is_none()
+        });
         if entries.is_empty() {
             return Ok("(empty directory)".to_owned());
         }

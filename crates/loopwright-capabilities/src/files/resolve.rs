@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::FileError;
+use crate::files::access::FileUse;
 use crate::files::made::Made;
 use crate::files::root::{Leg, WorkspaceRoot};
 use crate::files::shown;
@@ -114,7 +115,10 @@ impl WorkspaceRoot {
     pub(super) fn read(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
         self.attempt(path, || match self.walk(path, Parents::Expect)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
-            Resolved::Place(place) => read_at(path, &place),
+            Resolved::Place(place) => {
+                self.permit(FileUse::Read, path, &place.path())?;
+                read_at(path, &place)
+            }
         })
     }
 
@@ -154,7 +158,10 @@ impl WorkspaceRoot {
     /// Opens a directory.
     pub(super) fn folder(&self, path: &str) -> Result<Folder, FileError> {
         self.attempt(path, || match self.walk(path, Parents::Expect)? {
-            Resolved::Folder(folder) => Ok(folder),
+            Resolved::Folder(folder) => {
+                self.permit(FileUse::Read, path, &folder.path)?;
+                Ok(folder)
+            }
             Resolved::Place(Place { found: None, .. }) => {
                 Err(FileError::Missing(path.to_owned()).into())
             }
@@ -169,18 +176,22 @@ impl WorkspaceRoot {
             Resolved::Place(place) if self.is_protected(&place.screen, &place.path(), None) => {
                 Err(FileError::Protected(path.to_owned()).into())
             }
-            Resolved::Place(place) => match place.found {
-                None | Some(FileType::RegularFile) => Ok(place),
-                Some(kind) => Err(not_a_file(path, kind).into()),
-            },
+            Resolved::Place(place) => {
+                self.permit(FileUse::Write, path, &place.path())?;
+                match place.found {
+                    None | Some(FileType::RegularFile) => Ok(place),
+                    Some(kind) => Err(not_a_file(path, kind).into()),
+                }
+            }
         })
     }
 
-    /// Returns `true` if a path leads to anything.
-    pub(super) fn exists(&self, path: &str) -> Result<bool, FileError> {
+    /// Returns `true` if a path leads to anything that a tool may list.
+    pub(super) fn exists(&self, path: &str, tool: &str) -> Result<bool, FileError> {
+        let is_denied = |path: &Path| self.denied(FileUse::Read, Some(tool), path).is_some();
         let found = self.attempt(path, || match self.walk(path, Parents::Expect)? {
-            Resolved::Folder(_) => Ok(true),
-            Resolved::Place(place) => Ok(place.found.is_some()),
+            Resolved::Folder(folder) => Ok(!is_denied(&folder.path)),
+            Resolved::Place(place) => Ok(place.found.is_some() && !is_denied(&place.path())),
         });
         match found {
             Err(FileError::Missing(_) | FileError::NotADirectory(_)) => Ok(false),

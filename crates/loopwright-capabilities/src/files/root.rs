@@ -14,6 +14,7 @@ use loopwright_sandbox::screen::Screen;
 use rustix::fs::OFlags;
 
 use crate::files::FileError;
+use crate::files::access::{FileAccess, FileUse};
 use crate::files::change::FileJournal;
 use crate::files::protected;
 use crate::files::stage::Durability;
@@ -39,6 +40,7 @@ struct Settings {
     allowed: Vec<String>,
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
+    access: Option<Arc<dyn FileAccess>>,
 }
 
 struct Inner {
@@ -70,6 +72,7 @@ impl WorkspaceRoot {
             allowed: Vec::new(),
             durability: Durability::default(),
             journal: None,
+            access: None,
         };
         Self::of(path.into(), settings)
     }
@@ -108,6 +111,34 @@ impl WorkspaceRoot {
     /// Sets who is told of changes before they are made.
     pub fn journal(self, journal: Arc<dyn FileJournal>) -> Self {
         self.with(|it| it.journal = Some(journal))
+    }
+
+    /// Sets rules about which files may be used: those that are denied are neither read, listed, found nor written.
+    pub fn with_access(self, access: Arc<dyn FileAccess>) -> Self {
+        self.with(|it| it.access = Some(access))
+    }
+
+    /// Returns why a path below the root is denied, or `None` if it is not.
+    pub(super) fn denied(
+        &self,
+        access: FileUse,
+        tool: Option<&str>,
+        path: &Path,
+    ) -> Option<String> {
+        self.0.settings.access.as_ref()?.denied(access, tool, &self.0.path.join(path))
+    }
+
+    /// Fails if a path below the root is denied.
+    pub(super) fn permit(
+        &self,
+        access: FileUse,
+        asked: &str,
+        path: &Path,
+    ) -> Result<(), FileError> {
+        match self.denied(access, None, path) {
+            Some(reason) => Err(FileError::NotPermitted { path: asked.to_owned(), reason }),
+            None => Ok(()),
+        }
     }
 
     /// Returns what [`protect`](WorkspaceRoot::protect) has added.

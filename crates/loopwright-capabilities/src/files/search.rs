@@ -73,7 +73,7 @@ impl SearchFiles {
         let share = self.most_results.div_ceil(found.len());
         for it in &mut found {
             if let Kind::Path(path) = &it.kind
-                && self.root.exists(path)?
+                && self.root.exists(path, self.name())?
             {
                 let path = path.clone();
                 it.add(path, share);
@@ -95,7 +95,7 @@ impl SearchFiles {
         }
         let all = args.include_ignored.unwrap_or_default();
         let rules = if all { Rules::Disregarded } else { Rules::Honoured };
-        walk::walk(&self.root, ".", rules, stop, &mut |visit| {
+        walk::walk(&self.root, self.name(), ".", rules, stop, &mut |visit| {
             if visit.kind != FileType::Directory {
                 for it in found.iter_mut().filter(|it| it.kind.matches(visit.path)) {
                     it.add(shown::path(visit.path), share);

@@ -11,6 +11,7 @@ use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::FileError;
+use crate::files::access::FileUse;
 use crate::files::blocking::check;
 use crate::files::list::{self, Entry};
 use crate::files::resolve::{open_file, open_folder};
@@ -60,9 +61,10 @@ pub(super) struct Missed {
 }
 
 /// Visits everything below a directory, directories before what is in them, by name. Links are
-/// visited and not followed; `.git` is left out.
+/// visited and not followed. `.git` is left out, and so is what rules deny to the tool that walks.
 pub(super) fn walk(
     root: &WorkspaceRoot,
+    tool: &str,
     start: &str,
     rules: Rules,
     stop: &CancellationToken,
@@ -79,6 +81,9 @@ pub(super) fn walk(
         let path = frame.path.join(&entry.name);
         let is_folder = entry.kind == FileType::Directory;
         if entry.name == ".git" || walk.is_ignored(&above, &path, is_folder) {
+            continue;
+        }
+        if root.denied(FileUse::Read, Some(tool), &path).is_some() {
             continue;
         }
         let folder = frame.fd.as_fd();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::Priority;
 
-use super::hook::Rules;
+use super::hook::{Rules, ShownTools};
 use super::shared::Permissions;
 
 /// Returns `true` for the names of tools whose effects are confined.
@@ -69,7 +69,10 @@ impl Capability for UsePermissions {
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let Self { permissions, on_ask, is_confined } = self.clone();
-        agent.hooks.add_at(Priority::GUARD, Rules { permissions, on_ask, is_confined });
+        agent.hooks.add_at(
+            Priority::GUARD,
+            Rules { permissions, on_ask, is_confined, shown: ShownTools::default() },
+        );
         Ok(())
     }
 }

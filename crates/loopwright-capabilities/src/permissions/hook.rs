@@ -1,11 +1,13 @@
 //! Decides about calls.
 
 use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, Reach, SideEffects,
-    StopSignal, ToolDecision, ToolOutcome, Writes, messages::ToolCall,
+    AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, InferenceDecision,
+    Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome, Writes,
+    messages::{InferenceRequest, ToolCall, ToolSpec, ToolSpecs},
 };
 use loopwright_permissions::{Call, Decision, Policy};
 use serde_json::Value;
@@ -28,6 +30,30 @@ pub(super) struct Rules {
     pub(super) permissions: Permissions,
     pub(super) on_ask: OnAsk,
     pub(super) is_confined: IsConfined,
+    pub(super) shown: ShownTools,
+}
+
+/// The tools that the model was shown last, so that requests that offer the same tools share them.
+#[derive(Debug, Default)]
+pub(super) struct ShownTools(Mutex<Option<(ToolSpecs, ToolSpecs)>>);
+
+impl ShownTools {
+    /// Returns the tools that no rule denies whatever they are called with.
+    fn without_removed(&self, offered: &ToolSpecs, policy: &Policy) -> ToolSpecs {
+        let is_shown = |tool: &&ToolSpec| policy.removes(&tool.name).is_none();
+        if offered.iter().all(|tool| is_shown(&tool)) {
+            return offered.clone();
+        }
+        let shown: ToolSpecs = offered.iter().filter(is_shown).cloned().collect();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((of, same)) if of.ptr_eq(offered) && **same == *shown => same.clone(),
+            _ => {
+                *last = Some((offered.clone(), shown.clone()));
+                shown
+            }
+        }
+    }
 }
 
 impl Rules {
@@ -78,7 +104,24 @@ impl Hook for Rules {
     }
 
     fn points(&self) -> HookPoints {
-        HookPoint::BeforeTool.into()
+        HookPoints::from_points([HookPoint::BeforeInference, HookPoint::BeforeTool])
+    }
+
+    fn can_skip(&self, point: HookPoint, _state: &AgentState, _env: &RunEnv) -> bool {
+        point == HookPoint::BeforeInference && !self.permissions.policy().removes_tools()
+    }
+
+    async fn before_inference(
+        &self,
+        request: &mut InferenceRequest,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<InferenceDecision, BoxError> {
+        let policy = self.permissions.policy();
+        if policy.removes_tools() {
+            request.tools = self.shown.without_removed(&request.tools, &policy);
+        }
+        Ok(InferenceDecision::Send)
     }
 
     async fn before_tool(

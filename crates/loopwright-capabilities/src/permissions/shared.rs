@@ -25,3 +25,24 @@ impl Permissions {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 }
+
+#[cfg(all(feature = "tools", target_os = "linux"))]
+impl crate::files::FileAccess for Permissions {
+    fn denied(
+        &self,
+        access: crate::files::FileUse,
+        tool: Option<&str>,
+        path: &std::path::Path,
+    ) -> Option<String> {
+        use crate::files::FileUse;
+        use loopwright_permissions::Access;
+
+        let access = match access {
+            FileUse::Read => Access::Read,
+            FileUse::Write => Access::Write,
+        };
+        let policy = self.policy();
+        let rule = policy.denies_file(access, tool, &path.to_string_lossy())?;
+        Some(format!("rule `{}` of {}", rule.text, rule.place()))
+    }
+}

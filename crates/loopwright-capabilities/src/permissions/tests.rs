@@ -1,3 +1,6 @@
+#[cfg(all(feature = "tools", target_os = "linux"))]
+mod files;
+
 use loopwright_agent::{AgentBuilder, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, Arguments, ExecutionStatus, RunOptions, SideEffects,
@@ -179,4 +182,24 @@ fn what_a_sub_agent_may_not_do_without_approval_pauses_its_parent() {
     assert_eq!((address.as_slice(), bash.calls().len()), ([0, 0].as_slice(), 0));
     let done = execute(&agent, paused.decide_at(&address, ApprovalDecision::Approve));
     assert_eq!((done.text().as_str(), bash.calls().len()), ("all is pushed", 1));
+}
+
+#[test]
+fn a_tool_that_a_rule_denies_as_a_whole_is_not_shown_to_the_model() {
+    let shown = |rules: &[(Decision, &str)]| {
+        let model = FakeModel::script(["done"]);
+        let tool = |name: &str| MockTool::returning(name, "", "");
+        let agent = AgentBuilder::base()
+            .with(UseLlm::from_model(model.clone()))
+            .with(UseTools::new().with_tool(tool("bash")).with_tool(tool("read_file")))
+            .with(using(Mode::Auto, rules))
+            .build()
+            .unwrap();
+        run(&agent);
+        let requests = model.requests();
+        requests[0].tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&[(Decision::Deny, "Bash")]), ["read_file"]);
+    assert_eq!(shown(&[(Decision::Deny, "Bash(rm *)")]), ["bash", "read_file"]);
+    assert_eq!(shown(&[(Decision::Ask, "Bash"), (Decision::Deny, "*")]), [""; 0]);
 }

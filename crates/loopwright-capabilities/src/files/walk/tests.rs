@@ -16,7 +16,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn walked(home: &tempfile::TempDir, start: &str, rules: Rules) -> Vec<String> {
     let root = WorkspaceRoot::new(home.path());
     let mut seen = Vec::new();
-    let missed = walk(&root, start, rules, &CancellationToken::new(), &mut |visit| {
+    let missed = walk(&root, "grep", start, rules, &CancellationToken::new(), &mut |visit| {
         if visit.kind != FileType::Directory {
             seen.push(visit.path.to_str().unwrap().to_owned());
         }
@@ -63,14 +63,15 @@ fn a_walk_ends_when_it_is_told() {
     let root = WorkspaceRoot::new(home.path());
     let mut seen = 0;
     let stop = CancellationToken::new();
-    walk(&root, ".", Rules::Honoured, &stop, &mut |_| {
+    walk(&root, "grep", ".", Rules::Honoured, &stop, &mut |_| {
         seen += 1;
         Ok(Next::Enough)
     })
     .unwrap();
     assert_eq!(seen, 1);
     stop.cancel();
-    let error = walk(&root, ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap_err();
+    let error =
+        walk(&root, "grep", ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap_err();
     assert!(matches!(error, FileError::Cancelled));
 }
 
@@ -80,7 +81,7 @@ fn a_walk_that_is_too_deep_says_so() {
     fs::create_dir_all(home.path().join("d/".repeat(MAX_LEVELS + 2))).unwrap();
     let root = WorkspaceRoot::new(home.path());
     let stop = CancellationToken::new();
-    let missed = walk(&root, ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap();
+    let missed = walk(&root, "grep", ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap();
     assert_eq!(missed, Missed { is_cut: true, folders: 0 });
 }
 
@@ -89,7 +90,7 @@ fn a_walk_that_is_cancelled_visits_nothing_more() {
     let home = tree(&[("a", ""), ("b", "")]);
     let (root, stop) = (WorkspaceRoot::new(home.path()), CancellationToken::new());
     let mut seen = 0;
-    let walked = walk(&root, ".", Rules::Honoured, &stop, &mut |_| {
+    let walked = walk(&root, "grep", ".", Rules::Honoured, &stop, &mut |_| {
         seen += 1;
         stop.cancel();
         Ok(Next::On)

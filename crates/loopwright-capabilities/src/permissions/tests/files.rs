@@ -1,0 +1,115 @@
+//! Rules for files, applied by the tools that find files by themselves.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use loopwright_permissions::{Policy, Source, SourceKind};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::{
+    EditFile, EditFileArgs, Grep, GrepArgs, ListDir, ListDirArgs, ReadFile, ReadFileArgs,
+    SearchFiles, SearchFilesArgs, WorkspaceRoot,
+};
+use crate::permissions::Permissions;
+
+/// A folder with a secret in a file, in a folder and behind links, and its root under the rules.
+fn root(rules: &[&str]) -> (TempDir, WorkspaceRoot) {
+    let home = TempDir::new().unwrap();
+    let path = |name: &str| home.path().join(name);
+    fs::create_dir_all(path("keys/old")).unwrap();
+    for name in [".env", "keys/a.pem", "keys/old/b.pem", "main.rs"] {
+        fs::write(path(name), "secret = 1\n").unwrap();
+    }
+    symlink(".env", path("link")).unwrap();
+    symlink("keys", path("way")).unwrap();
+    let source = Source::new(SourceKind::User, "config.toml", "/");
+    let source =
+        rules.iter().zip(1..).fold(source, |source, (rule, line)| source.deny(*rule, line));
+    let policy = Policy::builder(home.path().to_str().unwrap()).source(source).build();
+    let root = WorkspaceRoot::new(home.path()).with_access(Arc::new(Permissions::new(policy)));
+    (home, root)
+}
+
+const RULES: [&str; 2] = ["Read(.env)", "Read(keys/**)"];
+
+fn grep(root: &WorkspaceRoot, path: Option<&str>) -> String {
+    let path = path.map(str::to_owned);
+    let args = GrepArgs {
+        pattern: "secret".to_owned(),
+        path,
+        include_ignored: Some(true),
+        ..GrepArgs::default()
+    };
+    let found = Grep::in_dir(root.clone()).grep(&args, &CancellationToken::new());
+    found.unwrap_or_else(|error| error.to_string())
+}
+
+fn search(root: &WorkspaceRoot, pattern: &str) -> String {
+    let args = SearchFilesArgs { pattern: Some(pattern.to_owned()), ..SearchFilesArgs::default() };
+    SearchFiles::in_dir(root.clone()).search(&args, &CancellationToken::new()).unwrap()
+}
+
+fn list(root: &WorkspaceRoot, path: &str) -> String {
+    let args = ListDirArgs { path: Some(path.to_owned()), offset: None };
+    let listed = ListDir::in_dir(root.clone()).list(&args, &CancellationToken::new());
+    listed.unwrap_or_else(|error| error.to_string())
+}
+
+fn read(root: &WorkspaceRoot, path: &str) -> String {
+    let args = ReadFileArgs { path: path.to_owned(), ..ReadFileArgs::default() };
+    match ReadFile::in_dir(root.clone()).read(&args, &CancellationToken::new()) {
+        Ok(_) => "read".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_search_neither_reads_nor_lists_a_file_that_is_denied() {
+    let (_home, root) = root(&RULES);
+    assert_eq!(grep(&root, None), "main.rs:1:secret = 1");
+    assert_eq!(search(&root, "**/*.pem"), "No files found for **/*.pem.");
+    assert_eq!(search(&root, "./.env"), "No files found for ./.env.");
+    assert_eq!(list(&root, "."), "[dir] keys\n[link] link\n[file] main.rs\n[link] way");
+}
+
+#[test]
+fn no_link_leads_to_a_file_that_is_denied() {
+    let (_home, root) = root(&RULES);
+    let denied = |path: &str, rule: &str| {
+        format!(
+            "`{path}` is not permitted (rule `{rule}` of config.toml:{}); continue without it",
+            1 + usize::from(rule != RULES[0])
+        )
+    };
+    assert_eq!(read(&root, "link"), denied("link", RULES[0]));
+    assert_eq!(read(&root, "way/a.pem"), denied("way/a.pem", RULES[1]));
+    assert_eq!(grep(&root, Some("link")), denied("link", RULES[0]));
+    assert_eq!(grep(&root, Some("way")), "(no matches)");
+    assert_eq!(list(&root, "way"), "(empty directory)");
+    assert_eq!(list(&root, "way/old"), denied("way/old", RULES[1]));
+    assert_eq!(read(&root, "main.rs"), "read");
+}
+
+#[test]
+fn a_rule_for_one_tool_binds_that_tool_alone() {
+    let (_home, root) = root(&["Grep(main.rs)"]);
+    assert!(!grep(&root, None).contains("main.rs"));
+    assert!(search(&root, "main.rs").contains("main.rs"));
+    assert!(list(&root, ".").contains("main.rs"));
+}
+
+#[test]
+fn a_link_does_not_lead_around_a_rule_that_denies_writing() {
+    let (home, root) = root(&["Edit(keys/**)"]);
+    let args = EditFileArgs {
+        path: "way/a.pem".to_owned(),
+        old_string: Some("1".to_owned()),
+        new_string: Some("2".to_owned()),
+        ..EditFileArgs::default()
+    };
+    let error = EditFile::in_dir(root).edit(&args).unwrap_err();
+    assert!(error.to_string().contains("rule `Edit(keys/**)`"), "{error}");
+    assert_eq!(fs::read_to_string(home.path().join("keys/a.pem")).unwrap(), "secret = 1\n");
+}
