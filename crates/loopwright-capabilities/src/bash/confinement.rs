@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
+use loopwright_sandbox::{
+    AllowedDomain, Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess,
+};
 
 /// Describes in one sentence what a policy lets commands do.
 pub(super) fn describe(policy: &SandboxPolicy) -> String {
@@ -15,11 +17,21 @@ pub(super) fn describe(policy: &SandboxPolicy) -> String {
         }
         _ => "It runs in a sandbox",
     };
-    let network = match policy.network {
-        Network::Off | Network::Loopback => "has no network",
-        Network::Host => "has the network of this machine",
+    let network = match &policy.network {
+        Network::Off | Network::Loopback => "has no network".to_owned(),
+        Network::Domains(domains) => {
+            let names: Vec<String> = domains.iter().map(named_host).collect();
+            format!("reaches only {}", names.join(", "))
+        }
+        Network::Host => "has the network of this machine".to_owned(),
     };
     format!("{sandbox}: it writes only {}, and {network}.", places(policy))
+}
+
+/// Names a host as the model writes it: without the address that the user may have given it.
+fn named_host(domain: &AllowedDomain) -> String {
+    let text = domain.to_string();
+    format!("`{}`", text.split('@').next().unwrap_or_default())
 }
 
 /// Lists the places that may be written to.
