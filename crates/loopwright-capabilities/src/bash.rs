@@ -9,6 +9,7 @@ mod confinement;
 mod danger;
 mod denied;
 mod format;
+mod needs;
 mod directory;
 mod tool;
 mod background;
@@ -19,6 +20,7 @@ pub use self::{
     capability::{Background, UseBash},
     collect::{Restored, command_originals, undo_command},
     danger::OnDangerousCommand,
+    needs::NetworkUsed,
     policy::BashPolicy,
     tool::{Bash, BashArgs, BashError},
 };

@@ -95,6 +95,12 @@ impl UseCodingTools {
         self
     }
 
+    /// Lets commands ask for more than the sandbox gives; see [`Bash::allow_needs`].
+    pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
+        self.bash = self.bash.allow_needs(home);
+        self
+    }
+
     /// Lets each command begin in the directory that the one before ended in.
     pub fn persist_cwd(mut self) -> Self {
         self.bash = self.bash.persist_cwd();

@@ -22,12 +22,12 @@ fn says(output: Output) -> Arc<FakeSandbox> {
 }
 
 #[test]
-fn bash_takes_a_command_and_how_long_it_may_take() {
+fn bash_takes_a_command_how_long_it_may_take_and_what_it_needs() {
     let tool = Bash::in_dir("/").into_tool();
     let schema = &*tool.spec().parameters;
     assert_eq!(schema["required"], json!(["command"]));
     let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-    assert_eq!(names, ["command", "timeout_seconds"]);
+    assert_eq!(names, ["command", "network", "read", "timeout_seconds", "why", "write"]);
     assert_eq!(schema["properties"]["timeout_seconds"]["type"], "integer");
     assert_eq!(schema["properties"]["timeout_seconds"]["minimum"], 1);
     assert_eq!(schema["properties"]["command"]["type"], "string");
@@ -49,6 +49,11 @@ fn bash_describes_what_its_policy_allows() {
     };
     let policy = || SandboxPolicy::in_dir("/srv");
     check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
+    let hosts = ["crates.io", "registry.internal@10.0.0.5"].map(|host| host.parse().unwrap());
+    check(
+        policy().network(Network::Domains(hosts.into())),
+        "and reaches only `crates.io`, `registry.internal`.",
+    );
     check(policy().network(Network::Host), "in /tmp, and has the network of this machine.");
     check(
         policy().write("/srv/out").write("/data"),

@@ -181,12 +181,25 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
 
 /// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
 fn preview(setup: &Setup, call: &ToolCall) -> Vec<String> {
-    if let Some(command) = command_of(call) {
-        return shortened(&command);
-    }
     let arguments = call.parse_arguments().unwrap_or(Value::Null);
+    if let Some(command) = command_of(call) {
+        return [shortened(&command), needs(&call.name, &arguments)].concat();
+    }
     file_diff(&setup.workdir, &call.name, &arguments, columns())
         .unwrap_or_else(|| shortened(&serde_json::to_string_pretty(&arguments).unwrap_or_default()))
+}
+
+/// Returns the lines that show what a command asks for beyond the sandbox, and what the model says about it.
+fn needs(tool: &str, arguments: &Value) -> Vec<String> {
+    let asked = Call::new(tool, arguments);
+    let mut lines: Vec<String> = asked
+        .needs()
+        .iter()
+        .map(|need| format!("+ {}", single_line(&need.to_string(), 300)))
+        .collect();
+    let why = arguments.get("why").and_then(Value::as_str).filter(|_| !lines.is_empty());
+    lines.extend(why.map(|why| format!("  because: {}", single_line(why, 300))));
+    lines
 }
 
 fn shortened(text: &str) -> Vec<String> {

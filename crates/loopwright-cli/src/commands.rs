@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
-use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, SandboxPolicy};
+use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
 use crate::store::state_directory;
@@ -45,7 +45,12 @@ fn confines(driver: BackendChoice) -> bool {
 
 /// Returns `true` if the commands of a configuration run in a sandbox.
 pub(crate) fn are_confined(settings: &SandboxSettings) -> bool {
-    confines(chosen(settings))
+    confines(chosen(settings)) && keeps_to_itself(settings)
+}
+
+/// Returns `true` if commands reach at most the hosts that the user has named.
+fn keeps_to_itself(settings: &SandboxSettings) -> bool {
+    settings.network.as_ref().is_none_or(|network| network.value.0 != Network::Host)
 }
 
 /// A command that is not confined has the user's home.
@@ -110,6 +115,9 @@ impl Commands {
             .fold(policy, SandboxPolicy::write);
         policy = strings(settings.hide.as_ref()).iter().fold(policy, SandboxPolicy::hide);
         policy = strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::direct);
+        if let Some(network) = &settings.network {
+            policy = policy.network(network.value.0.clone());
+        }
         for variable in strings(settings.environment.as_ref()) {
             let of_user = || Some((variable.as_str(), self.environment.get(variable)?.to_str()?));
             if let Some((name, value)) = variable.split_once('=').or_else(of_user) {
@@ -135,12 +143,13 @@ impl Commands {
             Some(timeout) => tools.longest(timeout.value),
             None => tools,
         };
-        tools.confine(|policy| self.extend(policy))
+        // What a command asks for is decided about by the permissions, which every run has.
+        tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
     }
 
     /// Returns `true` if commands run in a sandbox.
     pub(crate) fn are_confined(&self) -> bool {
-        confines(self.driver)
+        confines(self.driver) && keeps_to_itself(&self.settings)
     }
 
     /// What commands may leave behind that is refused otherwise.

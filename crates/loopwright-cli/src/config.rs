@@ -54,7 +54,7 @@ pub use permissions::{PermissionLayers, PermissionSettings, RuleList};
 pub use provider::{Provider, Rate};
 pub use roots::Roots;
 pub(crate) use sandbox::bytes;
-pub use sandbox::{Bytes, MAX_TIMEOUT, SandboxSettings, Strings};
+pub use sandbox::{Bytes, MAX_TIMEOUT, NetworkSetting, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
 pub use sources::ConfigSources;
 pub use timeouts::Timeouts;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::bash::BashPolicy;
 use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
-use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy};
+use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy};
 
 use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
@@ -46,13 +46,22 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     let path = policy.environment.values.get("PATH").map_or("", String::as_str);
     row("PATH", path.split(':').map(|it| short(&it.into())).collect());
     row("commits as", vec![author(&commands.author)]);
-    row("network", vec!["only a private loopback".to_owned()]);
+    row("network", network(&policy.network));
     row("limits", vec![limits(&policy, &commands)]);
     if let Some(command) = command {
         let found = program(command, &policy).map_or("not found".to_owned(), |it| short(&it));
         row("program", vec![format!("{}: {found}", plain(Path::new(command)))]);
     }
     text
+}
+
+fn network(network: &Network) -> Vec<String> {
+    match network {
+        Network::Off => vec!["none".to_owned()],
+        Network::Loopback => vec!["only a private loopback".to_owned()],
+        Network::Domains(hosts) => hosts.iter().map(ToString::to_string).collect(),
+        Network::Host => vec!["the network of this machine".to_owned()],
+    }
 }
 
 fn changes(policy: &SandboxPolicy) -> String {

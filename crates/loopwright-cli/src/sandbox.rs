@@ -9,8 +9,8 @@ use std::process::ExitCode as ProcessExitCode;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, TransactionError, forget, passing_staging_for};
 use loopwright_sandbox::{
-    Backend, BackendChoice, CapturedOutput, Command, ExitOutcome, Output, OutputLimits,
-    OutputStream, SandboxError, SandboxPolicy, TimeoutKind, auto_select,
+    Backend, BackendChoice, CapturedOutput, Command, ExitOutcome, Network, NetworkOutcome, Output,
+    OutputLimits, OutputStream, SandboxError, SandboxPolicy, TimeoutKind, auto_select,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -197,7 +197,7 @@ fn open_report(path: &Path) -> io::Result<File> {
 fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
     let mut policy = commands
         .extend(SandboxPolicy::in_dir(&args.workdir))
-        .network(args.network.into())
+        .network(given_network(args, commands))
         .timeout(args.timeout)
         .idle_timeout(args.idle_timeout)
         .output(OutputLimits::per_stream(usize::try_from(args.max_output).unwrap_or(usize::MAX)));
@@ -213,6 +213,12 @@ fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
         Some(image) => policy.image(image),
         None => policy,
     }
+}
+
+/// Returns what was typed, or what the user has configured.
+fn given_network(args: &ExecArgs, commands: &Commands) -> Network {
+    let configured = || commands.settings.network.as_ref().map(|it| it.value.0.clone());
+    args.network.clone().or_else(configured).unwrap_or_default()
 }
 
 /// Waits until a caller wants the command to end. Without signals no process can.
@@ -277,6 +283,19 @@ fn show_rest(output: &Output) {
 }
 
 fn tell(output: &Output, args: &ExecArgs) {
+    for access in output.network.iter().filter(|access| !access.is_reached()) {
+        let (host, port) = (sanitize_terminal(&access.host), access.port);
+        let reason = match &access.outcome {
+            NetworkOutcome::Refused { reason } | NetworkOutcome::Failed { reason } => {
+                reason.as_str()
+            }
+            _ => continue,
+        };
+        console::tell(&format!(
+            "sandbox: {host}:{port} was not reached: {}",
+            sanitize_terminal(reason)
+        ));
+    }
     for note in &output.notes {
         console::tell(&format!("sandbox: {}", sanitize_terminal(note)));
     }
@@ -330,6 +349,7 @@ fn report(result: &Result<Output, SandboxError>, changes: &Value) -> Value {
             "not_enforced": output.enforced.missing(),
             "notes": output.notes,
             "changes": changes,
+            "network": output.network,
         }),
         Err(error) => json!({ "outcome": "refused", "error": error.to_string() }),
     }

@@ -100,6 +100,52 @@ fn always_is_kept_for_the_project_as_the_rule_that_was_shown() {
     assert_eq!((done.status, is_there(&world)), (0, false), "{}", done.stderr);
 }
 
+/// A command that asks for a host, and shows whether it has a way there.
+fn needing(host: &str) -> Vec<Reply> {
+    let arguments = json!({
+        "command": "echo proxy=$https_proxy > a.txt", "network": [host], "why": "to fetch crates",
+    });
+    vec![streamed_tool("", "bash", &arguments), streamed("Done.", "stop")]
+}
+
+fn has_network(world: &World) -> bool {
+    let text = std::fs::read_to_string(world.path("project/a.txt")).unwrap();
+    text == "proxy=http://127.0.0.1:3128\n"
+}
+
+#[test]
+fn a_command_gets_the_hosts_that_it_asks_for_when_they_are_allowed() {
+    let world = World::new();
+    let deny = ["--on-ask", "deny", "--output-format", "json"];
+    let denied = run(&world, needing("crates.io"), &deny);
+    let reason = "not permitted without approval (network access to `crates.io`: no rule matches, mode `auto`); \
+                  continue without it";
+    assert_eq!(result(&denied)["denials"][0]["reason"], reason, "{}", denied.stdout);
+    let allow = ["--allow", "Network(domain:crates.io)"];
+    run(&world, needing("other.example"), &[&deny[..], &allow].concat());
+    assert!(!has_network(&world));
+    let allowed = run(&world, needing("crates.io"), &[&deny[..], &allow].concat());
+    assert!(has_network(&world), "{}{}", allowed.stdout, allowed.stderr);
+}
+
+#[test]
+fn the_dialog_shows_what_a_command_asks_for_and_always_allows_it() {
+    let world = terminal();
+    let seen = answering(
+        &world,
+        needing("crates.io"),
+        &[],
+        &[("2 always: Network(domain:crates.io)", "2")],
+    );
+    for part in ["+ network access to `crates.io`", "because: to fetch crates"] {
+        assert!(seen.text().contains(part), "{}", seen.text());
+    }
+    assert!(has_network(&world), "{}", seen.text());
+    let world = world.file("project/a.txt", "");
+    run(&world, needing("crates.io"), &["--on-ask", "deny"]);
+    assert!(has_network(&world));
+}
+
 #[test]
 fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
     let settings = r#"{ "permissions": { "allow": ["Bash(rm *)"], "deny": ["Bash(ls *)"] } }"#;

@@ -98,6 +98,43 @@ fn the_configuration_says_what_commands_see() {
 }
 
 #[test]
+fn hosts_are_named_on_the_command_line_or_in_the_configuration() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let granted = format!("granted.test:{port}@127.0.0.1");
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let mut head = [0; 1024];
+            std::io::Read::read(&mut stream, &mut head).ok();
+            std::io::Write::write_all(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+            )
+            .ok();
+        }
+    });
+    let world = World::new();
+    let url = format!("http://granted.test:{port}/");
+    let fetch = ["curl", "-s", "-m", "5", url.as_str()];
+    let done = exec(&world, &["--network", &granted], &fetch);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "hi"), "{}", done.stderr);
+    let refused =
+        exec(&world, &["--network", &granted], &["curl", "-s", "-m", "5", "http://other.test/"]);
+    assert!(
+        refused.stderr.contains("sandbox: other.test:80 was not reached"),
+        "{}",
+        refused.stderr
+    );
+    let world = configured(&format!("network = ['{granted}']"));
+    let done = exec(&world, &[], &fetch);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "hi"), "{}", done.stderr);
+    let off = exec(&world, &["--network", "off"], &fetch);
+    assert_ne!(off.status, 0);
+    let explained = world.run(&["sandbox", "explain"]).stdout;
+    assert!(explained.contains(&granted), "{explained}");
+}
+
+#[test]
 fn the_configuration_says_what_commands_leave_behind_and_use() {
     let script = "echo a > .envrc; ulimit -u";
     let world = configured("allow = ['.envrc']\nprocesses = 77");

@@ -1,5 +1,7 @@
 //! A call of a tool, as rules see it.
 
+use std::fmt;
+
 use serde_json::Value;
 use smallvec::SmallVec;
 
@@ -13,6 +15,49 @@ pub enum Access {
     Read,
     /// The file is created, changed or removed.
     Write,
+}
+
+/// Something that a command asks for beyond the sandbox.
+///
+/// It is decided about like a call of its own: a host by `Network(domain:…)`, a path by `Read(…)` and `Edit(…)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need<'a> {
+    /// To reach a host.
+    Host(&'a str),
+    /// To read a file, or a folder with everything in it.
+    Read(&'a str),
+    /// To write a file, or a folder with everything in it.
+    Write(&'a str),
+}
+
+impl<'a> Need<'a> {
+    /// Returns the call that it is decided about as.
+    pub(crate) fn call(self, of: &Call<'a>) -> Call<'a> {
+        let tool = match self {
+            Self::Host(_) => "network",
+            Self::Read(_) => "read_file",
+            Self::Write(_) => "edit_file",
+        };
+        let mut call = Call::new(tool, &Value::Null);
+        call.reads.clear();
+        call.workdir = of.workdir;
+        match self {
+            Self::Host(host) => call.host = Some(host),
+            Self::Read(path) => call.reads.push(path),
+            Self::Write(path) => call.writes.push(path),
+        }
+        call
+    }
+}
+
+impl fmt::Display for Need<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "network access to `{host}`"),
+            Self::Read(path) => write!(f, "read access to `{path}`"),
+            Self::Write(path) => write!(f, "write access to `{path}`"),
+        }
+    }
 }
 
 /// A call of a tool that is to be decided about.
@@ -41,6 +86,7 @@ pub struct Call<'a> {
     pub(crate) agent: Option<&'a str>,
     pub(crate) skill: Option<&'a str>,
     pub(crate) workdir: Option<&'a str>,
+    pub(crate) needs: SmallVec<[Need<'a>; 2]>,
     pub(crate) is_confined: bool,
     pub(crate) is_read_only: bool,
 }
@@ -62,6 +108,7 @@ impl<'a> Call<'a> {
             agent: None,
             skill: None,
             workdir: None,
+            needs: SmallVec::new(),
             is_confined: false,
             is_read_only: false,
         };
@@ -69,7 +116,16 @@ impl<'a> Call<'a> {
         let keys = ["path", "file_path", "notebook_path"];
         let mut paths = keys.iter().filter_map(|key| arguments.get(*key)?.as_str()).peekable();
         match name.kind {
-            ToolKind::Command => call.command = text(&["command"]),
+            ToolKind::Command => {
+                call.command = text(&["command"]);
+                let list = |key: &str| {
+                    let list = arguments.get(key).and_then(Value::as_array);
+                    list.into_iter().flatten().filter_map(Value::as_str)
+                };
+                call.needs.extend(list("network").map(Need::Host));
+                call.needs.extend(list("read").map(Need::Read));
+                call.needs.extend(list("write").map(Need::Write));
+            }
             ToolKind::Read if paths.peek().is_none() => call.reads.push("."),
             ToolKind::Read => call.reads.extend(paths),
             ToolKind::Write => call.writes.extend(paths),
@@ -148,6 +204,11 @@ impl<'a> Call<'a> {
     pub fn read_only(mut self) -> Self {
         self.is_read_only = true;
         self
+    }
+
+    /// Returns what a command asks for beyond the sandbox.
+    pub fn needs(&self) -> &[Need<'a>] {
+        &self.needs
     }
 
     /// Returns the name of the tool as it was called.

@@ -26,6 +26,8 @@ pub(crate) struct Judge<'a, 'c> {
     extra: Option<&'a Compiled>,
     /// The command is looked at even if no rule is about commands.
     is_explaining: bool,
+    /// The call stands for something that a command asks for: a host, or a path with everything below it.
+    is_need: bool,
     paths: SmallVec<[(Access, Names<'a>); 2]>,
     /// The rules that matched, the deciding one included.
     pub(super) matched: Vec<Arc<Rule>>,
@@ -49,6 +51,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             call,
             extra: None,
             is_explaining: false,
+            is_need: false,
             paths,
             matched: Vec::new(),
             strongest: None,
@@ -82,23 +85,45 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         if self.mode == Mode::Plan && self.writes_files() {
             self.raise(Decision::Deny, Reason::Mode(self.mode));
         }
-        self.limits();
+        if !self.is_need {
+            self.limits();
+        }
         match self.call.command {
             Some(command) => self.command(command, &mut commands),
             None => self.allow(),
         }
+        self.needs();
         let (mut decision, reason) =
             self.strongest.unwrap_or((Decision::Allow, Reason::Mode(self.mode)));
         if self.mode == Mode::Deny && decision == Decision::Ask {
             decision = Decision::Deny;
         }
-        let decider = match &reason {
-            Reason::Rule(rule) | Reason::Possible(rule) => Some(Arc::clone(rule)),
-            _ => None,
-        };
+        let decider = reason.rule().map(Arc::clone);
         self.matched
             .retain(|rule| decider.as_ref().is_none_or(|decider| !Arc::ptr_eq(decider, rule)));
         (Verdict { decision, reason, others: self.matched }, commands)
+    }
+
+    /// Decides about what the command asks for beyond the sandbox. What the definition of the agent lists does not name
+    /// these, so the list says nothing about them.
+    fn needs(&mut self) {
+        let (inner, mode, extra) = (self.inner, self.mode, self.extra);
+        for need in &self.call.needs {
+            let call = need.call(self.call);
+            let mut judge = Judge::new(inner, mode, &call);
+            judge.extra = extra;
+            judge.is_need = true;
+            let (verdict, _) = judge.run();
+            let Verdict { decision, reason, others } = verdict;
+            for rule in reason.rule().into_iter().chain(&others) {
+                self.note(rule);
+            }
+            let reason = Reason::Need { need: need.to_string(), reason: Box::new(reason) };
+            // What is allowed changes nothing, and what the call itself needs is told first.
+            if decision != Decision::Allow {
+                self.raise(decision, reason);
+            }
+        }
     }
 
     /// The rules, in their order.
@@ -143,7 +168,18 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
                 let is_tool = only.as_ref().is_none_or(|only| *only == call.tool.name);
                 let is_path =
                     |(of, names): &(Access, Names<'_>)| of == access && pattern.matches(names);
-                Some(is_tool && self.paths.iter().any(is_path))
+                let is_in = |(of, names): &(Access, Names<'_>)| {
+                    of == access && pattern.may_match_below(names)
+                };
+                if is_tool && self.paths.iter().any(is_path) {
+                    return Some(true);
+                }
+                // A folder may hold what the rule is about.
+                if is_tool && self.is_need && self.paths.iter().any(is_in) {
+                    None
+                } else {
+                    Some(false)
+                }
             }
             Matcher::Domain { is_network, pattern } => match call.host() {
                 // A rule for the network covers every call with a host; one for tools that fetch covers those.

@@ -22,7 +22,7 @@ mod tools;
 mod variables;
 mod verdict;
 
-pub use call::{Access, Call};
+pub use call::{Access, Call, Need};
 pub use decision::Decision;
 pub use explain::{CommandExplanation, Explanation};
 pub use lint::{Finding, LintKind};

@@ -164,24 +164,45 @@ impl PathPattern {
             return true;
         }
         for name in &path[self.base.len()..] {
-            let mut next = 0;
-            for (index, part) in self.parts.iter().enumerate() {
-                if states & (1 << index) == 0 {
-                    continue;
-                }
-                match part {
-                    // The last `**` needs a name.
-                    Part::Any => next |= (1 << index) | (1 << (index + 1)),
-                    Part::Name(glob) if glob.matches(name, self.case) => next |= 1 << (index + 1),
-                    Part::Name(_) => {}
-                }
-            }
-            states = self.skip_any(next);
-            if next & all != 0 {
+            states = self.step(states, name);
+            if states & all != 0 {
                 return true;
             }
         }
         false
+    }
+
+    /// Returns `true` if the pattern could name something below a folder.
+    pub(crate) fn may_match_below(&self, folder: &[&str]) -> bool {
+        let below: Vec<String> = folder.iter().map(ToString::to_string).collect();
+        let base: Vec<&str> = self.base.iter().map(String::as_str).collect();
+        if is_below(&base, &below, self.case) {
+            return true;
+        }
+        if !is_below(folder, &self.base, self.case) {
+            return false;
+        }
+        let mut states = self.skip_any(1);
+        for name in &folder[self.base.len()..] {
+            states = self.step(states, name);
+        }
+        states != 0
+    }
+
+    fn step(&self, states: u64, name: &str) -> u64 {
+        let mut next = 0;
+        for (index, part) in self.parts.iter().enumerate() {
+            if states & (1 << index) == 0 {
+                continue;
+            }
+            match part {
+                // The last `**` needs a name.
+                Part::Any => next |= (1 << index) | (1 << (index + 1)),
+                Part::Name(glob) if glob.matches(name, self.case) => next |= 1 << (index + 1),
+                Part::Name(_) => {}
+            }
+        }
+        self.skip_any(next)
     }
 
     /// `**` in the middle can be no name at all.

@@ -11,7 +11,6 @@ use crate::path;
 use crate::policy::Policy;
 use crate::shell::UNKNOWN_START;
 use crate::tools::ToolKind;
-use crate::verdict::Reason;
 
 /// A rule that allows a call which was asked about, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,13 +53,20 @@ impl Policy {
     /// ```
     pub fn suggest(&self, call: &Call<'_>) -> Vec<SuggestedRule> {
         let verdict = Judge::new(self.inner(), self.mode(), call).verdict();
-        if verdict.decision != Decision::Ask || matches!(verdict.reason, Reason::Rule(_)) {
+        if verdict.decision != Decision::Ask || verdict.reason.is_rule() {
             return Vec::new();
         }
-        let rules = match call.command {
+        let mut rules = match call.command {
             Some(command) => self.of_command(call, command).unwrap_or_default(),
             None => self.of_call(call),
         };
+        for need in &call.needs {
+            for rule in self.suggest(&need.call(call)) {
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
+            }
+        }
         let allows = |texts: Vec<String>| {
             let policy = self.allowing(&texts);
             Judge::new(policy.inner(), policy.mode(), call).verdict().decision == Decision::Allow

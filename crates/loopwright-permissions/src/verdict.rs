@@ -33,6 +33,13 @@ pub enum Reason {
     Possible(Arc<Rule>),
     /// A part of the command has an effect that its text does not show.
     Unreadable(&'static str),
+    /// The command asks for something beyond the sandbox.
+    Need {
+        /// What it asks for, in words.
+        need: String,
+        /// Why that gets its decision.
+        reason: Box<Reason>,
+    },
     /// The definition of the agent does not list the tool or the call.
     NotListed {
         /// The place of the list.
@@ -43,9 +50,26 @@ pub enum Reason {
 impl Verdict {
     /// Returns the rule that decided, or `None` if no rule did.
     pub fn rule(&self) -> Option<&Arc<Rule>> {
-        match &self.reason {
-            Reason::Rule(rule) | Reason::Possible(rule) => Some(rule),
+        self.reason.rule()
+    }
+}
+
+impl Reason {
+    /// Returns the rule that is the reason, or `None` if no rule is.
+    pub fn rule(&self) -> Option<&Arc<Rule>> {
+        match self {
+            Self::Rule(rule) | Self::Possible(rule) => Some(rule),
+            Self::Need { reason, .. } => reason.rule(),
             _ => None,
+        }
+    }
+
+    /// Returns `true` if a rule decided: not a mode, and not that it could match.
+    pub(crate) fn is_rule(&self) -> bool {
+        match self {
+            Self::Rule(_) => true,
+            Self::Need { reason, .. } => reason.is_rule(),
+            _ => false,
         }
     }
 }
@@ -64,6 +88,7 @@ impl fmt::Display for Reason {
             Self::Possible(rule) => {
                 write!(f, "rule `{}` of {} could match", rule.text, rule.place())
             }
+            Self::Need { need, reason } => write!(f, "{need}: {reason}"),
             Self::Unreadable(reason) => f.write_str(reason),
             Self::NotListed { place } => write!(f, "not in the tools of {place}"),
         }

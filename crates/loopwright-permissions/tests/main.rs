@@ -5,6 +5,7 @@
 mod allocations;
 mod fuzzing;
 mod linting;
+mod needs;
 mod policies;
 mod settings;
 mod suggestions;

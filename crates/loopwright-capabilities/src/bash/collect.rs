@@ -11,7 +11,7 @@ use loopwright_sandbox::transaction::{
     Applied, Before, Change, ChangeKind, Changes, Fate, Transaction, TransactionError, Undone,
     originals, staging_for,
 };
-use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
+use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
 use crate::bash::BashError;
 use crate::files::{FileJournal, OriginalFile};
@@ -69,7 +69,7 @@ impl Collect {
         );
         self.collects(policy)
             && is_confined
-            && policy.network != Network::Host
+            && policy.network.is_closed()
             && policy.write_paths.is_empty()
             && policy.direct.is_empty()
     }
@@ -80,10 +80,11 @@ impl Collect {
             && policy.backend != BackendChoice::Only(Backend::Host)
     }
 
-    /// Begins to collect, unless the call has run already.
+    /// Begins to collect, unless the call has run already. `usual` is the policy of calls that ask for nothing more.
     pub(super) fn begin(
         &self,
         policy: &SandboxPolicy,
+        usual: &SandboxPolicy,
         entry: Option<&Entry>,
     ) -> Result<Begun, BashError> {
         if !self.collects(policy) {
@@ -95,11 +96,13 @@ impl Collect {
             Place::Nowhere => None,
         };
         let Some(place) = place else {
-            return self.begin_direct(policy, entry);
+            return self.begin_direct(usual, entry);
         };
-        if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(policy)) {
+        if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(usual)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
-                Fate::NotApplied => {}
+                Fate::NotApplied if self.is_resumable(policy) => {}
+                // It has asked for more, and may have done something that is not collected.
+                Fate::NotApplied => return Err(BashError::OutcomeUnknown),
                 Fate::Unknown => return Err(BashError::OutcomeUnknown),
                 Fate::Applied(result) => {
                     let output = serde_json::from_slice(&result);
@@ -114,7 +117,7 @@ impl Collect {
                 }
                 Ok(Begun::Collected(transaction))
             }
-            Err(TransactionError::Elsewhere { .. }) => self.begin_direct(policy, entry),
+            Err(TransactionError::Elsewhere { .. }) => self.begin_direct(usual, entry),
             Err(error) => Err(BashError::Changes(error)),
         }
     }
@@ -122,11 +125,11 @@ impl Collect {
     /// A call that was interrupted is not run again where its changes were made at once.
     fn begin_direct(
         &self,
-        policy: &SandboxPolicy,
+        usual: &SandboxPolicy,
         entry: Option<&Entry>,
     ) -> Result<Begun, BashError> {
         match entry {
-            Some(entry) if entry.is_again && self.is_resumable(policy) => {
+            Some(entry) if entry.is_again && self.is_resumable(usual) => {
                 Err(BashError::OutcomeUnknown)
             }
             _ => Ok(Begun::Direct),

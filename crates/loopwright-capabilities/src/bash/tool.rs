@@ -11,7 +11,8 @@ use loopwright_core::{
 };
 use loopwright_sandbox::transaction::{Change, TransactionError};
 use loopwright_sandbox::{
-    BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError, SandboxPolicy,
+    Backend, BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError,
+    SandboxPolicy,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,6 +26,7 @@ use crate::bash::danger::{self, OnDangerousCommand};
 use crate::bash::denied;
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
+use crate::bash::needs::{self, Needs, NetworkUsed};
 use crate::bash::policy::BashPolicy;
 use crate::files::FileJournal;
 
@@ -44,6 +46,7 @@ pub struct Bash {
     longest: Option<Duration>,
     starts: Starts,
     collect: Collect,
+    needs: Needs,
     description: String,
 }
 
@@ -66,6 +69,18 @@ pub struct BashArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32", range(min = 1))]
     pub timeout_seconds: Option<NonZeroU32>,
+    /// Hosts that it has to reach, such as `crates.io`. The user is asked, so name only those that it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<String>,
+    /// Full paths outside of the working directory that it has to read. The user is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Full paths outside of the working directory that it has to write to. The user is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+    /// Why it needs these, in one sentence for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// How long a command may take if the model asks for it, where nothing else is said.
@@ -89,6 +104,14 @@ pub enum BashError {
         /// How it ended in words, and what it had said.
         said: String,
     },
+    /// It asks for more than the sandbox gives, and nobody can be asked.
+    #[error(
+        "hosts and paths beyond the sandbox cannot be granted here; leave out `network`, `read` and `write`"
+    )]
+    NoNeeds,
+    /// What it asks for beyond the sandbox is not plain.
+    #[error("{0}")]
+    Need(String),
     /// There is no command of that name in the background.
     #[error(
         "unknown background command {0}; background commands end with the run that started them"
@@ -125,6 +148,7 @@ impl Bash {
             longest: None,
             starts: Starts::AtRoot,
             collect: Collect::default(),
+            needs: Needs::default(),
             description: String::new(),
         };
         bash.described()
@@ -132,14 +156,33 @@ impl Bash {
 
     /// Writes the description anew, because the model is to read what the policy says now.
     fn described(mut self) -> Self {
-        let sandbox = confinement::describe(&self.policy);
+        let sandbox = self.sandbox_described();
         self.description = format!("{WHAT} {sandbox} Long output is cut in the middle.");
         self
     }
 
     /// Returns what the model reads of the sandbox.
     pub(super) fn sandbox_described(&self) -> String {
-        confinement::describe(&self.policy)
+        let is_confined = self.policy.backend != BackendChoice::Only(Backend::Host);
+        let needs = if is_confined { self.needs.describe() } else { "" };
+        format!("{}{needs}", confinement::describe(&self.policy))
+    }
+
+    /// Lets commands ask for hosts and paths beyond the sandbox, which they then get. Call this only where something
+    /// decides about each call before it runs, such as [`UsePermissions`](crate::permissions::UsePermissions); without
+    /// it, the model decides by itself what it reaches. In paths, `~/` stands for the home folder, if one is given.
+    pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
+        self.needs = Needs::Decided { home };
+        self.described()
+    }
+
+    /// Returns what a command may do, with what it asks for.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot have what it asks for.
+    pub(super) fn rules_of(&self, args: &BashArgs) -> Result<SandboxPolicy, BashError> {
+        self.needs.grant(args, self.rules_for(args.timeout_seconds))
     }
 
     /// Sets the sandbox.
@@ -273,7 +316,7 @@ impl Bash {
         directory: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, BashError> {
-        self.run_call(args, directory, cancel, None).await
+        self.run_call(args, directory, cancel, None, &mut |_| {}).await
     }
 
     async fn run_call(
@@ -282,6 +325,7 @@ impl Bash {
         directory: Option<&str>,
         cancel: &CancellationToken,
         entry: Option<Entry>,
+        on_network: &mut (dyn FnMut(NetworkUsed) + Send),
     ) -> Result<ToolOutput, BashError> {
         let note = self.judge(&args.command)?;
         let wrapped = match self.starts {
@@ -289,10 +333,10 @@ impl Bash {
             Starts::WhereTheLastEnded => Some(Wrapped::new(&args.command, directory)),
         };
         let line = wrapped.as_ref().map_or(&args.command, |it| &it.command);
-        let policy = self.rules_for(args.timeout_seconds);
+        let policy = self.rules_of(args)?;
         let begun = {
-            let (collect, policy) = (self.collect.clone(), policy.clone());
-            blocking(move || collect.begin(&policy, entry.as_ref())).await?
+            let (collect, policy, usual) = (self.collect.clone(), policy.clone(), self.rules());
+            blocking(move || collect.begin(&policy, &usual, entry.as_ref())).await?
         };
         let begun = match begun {
             Begun::Finished(output) => return Ok(*output),
@@ -311,6 +355,10 @@ impl Bash {
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
         output.notes.extend(denied::notes(&output, &policy));
+        output.notes.extend(needs::notes(&output, &policy, &self.needs));
+        if !output.network.is_empty() {
+            on_network(NetworkUsed { hosts: output.network.clone() });
+        }
         let seconds = policy.limits.timeout.as_secs_f64();
         if matches!(output.outcome, ExitOutcome::Cancelled | ExitOutcome::Lost) {
             if is_collected && output.staged {
@@ -386,7 +434,7 @@ fn remember(output: ToolOutput, directory: Option<String>) -> ToolOutput {
 
 /// Tells the model what the command said, and programs how it ended.
 fn told(text: &str, output: &Output) -> ToolOutput {
-    let value = json!({
+    let mut value = json!({
         "exit_code": format::exit_code(output.outcome),
         "duration": output.elapsed.as_secs_f64(),
         "timed_out": matches!(output.outcome, ExitOutcome::TimedOut(_)),
@@ -396,6 +444,9 @@ fn told(text: &str, output: &Output) -> ToolOutput {
         "driver": output.driver,
         "not_enforced": output.enforced.missing(),
     });
+    if !output.network.is_empty() {
+        value["network"] = json!(output.network);
+    }
     ToolOutput { value: Some(value.into()), ..ToolOutput::text(text) }
 }
 
@@ -430,7 +481,8 @@ impl Tool for Bash {
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let directory = self.directory(cx.state);
         let entry = Some(Entry::of(cx));
-        Ok(self.run_call(&args, directory.as_deref(), cx.cancel, entry).await?)
+        let mut on_network = |used| cx.events.emit(|| used);
+        Ok(self.run_call(&args, directory.as_deref(), cx.cancel, entry, &mut on_network).await?)
     }
 }
 

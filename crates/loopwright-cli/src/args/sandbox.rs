@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_sandbox::{Backend, BackendChoice, Network};
 
-use crate::config::bytes;
+use crate::config::{NetworkSetting, SettingValue as _, bytes};
 
 /// The commands of `sandbox`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -35,9 +35,9 @@ pub struct ExecArgs {
     /// Run in this directory and allow writes to it [default: the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: PathBuf,
-    /// Set network access
-    #[arg(long, value_name = "ACCESS", value_enum, default_value = "loopback")]
-    pub network: NetworkArg,
+    /// Set network access: `off`, `loopback`, `host`, or names of hosts to reach, such as `crates.io,*.crates.io` [default: loopback]
+    #[arg(long, value_name = "ACCESS", value_parser = network)]
+    pub network: Option<Network>,
     /// Allow reads of this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub read: Vec<PathBuf>,
@@ -122,17 +122,6 @@ pub enum DoctorCommand {
     Sandbox,
 }
 
-/// The values of `--network`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum NetworkArg {
-    /// No network
-    Off,
-    /// Only the command's own processes
-    Loopback,
-    /// Every host that this machine can reach
-    Host,
-}
-
 /// The values of `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendArg {
@@ -150,16 +139,6 @@ pub enum BackendArg {
     Podman,
     /// No isolation
     Host,
-}
-
-impl From<NetworkArg> for Network {
-    fn from(network: NetworkArg) -> Self {
-        match network {
-            NetworkArg::Off => Self::Off,
-            NetworkArg::Loopback => Self::Loopback,
-            NetworkArg::Host => Self::Host,
-        }
-    }
 }
 
 impl From<BackendArg> for BackendChoice {
@@ -181,6 +160,14 @@ fn variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("must be a name and a value, such as `LANG=C`".to_owned()),
     }
+}
+
+fn network(text: &str) -> Result<Network, String> {
+    let network = NetworkSetting::from_text(text).map(|it| it.0);
+    network.ok_or_else(|| {
+        "must be `off`, `loopback`, `host`, or names of hosts such as `crates.io,*.crates.io`"
+            .to_owned()
+    })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -197,6 +197,7 @@ fn sandbox(
         hide: section.value("hide")?,
         allow: section.value("allow")?,
         direct: section.value("direct")?,
+        network: section.value("network")?,
         path: section.value("path")?,
         environment: section.value("environment")?,
         memory: section.value("memory")?,

@@ -8,8 +8,8 @@ use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
-    Roots, RuleList, SecretRef, Strings, Text, user_only,
+    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, NetworkSetting,
+    OutputFormat, Roots, RuleList, SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -118,6 +118,10 @@ pub const KEYS: &[Key] = &[
     key::<Strings>(
         "sandbox.direct",
         "folders below the working directory in which their changes are made at once",
+    ),
+    key::<NetworkSetting>(
+        "sandbox.network",
+        "hosts that commands may reach by name; `off`, `loopback`, or `host` for the network of this machine",
     ),
     key::<Strings>(
         "sandbox.path",
@@ -237,6 +241,7 @@ mod tests {
                 "sandbox.write",
                 "sandbox.allow",
                 "sandbox.direct",
+                "sandbox.network",
                 "sandbox.path",
                 "sandbox.environment",
                 "store.url",

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use loopwright_sandbox::{BackendChoice, Limits as Machine};
+use loopwright_sandbox::{BackendChoice, Limits as Machine, Network};
 use toml::Value;
 
 use super::limits::{stricter, within};
@@ -28,6 +28,8 @@ pub struct SandboxSettings {
     pub allow: Option<Setting<Strings>>,
     /// `sandbox.direct`
     pub direct: Option<Setting<Strings>>,
+    /// `sandbox.network`
+    pub network: Option<Setting<NetworkSetting>>,
     /// `sandbox.path`
     pub path: Option<Setting<Strings>>,
     /// `sandbox.environment`
@@ -50,6 +52,7 @@ impl SandboxSettings {
             hide: both(self.hide, weaker.hide),
             allow: self.allow.or(weaker.allow),
             direct: self.direct.or(weaker.direct),
+            network: self.network.or(weaker.network),
             path: self.path.or(weaker.path),
             environment: self.environment.or(weaker.environment),
             memory: stricter(self.memory, weaker.memory),
@@ -105,6 +108,59 @@ impl SettingValue for Strings {
     }
 }
 
+/// Whom commands may talk to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkSetting(pub Network);
+
+impl NetworkSetting {
+    /// Reads names of hosts, or one of the words for a network.
+    pub(crate) fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let names: Vec<&str> = names.into_iter().collect();
+        let network = match names.as_slice() {
+            ["off"] => Network::Off,
+            [] | ["loopback"] => Network::Loopback,
+            ["host"] => Network::Host,
+            hosts => {
+                let hosts = hosts.iter().map(|host| host.parse().ok());
+                Network::Domains(hosts.collect::<Option<Vec<_>>>()?)
+            }
+        };
+        Some(Self(network))
+    }
+}
+
+impl SettingValue for NetworkSetting {
+    const EXPECTED: &'static str = "`off`, `loopback`, `host` or an array of host names";
+    const EXAMPLE: &'static str = "[\"crates.io\", \"*.crates.io\"]";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::from_names(text.split(',').map(str::trim))
+    }
+
+    fn from_toml(value: &Value) -> Result<Self, Mismatch> {
+        if let Some(text) = value.as_str() {
+            return Self::from_text(text).ok_or(Mismatch::Value);
+        }
+        let names = value.as_array().ok_or(Mismatch::Type)?.iter().map(Value::as_str);
+        let names = names.collect::<Option<Vec<_>>>().ok_or(Mismatch::Type)?;
+        Self::from_names(names).ok_or(Mismatch::Value)
+    }
+}
+
+impl std::fmt::Display for NetworkSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Network::Off => f.write_str("off"),
+            Network::Loopback => f.write_str("loopback"),
+            Network::Host => f.write_str("host"),
+            Network::Domains(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+                f.write_str(&hosts.join(","))
+            }
+        }
+    }
+}
+
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
@@ -156,6 +212,20 @@ mod tests {
         }
         assert_eq!(Bytes::from_text("0"), None);
         assert_eq!(Bytes::from_toml(&Value::from(4)), Err(Mismatch::Type));
+    }
+
+    #[test]
+    fn a_network_is_a_word_or_names_of_hosts() {
+        let read = |texts: &[&str]| NetworkSetting::from_toml(&Value::from(texts.to_vec()));
+        let shown = |texts: &[&str]| read(texts).map(|it| it.to_string());
+        assert_eq!(shown(&["crates.io", "*.Crates.io"]), Ok("crates.io,*.crates.io".to_owned()));
+        assert_eq!(shown(&[]), Ok("loopback".to_owned()));
+        for word in ["off", "loopback", "host"] {
+            assert_eq!(NetworkSetting::from_text(word).unwrap().to_string(), word);
+        }
+        assert_eq!(read(&["http://crates.io"]), Err(Mismatch::Value));
+        assert_eq!(read(&["*"]), Err(Mismatch::Value));
+        assert_eq!(NetworkSetting::from_toml(&Value::from(1)), Err(Mismatch::Type));
     }
 
     #[test]

@@ -104,13 +104,13 @@ impl Tool for BashStart {
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let run = run_of(cx);
         let note = self.bash.judge(&args.command)?;
+        let policy = self.bash.rules_of(&args)?;
         self.shells.check(&run)?;
         let directory = self.bash.directory(cx.state);
         let line = match &directory {
             Some(it) => Wrapped::entering(&args.command, it),
             None => args.command,
         };
-        let policy = self.bash.rules_for(args.timeout_seconds);
         let spawned = self.bash.sandbox.spawn(&Command::shell(line), &policy).await;
         let child = spawned.map_err(BashError::from)?;
         let id = self.shells.keep(&run, child, cx.cancel)?;

@@ -1,0 +1,165 @@
+//! What a command asks for beyond the sandbox.
+
+use std::path::{Component, Path, PathBuf};
+
+use loopwright_core::CustomEvent;
+use loopwright_sandbox::{
+    AllowedDomain, Backend, BackendChoice, NetworkAccess, NetworkOutcome, Output, SandboxPolicy,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::bash::{BashArgs, BashError};
+
+/// Hosts that a command reached by name, or that were refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkUsed {
+    /// The hosts.
+    pub hosts: Vec<NetworkAccess>,
+}
+
+impl CustomEvent for NetworkUsed {
+    const NAME: &'static str = "bash_network_used";
+}
+
+/// Whether commands may ask for more than the sandbox gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// They may not.
+    #[default]
+    Refused,
+    /// They may: something before the tool decides about each call. `~/` stands for this folder.
+    Decided { home: Option<PathBuf> },
+}
+
+/// Hosts and paths that one command may name.
+const MAX: usize = 32;
+
+/// How many hosts are named that were refused.
+const MAX_NOTES: usize = 5;
+
+/// What programs say of a host that they cannot find.
+const NOT_FOUND: [&str; 6] = [
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+];
+
+impl Needs {
+    /// Adds what a command asks for to what it may do anyway. The call has been decided about.
+    ///
+    /// # Errors
+    ///
+    /// If commands may not ask, or what one asks for is not plain: the one who decided has to have seen what it means.
+    pub(super) fn grant(
+        &self,
+        args: &BashArgs,
+        policy: SandboxPolicy,
+    ) -> Result<SandboxPolicy, BashError> {
+        let count = args.network.len() + args.read.len() + args.write.len();
+        if count == 0 || policy.backend == BackendChoice::Only(Backend::Host) {
+            return Ok(policy);
+        }
+        let Self::Decided { home } = self else { return Err(BashError::NoNeeds) };
+        if count > MAX {
+            return Err(need(format!("a command can name at most {MAX} hosts and paths")));
+        }
+        let hosts = args.network.iter().map(|text| host(text)).collect::<Result<Vec<_>, _>>()?;
+        let network = policy.network.clone().with_domains(hosts);
+        let mut policy = policy.network(network);
+        for text in &args.read {
+            policy = match path(text, home.as_deref(), &policy)? {
+                Some(path) => policy.read(path),
+                None => policy,
+            };
+        }
+        for text in &args.write {
+            policy = match path(text, home.as_deref(), &policy)? {
+                Some(path) => policy.write(path),
+                None => policy,
+            };
+        }
+        Ok(policy)
+    }
+
+    /// Describes to the model how a command asks.
+    pub(super) fn describe(&self) -> &'static str {
+        match self {
+            Self::Refused => "",
+            Self::Decided { .. } => {
+                " If it needs more, name the hosts in `network` and the paths in `read` and `write`, and say \
+                 `why`; the user decides."
+            }
+        }
+    }
+}
+
+fn need(reason: String) -> BashError {
+    BashError::Need(reason)
+}
+
+fn host(text: &str) -> Result<AllowedDomain, BashError> {
+    let parsed = text.parse().ok();
+    let is_plain = |domain: &AllowedDomain| domain.host().is_some() && domain.address().is_none();
+    parsed.filter(is_plain).ok_or_else(|| {
+        need(format!("`{text}` in `network` is not a host name; write one such as `crates.io`"))
+    })
+}
+
+/// Returns the path that a text names, or `None` if the command has it anyway.
+fn path(
+    text: &str,
+    home: Option<&Path>,
+    policy: &SandboxPolicy,
+) -> Result<Option<PathBuf>, BashError> {
+    let path = match (text.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => PathBuf::from(text),
+    };
+    let is_plain =
+        path.components().all(|part| matches!(part, Component::Normal(_) | Component::RootDir));
+    if !path.is_absolute() || !is_plain {
+        return Err(need(format!("`{text}` is not a full path; write one without `..`")));
+    }
+    let real = path.canonicalize();
+    let real = real.map_err(|error| need(format!("`{text}` cannot be used: {error}")))?;
+    let path: PathBuf = path.components().collect();
+    if real != path {
+        let real = real.display();
+        return Err(need(format!("`{text}` is a link to `{real}`; ask for `{real}`")));
+    }
+    // Whoever can change the folder could put links in it, and so mean another path than was asked for.
+    let own =
+        [&policy.workdir].into_iter().chain(&policy.cache).filter_map(|it| it.canonicalize().ok());
+    Ok(Some(path).filter(|path| !own.into_iter().any(|own| path.starts_with(own))))
+}
+
+/// Says which hosts were refused, and how to ask for hosts where that may help.
+pub(super) fn notes(output: &Output, policy: &SandboxPolicy, needs: &Needs) -> Vec<String> {
+    let refused = output.network.iter().filter_map(|access| match &access.outcome {
+        NetworkOutcome::Refused { reason } => Some(format!("network: {reason}")),
+        NetworkOutcome::Failed { reason } => Some(format!("network: {reason}")),
+        _ => None,
+    });
+    let mut notes: Vec<String> = refused.take(MAX_NOTES).collect();
+    let is_asking = *needs != Needs::Refused && policy.network.is_closed();
+    if is_asking && !output.outcome.is_success() {
+        let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
+        let said = |text: &&str| {
+            streams.iter().any(|bytes| String::from_utf8_lossy(bytes).contains(*text))
+        };
+        if NOT_FOUND.iter().any(|text| said(&text)) {
+            notes.push(
+                "the sandbox has no network; if the command needs hosts, call bash again and name them in \
+                 `network`"
+                    .to_owned(),
+            );
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

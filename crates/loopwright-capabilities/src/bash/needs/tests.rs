@@ -1,0 +1,94 @@
+use std::fs;
+
+use loopwright_sandbox::{
+    ExitOutcome, Network, NetworkAccess, NetworkOutcome, Output, SandboxPolicy,
+};
+
+use super::{Needs, notes};
+use crate::bash::{BashArgs, BashError};
+
+fn decided() -> Needs {
+    Needs::Decided { home: None }
+}
+
+fn args(network: &[&str], read: &[String]) -> BashArgs {
+    let network = network.iter().map(ToString::to_string).collect();
+    BashArgs { command: "true".to_owned(), network, read: read.to_vec(), ..BashArgs::default() }
+}
+
+#[test]
+fn what_is_asked_for_is_refused_where_nobody_decides() {
+    let policy = || SandboxPolicy::in_dir("/srv");
+    let granted = Needs::Refused.grant(&args(&["crates.io"], &[]), policy());
+    assert!(matches!(granted, Err(BashError::NoNeeds)));
+    assert_eq!(Needs::Refused.grant(&args(&[], &[]), policy()).unwrap(), policy());
+}
+
+#[test]
+fn hosts_are_added_to_those_that_are_granted_anyway() {
+    let names = |network, hosts: &[&str]| {
+        let policy = SandboxPolicy::in_dir("/srv").network(network);
+        match decided().grant(&args(hosts, &[]), policy).unwrap().network {
+            Network::Domains(domains) => domains.iter().map(ToString::to_string).collect(),
+            other => vec![format!("{other:?}")],
+        }
+    };
+    let given = Network::Domains(vec!["*.internal.example".parse().unwrap()]);
+    assert_eq!(names(Network::Loopback, &["Crates.io"]), ["crates.io"]);
+    assert_eq!(names(given, &["crates.io:8443"]), ["crates.io:8443", "*.internal.example"]);
+    assert_eq!(names(Network::Host, &["crates.io"]), ["Host"]);
+}
+
+#[test]
+fn only_plain_names_can_be_asked_for() {
+    for host in ["*.crates.io", "crates.io@127.0.0.1", "127.0.0.1", "https://crates.io", ""] {
+        let granted = decided().grant(&args(&[host], &[]), SandboxPolicy::in_dir("/srv"));
+        assert!(matches!(granted, Err(BashError::Need(_))), "{host}");
+    }
+}
+
+#[test]
+fn a_path_is_the_one_that_was_asked_for_and_no_link_to_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["project", "data", "home"] {
+        fs::create_dir(root.join(name)).unwrap();
+    }
+    fs::create_dir(root.join("home/cache")).unwrap();
+    std::os::unix::fs::symlink(root.join("home"), root.join("project/link")).unwrap();
+    std::os::unix::fs::symlink(root.join("home"), root.join("link")).unwrap();
+    let policy = SandboxPolicy::in_dir(root.join("project"));
+    let needs = Needs::Decided { home: Some(root.join("home")) };
+    let read =
+        |text: String| needs.grant(&args(&[], &[text]), policy.clone()).map(|it| it.read_paths);
+    let at = |name: &str| root.join(name).display().to_string();
+    assert_eq!(read(at("data")).unwrap(), [root.join("data")]);
+    assert_eq!(read("~/cache".to_owned()).unwrap(), [root.join("home/cache")]);
+    // The command has its own folder anyway, and what is hidden in it stays hidden.
+    assert!(read(at("project")).unwrap().is_empty());
+    for text in [
+        at("project/link"),
+        at("link"),
+        at("link/cache"),
+        at("data/../home"),
+        at("missing"),
+        "data".into(),
+    ] {
+        assert!(matches!(read(text.clone()), Err(BashError::Need(_))), "{text}");
+    }
+}
+
+#[test]
+fn refused_hosts_and_a_missing_network_are_told() {
+    let policy = SandboxPolicy::in_dir("/srv");
+    let failed = Output::exited(6, "", "curl: (6) Could not resolve host: crates.io");
+    assert_eq!(notes(&failed, &policy, &Needs::Refused), Vec::<String>::new());
+    let told = notes(&failed, &policy, &decided());
+    assert!(told[0].contains("name them in `network`"), "{told:?}");
+    let done = Output { outcome: ExitOutcome::Exited(0), ..failed };
+    assert_eq!(notes(&done, &policy, &decided()), Vec::<String>::new());
+    let outcome = NetworkOutcome::Refused { reason: "`a.example` is not granted".to_owned() };
+    let access = NetworkAccess { host: "a.example".to_owned(), port: 443, connections: 1, outcome };
+    let refused = Output { network: vec![access], ..Output::exited(0, "", "") };
+    assert_eq!(notes(&refused, &policy, &decided()), ["network: `a.example` is not granted"]);
+}
