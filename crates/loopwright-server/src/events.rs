@@ -1,15 +1,20 @@
 //! What a session's agent does, as server-sent events.
 
-use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Path, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response, Sse, sse::Event},
 };
-use futures::{Stream, stream};
+use futures::{
+    Stream,
+    future::{Either, select},
+    stream,
+};
 use loopwright_core::{Clock, SystemClock};
 use loopwright_sessions::{EventFollower, FollowEvent, SessionId, SessionStore, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::cursor::LastEventId;
 
@@ -26,6 +31,7 @@ pub struct EventStreams {
     clock: Arc<dyn Clock>,
     heartbeat: Duration,
     linger: Duration,
+    shutdown: CancellationToken,
 }
 
 impl EventStreams {
@@ -36,7 +42,15 @@ impl EventStreams {
             clock: Arc::new(SystemClock::default()),
             heartbeat: HEARTBEAT,
             linger: LINGER,
+            shutdown: CancellationToken::new(),
         }
+    }
+
+    /// Sets the shutdown token. Once it is cancelled, every stream ends with a comment that says so: the reader
+    /// connects again, and continues elsewhere.
+    #[must_use]
+    pub fn with_shutdown(self, shutdown: CancellationToken) -> Self {
+        Self { shutdown, ..self }
     }
 
     /// Says how often a heartbeat is sent while there is nothing to tell.
@@ -82,28 +96,42 @@ pub async fn events(
     LastEventId(after): LastEventId,
 ) -> Response {
     let Ok(id) = SessionId::new(session) else { return StatusCode::NOT_FOUND.into_response() };
-    let EventStreams { store, clock, heartbeat, linger } = streams;
-    let opened = async {
-        let mut following = EventFollower::of(store, clock, id, after).await?;
-        let first = match following.next(Duration::ZERO).await? {
-            FollowEvent::Ended => following.next_run(linger).await?,
-            first => first,
-        };
-        Ok::<_, StoreError>((following, first))
-    };
-    match opened.await {
-        Ok((_, FollowEvent::Ended)) => StatusCode::NO_CONTENT.into_response(),
-        Ok((following, first)) => {
-            // Proxies that gather what they pass on would keep it back.
-            let headers = [(header::CACHE_CONTROL, "no-cache"), (BUFFERING, "no")];
-            (headers, Sse::new(told(following, first, heartbeat))).into_response()
-        }
+    match open(streams, id, after, ()).await {
+        Ok(response) => response,
         Err(StoreError::NotFound(id)) => {
             (StatusCode::NOT_FOUND, format!("unknown session `{id}`")).into_response()
         }
         // What a store says of itself may name places that are nobody's business.
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
+}
+
+/// Opens a stream, and keeps something until it has ended.
+pub(crate) async fn open(
+    streams: EventStreams,
+    id: SessionId,
+    after: u64,
+    kept: impl Send + 'static,
+) -> Result<Response, StoreError> {
+    let EventStreams { store, clock, heartbeat, linger, shutdown } = streams;
+    let mut following = EventFollower::of(store, clock, id, after).await?;
+    let first = match following.next(Duration::ZERO).await? {
+        FollowEvent::Ended => {
+            let (ended, next) = (pin!(shutdown.cancelled()), pin!(following.next_run(linger)));
+            match select(ended, next).await {
+                Either::Left(_) => FollowEvent::Timeout,
+                Either::Right((next, _)) => next?,
+            }
+        }
+        first => first,
+    };
+    if first == FollowEvent::Ended {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    // Proxies that gather what they pass on would keep it back.
+    let headers = [(header::CACHE_CONTROL, "no-cache"), (BUFFERING, "no")];
+    let events = told(following, first, heartbeat, shutdown, kept);
+    Ok((headers, Sse::new(events)).into_response())
 }
 
 /// The header that asks proxies not to gather.
@@ -115,22 +143,38 @@ fn told(
     following: EventFollower,
     first: FollowEvent,
     heartbeat: Duration,
+    shutdown: CancellationToken,
+    kept: impl Send + 'static,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let begin = (following, Some(first));
-    stream::unfold(begin, move |(mut following, first)| async move {
-        let followed = match first {
-            Some(first) => first,
-            None => following.next(heartbeat).await.ok()?,
-        };
-        let event = match followed {
-            FollowEvent::Entry(note) => {
-                let json = String::from_utf8_lossy(&note.body);
-                Event::default().id(note.number.to_string()).data(json)
-            }
-            FollowEvent::Timeout => Event::default().comment("heartbeat"),
-            FollowEvent::Ended => return None,
-        };
-        Some((Ok(event), (following, None)))
+    let begin = Some((following, Some(first), kept));
+    stream::unfold(begin, move |state| {
+        let shutdown = shutdown.clone();
+        async move {
+            let (mut following, first, kept) = state?;
+            let followed = match first {
+                Some(first) => first,
+                None => {
+                    let (ended, next) =
+                        (pin!(shutdown.cancelled()), pin!(following.next(heartbeat)));
+                    match select(ended, next).await {
+                        Either::Left(_) => {
+                            let event = Event::default().comment("the server is shutting down");
+                            return Some((Ok(event), None));
+                        }
+                        Either::Right((next, _)) => next.ok()?,
+                    }
+                }
+            };
+            let event = match followed {
+                FollowEvent::Entry(note) => {
+                    let json = String::from_utf8_lossy(&note.body);
+                    Event::default().id(note.number.to_string()).data(json)
+                }
+                FollowEvent::Timeout => Event::default().comment("heartbeat"),
+                FollowEvent::Ended => return None,
+            };
+            Some((Ok(event), Some((following, None, kept))))
+        }
     })
 }
 

@@ -1,6 +1,11 @@
-//! Agents over HTTP: parts of a server, to be mounted wherever they are wanted.
+//! Agents over HTTP: a server, and its parts for applications that have routes of their own.
 //!
-//! [`events`] tells what a session's agent does as server-sent events. Nothing here knows who may see
+//! [`Server`] serves the sessions of a store: its [router](Server::router) can be served as it is or merged into that of
+//! an application. A run belongs to its session and not to a connection: messages are jobs of the store's queue, which
+//! a worker of this process or of another one does, and any number of clients may watch. Sessions belong to
+//! [principals](Principal).
+//!
+//! [`events`] is a single route: what a session's agent does, as server-sent events. It does not know who may see
 //! what: put a layer of your own around it.
 //!
 //! ```
@@ -14,10 +19,39 @@
 //! let app: Router = Router::new().route("/sessions/{session}/events", get(events)).with_state(streams);
 //! ```
 
+mod access;
+mod agents;
 mod cursor;
 mod events;
+mod extract;
+mod metrics;
+mod openapi;
+mod operation;
+mod principal;
+mod problem;
+mod routes;
+mod server;
+mod tokens;
+mod views;
 
 pub use crate::{
+    access::Access,
+    agents::{AgentInfo, AgentsError, ServedAgents},
     cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
+    openapi::document as openapi_document,
+    principal::{Principal, Role},
+    problem::{PROBLEM_JSON, Problem},
+    routes::{
+        agents::AgentList,
+        messages::{EndView, MessageBody, MessageMode},
+        pending::DecisionBody,
+        sessions::{ForkBody, NewSessionBody, RewindBody},
+    },
+    server::{NoJobQueue, Server, ServerBuilder},
+    tokens::{NewToken, TokenError, TokenFile, TokenRecord, random_token},
+    views::{
+        CallView, MessagePage, MessageView, PendingKind, PendingList, PendingView, RunList,
+        RunView, SessionPage, SessionSummary, SessionView, UsageView,
+    },
 };

@@ -1,4 +1,9 @@
-//! The server's parts, through the public interface.
+//! The server over HTTP, in process.
 
-#[cfg(test)]
+#![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
+
+mod api;
+mod attacks;
 mod events;
+mod openapi;
+mod world;

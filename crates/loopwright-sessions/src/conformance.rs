@@ -27,8 +27,8 @@ mod jobs;
 mod keeping;
 
 use crate::{
-    header::{ForkPoint, SessionHeader, SessionQuery},
-    id::SessionId,
+    header::{ForkPoint, SessionHeader, SessionQuery, SessionScope},
+    id::{PrincipalTag, SessionId},
     status::SessionStatus,
     store::{
         AppendRequest, ChangeBatch, ControlMessage, Lease, LeaseRequest, LoadedSession, NewSession,
@@ -524,7 +524,17 @@ async fn the_list_can_be_narrowed(store: &dyn SessionStore) {
     let status = Some(SessionStatus::Suspended);
     assert_eq!(names(SessionQuery { status, ..all.clone() }).await, ["c"]);
     let status = Some(SessionStatus::Deleted);
-    assert_eq!(names(SessionQuery { status, ..all }).await, ["d"]);
+    assert_eq!(names(SessionQuery { status, ..all.clone() }).await, ["d"]);
+    let (ada, bob) = (PrincipalTag::of("ada"), PrincipalTag::of("bob"));
+    let of_ada = SessionId::generate_tagged(&ada);
+    create(store, &header(of_ada.as_str()), &[]).await;
+    create(store, &header(SessionId::generate_tagged(&bob).as_str()), &[]).await;
+    let in_scope = |scope| SessionQuery { scope, ..all.clone() };
+    assert_eq!(names(in_scope(SessionScope::Any)).await.len(), 5);
+    assert_eq!(names(in_scope(SessionScope::Untagged)).await, ["a", "b", "c"]);
+    assert_eq!(names(in_scope(SessionScope::Tagged(ada))).await, [of_ada.as_str()]);
+    let none = PrincipalTag::of("nobody");
+    assert_eq!(names(in_scope(SessionScope::Tagged(none))).await, [""; 0]);
 }
 
 async fn a_lease_of_somebody_who_is_gone_is_taken_over_at_once(store: &dyn SessionStore) {

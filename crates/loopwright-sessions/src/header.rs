@@ -5,7 +5,10 @@ use std::sync::Arc;
 use loopwright_core::{Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{id::SessionId, status::SessionStatus};
+use crate::{
+    id::{PrincipalTag, SessionId},
+    status::SessionStatus,
+};
 
 /// What is known of a session without reading its conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,6 +106,8 @@ pub struct SessionQuery {
     pub workdir: Option<Arc<str>>,
     /// Those that stand in this relation to others only.
     pub kinship: SessionRelation,
+    /// Those of this principal only.
+    pub scope: SessionScope,
     /// Those that come after this one; from the beginning if there is none.
     pub after: Option<SessionCursor>,
     /// The most that are returned.
@@ -119,6 +124,29 @@ pub enum SessionRelation {
     TopLevel,
     /// It is a fork of this one, or works for it.
     ChildOf(SessionId),
+}
+
+/// Whose sessions are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SessionScope {
+    /// Those of all principals.
+    #[default]
+    Any,
+    /// Those whose names have no [tag](SessionId::tag).
+    Untagged,
+    /// Those whose names have this tag.
+    Tagged(PrincipalTag),
+}
+
+impl SessionScope {
+    /// Returns `true` if a session belongs to it.
+    pub fn contains(&self, id: &SessionId) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Untagged => id.tag().is_none(),
+            Self::Tagged(tag) => id.tag().as_ref() == Some(tag),
+        }
+    }
 }
 
 /// The last session of a page.
@@ -153,6 +181,7 @@ impl SessionQuery {
             && agent
             && workdir
             && kinship
+            && self.scope.contains(&header.id)
             && self.is_after(header.updated_at, header.id.as_str())
     }
 

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// The most characters of a name.
 const MAX_LENGTH: usize = 128;
@@ -103,7 +104,60 @@ name_type! {
     InvalidJobId
 }
 
+/// What stands before the tag of a principal, at the end of a session's name.
+const TAG_MARK: &str = "_p";
+
+/// The length of the tag of a principal.
+const TAG_LENGTH: usize = 20;
+
+/// The tag of a principal, at the end of the names of its sessions: hexadecimal digits that are made of the
+/// principal's name by SHA-256.
+///
+/// It tells the sessions of one principal from those of others without reading any of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrincipalTag(Arc<str>);
+
+impl PrincipalTag {
+    /// Returns the tag of a principal.
+    pub fn of(principal: &str) -> Self {
+        let digest = Sha256::digest(principal.as_bytes());
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+        Self(digits.take(TAG_LENGTH).collect::<String>().into())
+    }
+
+    /// Returns the digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the end of the names of the principal's sessions.
+    pub(crate) fn ending(&self) -> String {
+        format!("{TAG_MARK}{}", self.0)
+    }
+}
+
 impl SessionId {
+    /// Makes a name that no session has, for a session of a principal.
+    pub fn generate_tagged(tag: &PrincipalTag) -> Self {
+        Self(format!("{}{}", Self::generate(), tag.ending()).into())
+    }
+
+    /// Makes a name of a key, for a session of a principal: always the same one, and another one for every other key
+    /// or principal. Without a tag, the name has none.
+    pub fn derived_tagged(tag: Option<&PrincipalTag>, key: &str) -> Self {
+        let ending = tag.map(PrincipalTag::ending).unwrap_or_default();
+        let name = Self::derived(&format!("{ending}\n{key}"));
+        Self(format!("{name}{ending}").into())
+    }
+
+    /// Returns the tag at the end of the name; `None` if it has none.
+    pub fn tag(&self) -> Option<PrincipalTag> {
+        let begins = self.0.len().checked_sub(TAG_LENGTH)?;
+        let before = self.0.get(..begins)?;
+        before.ends_with(TAG_MARK).then(|| PrincipalTag(self.0[begins..].into()))
+    }
+
     /// Makes a name of what it stands for: always the same one, and another one for everything else.
     pub(crate) fn derived(from: &str) -> Self {
         let space = uuid::Uuid::from_u128(0x7d1f_5a0e_93c4_4b6b_8f0a_2f64_15d7_90ce);
@@ -125,6 +179,26 @@ mod tests {
         {
             assert_eq!(SessionId::new(name), Err(InvalidSessionId(name.to_owned())));
         }
+    }
+
+    #[test]
+    fn names_of_a_principal_end_with_its_tag() {
+        let (ada, bob) = (PrincipalTag::of("ada"), PrincipalTag::of("bob"));
+        assert_ne!(ada, bob);
+        let name = SessionId::generate_tagged(&ada);
+        assert_eq!(
+            (SessionId::new(name.as_str()), name.tag()),
+            (Ok(name.clone()), Some(ada.clone()))
+        );
+        let derived = |tag, key| SessionId::derived_tagged(tag, key);
+        assert_eq!(derived(Some(&ada), "k"), derived(Some(&ada), "k"));
+        assert_ne!(derived(Some(&ada), "k"), derived(Some(&ada), "l"));
+        assert_ne!(
+            derived(Some(&ada), "k").as_str()[..36],
+            derived(Some(&bob), "k").as_str()[..36]
+        );
+        assert_eq!(derived(Some(&bob), "k").tag().as_ref(), Some(&bob));
+        assert_eq!((derived(None, "k").tag(), SessionId::generate().tag()), (None, None));
     }
 
     #[test]

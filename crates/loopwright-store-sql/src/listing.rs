@@ -1,7 +1,8 @@
 //! Pages of sessions.
 
 use loopwright_sessions::{
-    SessionCursor, SessionId, SessionList, SessionQuery, SessionRelation, SessionStatus,
+    SessionCursor, SessionId, SessionList, SessionQuery, SessionRelation, SessionScope,
+    SessionStatus,
 };
 
 use crate::{
@@ -93,6 +94,19 @@ fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<V
         SessionRelation::TopLevel => conditions.push("s.call IS NULL".to_owned()),
         SessionRelation::ChildOf(parent) => {
             conditions.push(format!("s.parent = {}", bind(parent.as_str().into())));
+        }
+    }
+    // The tag is the end of the name.
+    match &query.scope {
+        SessionScope::Any => {}
+        SessionScope::Untagged => {
+            conditions.push("substr(s.id, length(s.id) - 21, 2) <> '_p'".to_owned());
+        }
+        SessionScope::Tagged(tag) => {
+            let tag = bind(tag.as_str().into());
+            conditions.push(format!(
+                "substr(s.id, length(s.id) - 21, 2) = '_p' AND substr(s.id, length(s.id) - 19) = {tag}"
+            ));
         }
     }
     if let Some(SessionCursor { updated_at, id }) = &query.after {

@@ -95,6 +95,11 @@ impl SessionAction for DeliverJob<'_> {
                 let state = if state.is_resumable() { state.renew_budget() } else { state };
                 cx.run(session, DeliveredJob::note(state, &job.id)?).await
             }
+            // A message that was sent to a run as it ended is heard by this one.
+            JobTask::Resume if cx.has_waiting_messages() => {
+                let state = cx.with_waiting_messages(state);
+                cx.run(session, DeliveredJob::note(state, &job.id)?).await
+            }
             JobTask::Resume => Ok(session),
         }
     }

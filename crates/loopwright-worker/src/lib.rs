@@ -32,6 +32,7 @@ mod agents;
 mod deliver;
 mod event;
 mod options;
+mod signal;
 mod verdict;
 mod worker;
 
@@ -39,5 +40,6 @@ pub use crate::{
     agents::AgentResolver,
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{Backoff, OnIdle, WorkerOptions},
+    signal::JobSignal,
     worker::{NoQueue, Worker},
 };

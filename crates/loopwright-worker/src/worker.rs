@@ -26,6 +26,7 @@ use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
+    signal::JobSignal,
     verdict::JobResult,
 };
 
@@ -41,6 +42,7 @@ pub struct Worker {
     listeners: Vec<Arc<dyn WorkerListener>>,
     sinks: Vec<Arc<dyn EventSink>>,
     event_log: Option<BroadcastConfig>,
+    signal: JobSignal,
 }
 
 /// The store keeps no jobs.
@@ -86,6 +88,7 @@ impl Worker {
             listeners: Vec::new(),
             sinks: Vec::new(),
             event_log: None,
+            signal: JobSignal::new(),
         })
     }
 
@@ -119,6 +122,12 @@ impl Worker {
     #[must_use]
     pub fn with_event_log(self, config: BroadcastConfig) -> Self {
         Self { event_log: Some(config), ..self }
+    }
+
+    /// Looks for jobs as soon as this signal comes, and not only from time to time.
+    #[must_use]
+    pub fn with_signal(self, signal: JobSignal) -> Self {
+        Self { signal, ..self }
     }
 
     /// Tells of what agents do.
@@ -203,7 +212,9 @@ impl WorkerRun<'_> {
                 }
             };
             self.take_over().await;
-            let _woken = select(env.clock.sleep(pause), pin!(self.drain.cancelled())).await;
+            let drained = pin!(self.drain.cancelled());
+            let signalled = pin!(self.worker.signal.received());
+            let _woken = select(env.clock.sleep(pause), select(drained, signalled)).await;
         }
         None
     }

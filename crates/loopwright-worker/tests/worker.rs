@@ -21,7 +21,9 @@ use loopwright_sessions::{
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
-use loopwright_worker::{JobCounts, NoQueue, OnIdle, Worker, WorkerEvent, WorkerOptions};
+use loopwright_worker::{
+    JobCounts, JobSignal, NoQueue, OnIdle, Worker, WorkerEvent, WorkerOptions,
+};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -342,4 +344,42 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
     runtime.execute(&id("a"), &ContinueRun).await.unwrap();
     let record = world.record(&job).await;
     assert_eq!((record.status, record.reason), (JobStatus::Completed, None));
+}
+
+#[tokio::test]
+async fn a_resume_job_lets_the_agent_hear_a_message_that_no_run_has_heard() {
+    let world = World::with(&["a"]).await;
+    let message = ControlMessage::SendMessage(Message::user("steered"));
+    world.store.send_control(&id("a"), &message).await.unwrap();
+    let job = Job::resume(id("a"));
+    world.queue().push(&job, FrozenClock::new().env(0).clock.now()).await.unwrap();
+    let model = FakeModel::script(["heard"]);
+    let counts = world.work(&test_loop(ModelDriver::new(model))).await;
+    assert_eq!(counts.completed, 1);
+    assert_eq!(world.said("a").await, ["steered", "heard"]);
+    assert_eq!(world.state("a").await.text(), "heard");
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_for_jobs_looks_for_them_when_it_is_signalled() {
+    let world = World::with(&["a"]).await;
+    let signal = JobSignal::new();
+    let agent = test_loop(ModelDriver::new(FakeModel::script(["done"])));
+    // Its clock stands still: only the signal can wake it.
+    let options = WorkerOptions::default();
+    let worker = Worker::new(Arc::clone(&world.store) as _, Same(agent)).unwrap();
+    let worker = worker.with_options(options).with_env(FrozenClock::manual().env(0));
+    let worker = worker.with_signal(signal.clone());
+    let drain = CancellationToken::new();
+    let pushes = async {
+        tokio::task::yield_now().await;
+        let job = world.push("a", "go").await;
+        signal.notify();
+        while world.record(&job).await.status != JobStatus::Completed {
+            tokio::task::yield_now().await;
+        }
+        drain.cancel();
+    };
+    let (counts, ()) = futures::join!(worker.run(&drain), pushes);
+    assert_eq!(counts.completed, 1);
 }

@@ -37,6 +37,7 @@ pub(super) async fn list(
         kinship: if args.all { SessionRelation::Any } else { SessionRelation::TopLevel },
         after: args.cursor.as_deref().map(cursor).transpose()?,
         limit: args.limit as usize,
+        ..SessionQuery::default()
     };
     let page = store.list(&query).await?;
     let next = page.next.as_ref().map(text_of);

@@ -1,0 +1,147 @@
+//! Who may send requests: hosts, origins and credentials.
+
+use std::{fmt, sync::Arc};
+
+use axum::http::{HeaderMap, HeaderName, header, request::Parts};
+use loopwright_core::Timestamp;
+
+use crate::{
+    principal::{Principal, Role},
+    problem::Problem,
+    tokens::{TokenFile, hash, is_same},
+};
+
+/// Who may send requests to a server, and under which names it is addressed. Without credentials, no request is
+/// allowed.
+#[derive(Clone, Default)]
+pub struct Access {
+    hosts: Vec<Arc<str>>,
+    origins: Vec<Arc<str>>,
+    /// The hash of the token of the local user.
+    local: Option<Arc<str>>,
+    tokens: Option<Arc<TokenFile>>,
+    /// The header in which a trusted proxy names the principal, and what it may do then.
+    proxy: Option<(HeaderName, Role)>,
+}
+
+impl Access {
+    /// Allows no request.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers requests for this host, written as in the header `Host`: with the port unless it is the scheme's own.
+    #[must_use]
+    pub fn with_host(mut self, host: impl Into<Arc<str>>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Answers requests of pages of this origin, such as `https://agents.example.org`. Pages of the server's own hosts
+    /// need not be named.
+    #[must_use]
+    pub fn with_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Takes requests with this bearer token for those of the [local user](Principal::local).
+    #[must_use]
+    pub fn with_local_token(self, token: &str) -> Self {
+        Self { local: Some(hash(token).into()), ..self }
+    }
+
+    /// Takes requests with a bearer token of this file for those of its principal.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Arc<TokenFile>) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+
+    /// Takes requests for those of the principal that this header names, in this role. Only for a server that nothing
+    /// but a trusted proxy can reach, and a proxy that sets the header or removes it.
+    #[must_use]
+    pub fn with_proxy_header(self, header: HeaderName, role: Role) -> Self {
+        Self { proxy: Some((header, role)), ..self }
+    }
+
+    /// Refuses requests for other hosts, and those of pages of other origins.
+    pub(crate) fn check_origin(&self, parts: &Parts) -> Result<(), Problem> {
+        let host = host(parts)?;
+        if !self.hosts.iter().any(|it| it.eq_ignore_ascii_case(host)) {
+            return Err(Problem::misdirected("the server does not answer for this host"));
+        }
+        let Some(origin) = one(&parts.headers, &header::ORIGIN)? else { return Ok(()) };
+        let of_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let is_own = of_host.is_some_and(|it| it.eq_ignore_ascii_case(host));
+        if is_own || self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin)) {
+            return Ok(());
+        }
+        Err(Problem::forbidden("requests of pages of this origin are not allowed"))
+    }
+
+    /// Returns who sends a request.
+    pub(crate) fn principal(
+        &self,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<Principal, Problem> {
+        let invalid = || Problem::unauthorized("send a valid token: `Authorization: Bearer TOKEN`");
+        if let Some((name, role)) = &self.proxy
+            && let Some(principal) = one(headers, name)?
+        {
+            // The local user does not come through a proxy.
+            let is_name = !principal.is_empty() && principal.len() <= 128 && principal != "local";
+            return if is_name { Ok(Principal::new(principal, *role)) } else { Err(invalid()) };
+        }
+        let credentials = one(headers, &header::AUTHORIZATION)?.ok_or_else(invalid)?;
+        let (scheme, token) = credentials.split_once(' ').ok_or_else(invalid)?;
+        if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+            return Err(invalid());
+        }
+        if self.local.as_deref().is_some_and(|it| is_same(it, &hash(token))) {
+            return Ok(Principal::local());
+        }
+        let Some(tokens) = &self.tokens else { return Err(invalid()) };
+        let found = tokens.principal(token, now).map_err(|error| {
+            tracing::error!(%error, "tokens cannot be read");
+            Problem::unavailable("tokens cannot be checked now; try again")
+        })?;
+        found.ok_or_else(invalid)
+    }
+}
+
+/// Returns the host that a request is for.
+fn host(parts: &Parts) -> Result<&str, Problem> {
+    let named = one(&parts.headers, &header::HOST)?;
+    // A request whose target names a host is for that one.
+    let of_target = parts.uri.authority().map(axum::http::uri::Authority::as_str);
+    match (of_target, named) {
+        (Some(target), Some(named)) if !target.eq_ignore_ascii_case(named) => {
+            Err(Problem::bad_request("the request names two hosts"))
+        }
+        (Some(host), _) | (None, Some(host)) => Ok(host),
+        (None, None) => Err(Problem::bad_request("the request names no host")),
+    }
+}
+
+/// Returns the value of a header that may stand in a request once.
+pub(crate) fn one<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::bad_request(format!("header `{name}` is repeated")));
+    }
+    let text = value.to_str().map_err(|_| {
+        Problem::bad_request(format!("header `{name}` holds other than visible ASCII characters"))
+    })?;
+    Ok(Some(text))
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}

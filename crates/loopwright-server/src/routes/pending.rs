@@ -1,0 +1,144 @@
+//! `/v1/sessions/{session}/pending`: calls that wait for decisions.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode, request::Parts},
+    response::Response,
+    routing::{get, post},
+};
+use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, ToolOutput};
+use loopwright_sessions::{AgentSession, DecideCall, Job, SessionHeader};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{reply, reply_tagged};
+use crate::{
+    extract::{Body, OwnSession, path_param},
+    operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, schema_of},
+    problem::Problem,
+    server::Server,
+    views::{PendingList, SessionView},
+};
+
+/// A decision about a call that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub enum DecisionBody {
+    /// The call runs.
+    Approve {
+        /// The arguments that the tool gets instead of those that the model wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+    },
+    /// The call does not run.
+    Deny {
+        /// The reason, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The answer to the question of the tool.
+    Answer {
+        /// The answer, which the schema of the question accepts.
+        answer: Value,
+    },
+    /// The call does not run, and this is its result: it was done already, or by hand.
+    Result {
+        /// The result, for the model.
+        text: String,
+    },
+}
+
+pub(crate) fn operations() -> Vec<Operation> {
+    vec![
+        Operation {
+            method: "get",
+            path: "/v1/sessions/{session}/pending",
+            id: "listPending",
+            summary: "List the calls of a session that wait for decisions",
+            security: READ,
+            parameters: &[IF_NONE_MATCH],
+            body: None,
+            responses: const { &[json::<PendingList>(200, "The calls."), empty(304, "No change.")] },
+            handler: || get(list),
+        },
+        Operation {
+            method: "post",
+            path: "/v1/sessions/{session}/pending/{call}",
+            id: "decide",
+            summary: "Decide about a call; the run continues after the last decision",
+            security: APPROVE,
+            parameters: &[],
+            body: Some(schema_of::<DecisionBody>),
+            responses: const { &[json::<SessionView>(200, "The session.")] },
+            handler: || post(decide),
+        },
+    ]
+}
+
+async fn list(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let session = server.runtime().session(&header.id).await?;
+    let pending = session.state().pending().iter().map(Into::into).collect();
+    reply_tagged(&headers, &PendingList { pending })
+}
+
+async fn decide(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+    mut parts: Parts,
+    Body(body): Body<DecisionBody>,
+) -> Result<Response, Problem> {
+    let call = path_param(&mut parts, "call").await?;
+    let session = decided(&server, &header, &call, body).await?;
+    reply(StatusCode::OK, &SessionView::from(&session))
+}
+
+/// Records a decision, and lets the run continue if no call waits any more.
+pub(crate) async fn decided(
+    server: &Server,
+    header: &SessionHeader,
+    call: &str,
+    body: DecisionBody,
+) -> Result<AgentSession, Problem> {
+    let unknown = || Problem::not_found("unknown call; list those that wait");
+    let path: Vec<u16> =
+        call.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| unknown())?;
+    let session = server.runtime().session(&header.id).await?;
+    let pending = session.state().pending();
+    let asked = pending.iter().find(|it| it.address() == path).ok_or_else(unknown)?;
+    let resolution = resolution(body, asked);
+    let runtime = if asked.needs_agent(&resolution) {
+        server.runtime_of(header).await?
+    } else {
+        server.runtime()
+    };
+    let action = DecideCall { path: Some(path), resolution };
+    let session = runtime.execute(&header.id, &action).await?;
+    if session.state().pending().is_empty() {
+        server.push(&Job::resume(header.id.clone())).await?;
+    }
+    Ok(session)
+}
+
+fn resolution(body: DecisionBody, asked: &PendingApproval<'_>) -> ApprovalDecision {
+    match body {
+        DecisionBody::Approve { arguments: None } => ApprovalDecision::Approve,
+        DecisionBody::Approve { arguments: Some(arguments) } => {
+            ApprovalDecision::ApproveWith { arguments: Arguments::new(arguments.to_string()) }
+        }
+        DecisionBody::Deny { reason } => {
+            let default = if asked.question.is_recovery() {
+                "The call was interrupted, and the user decided not to run it again."
+            } else {
+                "The user denied the call."
+            };
+            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| default.to_owned()) }
+        }
+        DecisionBody::Answer { answer } => ApprovalDecision::Reply(answer),
+        DecisionBody::Result { text } => ApprovalDecision::Answer(ToolOutput::text(text)),
+    }
+}

@@ -1,0 +1,392 @@
+//! `/v1/sessions`.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::{delete, get, post},
+};
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
+    SessionQuery, SessionRelation, SessionStatus, open_subagents, stored::FORMAT_VERSION,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{agents, reply, reply_tagged};
+use crate::{
+    agents::AgentsError,
+    extract::{Body, IdempotencyKey, OwnSession, Params},
+    operation::{
+        CURSOR, IDEMPOTENCY_KEY, IF_NONE_MATCH, LIMIT, Operation, Parameter, READ, RUN, empty,
+        json, other, schema_of,
+    },
+    principal::Principal,
+    problem::Problem,
+    server::Server,
+    views::{SessionPage, SessionView, UsageView},
+};
+
+/// The number of entries of a page if the client asks for none.
+pub(crate) const PAGE: usize = 20;
+/// The most entries of a page.
+pub(crate) const MAX_PAGE: usize = 100;
+/// The most characters of a title.
+const MAX_TITLE: usize = 200;
+
+/// A session to create.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewSessionBody {
+    /// The agent; without one, the first that the server offers.
+    pub agent: Option<String>,
+    /// What the session is about; without it, the beginning of the first message.
+    pub title: Option<String>,
+}
+
+/// Where a session is forked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ForkBody {
+    /// The step after which the fork begins, counted over all runs; the end without one.
+    pub step: Option<u64>,
+}
+
+/// Where a session goes back to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RewindBody {
+    /// The step whose end the session goes back to; before the last message without one.
+    pub step: Option<u64>,
+}
+
+pub(crate) fn operations() -> Vec<Operation> {
+    const STATUS: Parameter = Parameter {
+        name: "status",
+        place: "query",
+        about: "Only sessions of this status: `active`, `suspended`, `completed` or `failed`.",
+        kind: "string",
+    };
+    const AGENT: Parameter = Parameter {
+        name: "agent",
+        place: "query",
+        about: "Only sessions of this agent.",
+        kind: "string",
+    };
+    let of = |method, path, id, summary| Operation {
+        method,
+        path,
+        id,
+        summary,
+        security: RUN,
+        parameters: &[],
+        body: None,
+        responses: &[],
+        handler: || get(list),
+    };
+    vec![
+        Operation {
+            security: READ,
+            parameters: &[STATUS, AGENT, LIMIT, CURSOR, IF_NONE_MATCH],
+            responses: const { &[json::<SessionPage>(200, "A page."), empty(304, "No change.")] },
+            ..of("get", "/v1/sessions", "listSessions", "List sessions, those written last first")
+        },
+        Operation {
+            parameters: &[IDEMPOTENCY_KEY],
+            body: Some(schema_of::<NewSessionBody>),
+            responses: const {
+                &[
+                    json::<SessionView>(201, "The new session."),
+                    json::<SessionView>(200, "The session that the key created before."),
+                ]
+            },
+            handler: || post(create),
+            ..of("post", "/v1/sessions", "createSession", "Create a session")
+        },
+        Operation {
+            security: READ,
+            parameters: &[IF_NONE_MATCH],
+            responses: const { &[json::<SessionView>(200, "The session."), empty(304, "No change.")] },
+            handler: || get(show),
+            ..of("get", "/v1/sessions/{session}", "getSession", "Read a session")
+        },
+        Operation {
+            responses: const { &[empty(204, "The session is deleted.")] },
+            handler: || delete(remove),
+            ..of(
+                "delete",
+                "/v1/sessions/{session}",
+                "deleteSession",
+                "Delete a session and its folder; a run is cancelled",
+            )
+        },
+        Operation {
+            body: Some(schema_of::<ForkBody>),
+            responses: const { &[json::<SessionView>(201, "The fork.")] },
+            handler: || post(fork),
+            ..of(
+                "post",
+                "/v1/sessions/{session}/fork",
+                "forkSession",
+                "Create a session that begins with what this one has",
+            )
+        },
+        Operation {
+            body: Some(schema_of::<RewindBody>),
+            responses: const { &[json::<SessionView>(200, "The session.")] },
+            handler: || post(rewind),
+            ..of(
+                "post",
+                "/v1/sessions/{session}/rewind",
+                "rewindSession",
+                "Take the conversation back to an earlier step; files stay as they are",
+            )
+        },
+        Operation {
+            security: READ,
+            responses: const { &[other(200, "The session, as lines of JSON.", "application/x-ndjson")] },
+            handler: || get(export),
+            ..of(
+                "get",
+                "/v1/sessions/{session}/export",
+                "exportSession",
+                "Export a session in the format of `loopwright sessions import`",
+            )
+        },
+        Operation {
+            security: READ,
+            responses: const { &[json::<UsageView>(200, "The usage.")] },
+            handler: || get(usage),
+            ..of("get", "/v1/sessions/{session}/usage", "getUsage", "Read what a session consumed")
+        },
+    ]
+}
+
+#[derive(Deserialize)]
+struct ListParams {
+    status: Option<String>,
+    agent: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+async fn list(
+    State(server): State<Server>,
+    principal: Principal,
+    Params(params): Params<ListParams>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let status = params.status.as_deref().map(|word| {
+        let status = SessionStatus::named(word).filter(|it| *it != SessionStatus::Deleted);
+        status.ok_or_else(|| Problem::bad_request("`status` is unknown"))
+    });
+    let query = SessionQuery {
+        status: status.transpose()?,
+        agent_name: params.agent.map(Into::into),
+        kinship: SessionRelation::TopLevel,
+        scope: principal.scope(),
+        after: params.cursor.as_deref().map(cursor).transpose()?,
+        limit: limit(params.limit)?,
+        ..SessionQuery::default()
+    };
+    let page = server.store().list(&query).await?;
+    let page = SessionPage {
+        sessions: page.sessions.iter().map(Into::into).collect(),
+        next: page.next.map(|it| format!("{}.{}", it.updated_at.millis(), it.id)),
+    };
+    reply_tagged(&headers, &page)
+}
+
+/// Reads how many entries a page has.
+pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+    match asked.unwrap_or(PAGE) {
+        limit @ 1..=MAX_PAGE => Ok(limit),
+        _ => Err(Problem::bad_request(format!("`limit` must be 1 to {MAX_PAGE}"))),
+    }
+}
+
+fn cursor(text: &str) -> Result<SessionCursor, Problem> {
+    let read = || {
+        let (millis, id) = text.split_once('.')?;
+        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
+        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
+    };
+    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` of a page"))
+}
+
+async fn create(
+    State(server): State<Server>,
+    principal: Principal,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<NewSessionBody>,
+) -> Result<Response, Problem> {
+    let key = key.map(|it| format!("session\n{it}"));
+    let (session, is_new) = begin(&server, &principal, key.as_deref(), body).await?;
+    created(&session, is_new)
+}
+
+fn created(session: &AgentSession, is_new: bool) -> Result<Response, Problem> {
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = reply(status, &SessionView::from(session))?;
+    if let Ok(location) = HeaderValue::from_str(&format!("/v1/sessions/{}", session.id())) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// Creates a session, or returns the one that the key created before.
+pub(crate) async fn begin(
+    server: &Server,
+    principal: &Principal,
+    key: Option<&str>,
+    body: NewSessionBody,
+) -> Result<(AgentSession, bool), Problem> {
+    if server.drain().is_cancelled() {
+        return Err(Problem::unavailable("the server is shutting down; try again"));
+    }
+    if body.title.as_ref().is_some_and(|it| it.chars().count() > MAX_TITLE) {
+        return Err(Problem::invalid(format!("a title has at most {MAX_TITLE} characters")));
+    }
+    let agent = match body.agent {
+        Some(agent) => agent,
+        None => {
+            let first = agents::infos(server).await?.into_iter().next();
+            first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
+        }
+    };
+    let id = key.map_or_else(|| principal.new_session_id(), |it| principal.derived_session_id(it));
+    if key.is_some()
+        && let Some(header) = server.store().header(&id).await?
+    {
+        return repeated(server, header, &agent).await;
+    }
+    let session =
+        server.agents().begin(&agent, id, principal).await.map_err(|error| match error {
+            AgentsError::Unknown => Problem::invalid("unknown agent; list agents at `/v1/agents`"),
+            AgentsError::Unusable(error) => {
+                tracing::error!(%error, agent, "session cannot begin");
+                Problem::conflict("the agent cannot be used; the log of the server says why")
+            }
+        })?;
+    let session = match body.title {
+        Some(title) => session.with_title(title),
+        None => session,
+    };
+    Ok((server.runtime().open_or_create(session).await?, true))
+}
+
+async fn repeated(
+    server: &Server,
+    header: SessionHeader,
+    agent: &str,
+) -> Result<(AgentSession, bool), Problem> {
+    if header.status == SessionStatus::Deleted {
+        return Err(Problem::conflict("the session that this key created was deleted"));
+    }
+    if *header.agent_name != *agent {
+        return Err(Problem::invalid("this idempotency key created a session of another agent"));
+    }
+    Ok((server.runtime().session(&header.id).await?, false))
+}
+
+async fn show(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let session = server.runtime().session(&header.id).await?;
+    reply_tagged(&headers, &SessionView::from(&session))
+}
+
+async fn remove(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+) -> Result<Response, Problem> {
+    // Whoever runs it fails at its next write; this ends what it does now.
+    server.runtime().cancel(&header.id).await?;
+    server.runtime().delete(&header.id).await?;
+    server.agents().removed(&header).await;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn fork(
+    State(server): State<Server>,
+    principal: Principal,
+    OwnSession(header): OwnSession,
+    Body(ForkBody { step }): Body<ForkBody>,
+) -> Result<Response, Problem> {
+    let runtime = server.runtime();
+    let into = Some(principal.new_session_id());
+    let forked = Box::pin(runtime.fork(&header.id, step, into)).await?;
+    created(&runtime.session(&forked.id).await?, true)
+}
+
+async fn rewind(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+    Body(RewindBody { step }): Body<RewindBody>,
+) -> Result<Response, Problem> {
+    let to = step.map_or(RewindPoint::LastTurn, RewindPoint::Step);
+    let session = Box::pin(server.runtime().rewind(&header.id, to)).await?;
+    reply(StatusCode::OK, &SessionView::from(&session))
+}
+
+async fn usage(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+) -> Result<Response, Problem> {
+    let session = server.runtime().session(&header.id).await?;
+    reply(StatusCode::OK, &UsageView::from(session.state()))
+}
+
+async fn export(
+    State(server): State<Server>,
+    OwnSession(header): OwnSession,
+) -> Result<Response, Problem> {
+    let store = server.store();
+    let loaded = store.load(&header.id).await?.ok_or_else(Problem::unknown_session)?;
+    let session = server.runtime().session(&header.id).await?;
+    let subagents = open_subagents(&**store, &loaded.header, session.state()).await?;
+    let mut text = String::new();
+    let count = subagents.len();
+    write(&mut text, loaded, Some(count))?;
+    for subagent in subagents {
+        write(&mut text, subagent, None)?;
+    }
+    let disposition = format!("attachment; filename=\"{}.jsonl\"", header.id);
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (header::CONTENT_DISPOSITION, &disposition),
+    ];
+    Ok((headers, text).into_response())
+}
+
+/// Writes a session as `loopwright sessions import` reads it.
+fn write(
+    text: &mut String,
+    loaded: LoadedSession,
+    subagents: Option<usize>,
+) -> Result<(), Problem> {
+    let LoadedSession { header, definition, changes } = loaded;
+    // Where it worked is a path of the server.
+    let header = SessionHeader { from: None, branch: 0, workdir: None, ..header };
+    let mut head = json!({
+        "type": "session", "format": FORMAT_VERSION, "header": header, "definition": definition,
+    });
+    if let Some(count) = subagents {
+        head["subagents"] = count.into();
+    }
+    let unwritable = |error: serde_json::Error| {
+        tracing::error!(%error, "session cannot be exported");
+        Problem::internal("the session cannot be exported")
+    };
+    text.push_str(&serde_json::to_string(&head).map_err(unwritable)?);
+    text.push('\n');
+    for change in changes {
+        text.push_str(&serde_json::to_string(&change).map_err(unwritable)?);
+        text.push('\n');
+    }
+    Ok(())
+}

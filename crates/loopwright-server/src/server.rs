@@ -1,0 +1,294 @@
+//! What the routes of a server share.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderName, HeaderValue, header},
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+};
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_core::{AgentLoop, Clock, RunEnv};
+use loopwright_sessions::{Job, JobQueue, SessionHeader, SessionRuntime, SessionStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    access::Access,
+    agents::ServedAgents,
+    events::EventStreams,
+    metrics::Metrics,
+    operation::{Operation, Security},
+    problem::Problem,
+    routes,
+};
+
+/// The most bytes of the body of a request.
+const MAX_BODY: usize = 1 << 20;
+
+/// Agents over HTTP: everything that the routes share. Cheap to clone.
+///
+/// Runs are jobs of the store's queue: a worker of this process, or any other that shares the store, does them. So a
+/// run belongs to its session and not to a connection, and outlives the server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn SessionStore>,
+    agents: Arc<dyn ServedAgents>,
+    access: Access,
+    env: RunEnv,
+    queued: Arc<dyn Fn() + Send + Sync>,
+    drain: CancellationToken,
+    streams: EventStreams,
+    metrics: Metrics,
+    max_body: usize,
+}
+
+/// The store keeps no jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this session store has no job queue; use a SQLite or PostgreSQL store")]
+pub struct NoJobQueue;
+
+/// Builds a [`Server`].
+pub struct ServerBuilder(Inner);
+
+impl Server {
+    /// Serves the sessions of a store with these agents, to those that have access.
+    ///
+    /// # Errors
+    ///
+    /// If the store keeps no jobs.
+    pub fn builder(
+        store: Arc<dyn SessionStore>,
+        agents: impl ServedAgents + 'static,
+        access: Access,
+    ) -> Result<ServerBuilder, NoJobQueue> {
+        if store.jobs().is_none() {
+            return Err(NoJobQueue);
+        }
+        Ok(ServerBuilder(Inner {
+            streams: EventStreams::new(Arc::clone(&store)),
+            store,
+            agents: Arc::new(agents),
+            access,
+            env: RunEnv::system(),
+            queued: Arc::new(|| {}),
+            drain: CancellationToken::new(),
+            metrics: Metrics::default(),
+            max_body: MAX_BODY,
+        }))
+    }
+
+    /// Returns all routes, to be served or merged into another router.
+    pub fn router(&self) -> Router {
+        let routed = routes::all().into_iter().fold(Router::new(), |router, operation| {
+            router.route(operation.path, self.guarded(&operation))
+        });
+        let server = self.clone();
+        routed
+            .fallback(async || Problem::not_found("unknown path"))
+            .method_not_allowed_fallback(async || {
+                Problem::method_not_allowed("this path does not support the method")
+            })
+            .layer(DefaultBodyLimit::max(self.0.max_body))
+            .layer(from_fn_with_state(server, checked))
+            .layer(from_fn(secured))
+            .with_state(self.clone())
+    }
+
+    /// Returns the method router of an operation, behind the check of who may do it.
+    fn guarded(&self, operation: &Operation) -> axum::routing::MethodRouter<Self> {
+        let state = (self.clone(), operation.security);
+        (operation.handler)().route_layer(from_fn_with_state(state, authorized))
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.0.store
+    }
+
+    pub(crate) fn agents(&self) -> &dyn ServedAgents {
+        &*self.0.agents
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.env.clock
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn streams(&self) -> &EventStreams {
+        &self.0.streams
+    }
+
+    /// Returns what ends when the server shuts down.
+    pub(crate) fn drain(&self) -> &CancellationToken {
+        &self.0.drain
+    }
+
+    pub(crate) fn queue(&self) -> Result<&dyn JobQueue, Problem> {
+        self.0.store.jobs().ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
+    }
+
+    /// Queues a job, and returns `true` if it is new.
+    pub(crate) async fn push(&self, job: &Job) -> Result<bool, Problem> {
+        if self.0.drain.is_cancelled() {
+            return Err(Problem::unavailable("the server is shutting down; try again"));
+        }
+        let is_new = self.queue()?.push(job, self.clock().now()).await?;
+        (self.0.queued)();
+        Ok(is_new)
+    }
+
+    /// Returns a runtime that builds no agents.
+    pub(crate) fn runtime(&self) -> SessionRuntime {
+        self.runtime_with(NoAgent)
+    }
+
+    /// Returns a runtime with the agent of a session.
+    pub(crate) async fn runtime_of(
+        &self,
+        session: &SessionHeader,
+    ) -> Result<SessionRuntime, Problem> {
+        let loops = self.0.agents.of(session).await.map_err(|error| {
+            tracing::error!(%error, session = %session.id, "agent cannot be built");
+            Problem::conflict("the agent of the session cannot be built here")
+        })?;
+        Ok(self.runtime_with(loops))
+    }
+
+    fn runtime_with(&self, loops: impl LoopFactory + 'static) -> SessionRuntime {
+        SessionRuntime::new(Arc::clone(&self.0.store), loops).with_env(self.0.env.clone())
+    }
+}
+
+/// Builds no agent: for actions that need none.
+struct NoAgent;
+
+impl LoopFactory for NoAgent {
+    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Err(BuildError::NoDriver)
+    }
+}
+
+impl ServerBuilder {
+    /// Takes time and IDs from here.
+    #[must_use]
+    pub fn with_env(mut self, env: RunEnv) -> Self {
+        self.0.streams = self.0.streams.with_clock(Arc::clone(&env.clock));
+        self.0.env = env;
+        self
+    }
+
+    /// Calls this after each job that was queued, to wake a worker of this process.
+    #[must_use]
+    pub fn with_queued(mut self, queued: impl Fn() + Send + Sync + 'static) -> Self {
+        self.0.queued = Arc::new(queued);
+        self
+    }
+
+    /// Sets what begins the shutdown: from then on, no run begins here and all streams end.
+    #[must_use]
+    pub fn with_shutdown(mut self, drain: CancellationToken) -> Self {
+        self.0.drain = drain;
+        self
+    }
+
+    /// Sets the interval of heartbeats in streams. The default is 15 seconds.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.0.streams = self.0.streams.with_heartbeat(heartbeat);
+        self
+    }
+
+    /// Sets how long a reader that has read all events of a session waits for another run. The default is 10 seconds.
+    #[must_use]
+    pub fn with_linger(mut self, linger: Duration) -> Self {
+        self.0.streams = self.0.streams.with_linger(linger);
+        self
+    }
+
+    /// Sets the most bytes of the body of a request. The default is 1 MiB.
+    #[must_use]
+    pub fn with_max_body(mut self, bytes: usize) -> Self {
+        self.0.max_body = bytes;
+        self
+    }
+
+    /// Builds the server.
+    pub fn build(mut self) -> Server {
+        self.0.streams = self.0.streams.with_shutdown(self.0.drain.clone());
+        Server(Arc::new(self.0))
+    }
+}
+
+/// Checks the host and the origin of each request, and counts it.
+async fn checked(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let (parts, body) = request.into_parts();
+    let response = match server.0.access.check_origin(&parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(problem) => problem.into_response(),
+    };
+    server.0.metrics.count(&method, response.status());
+    response
+}
+
+/// Finds out who sends a request, and whether it may do this.
+async fn authorized(
+    State((server, security)): State<(Server, Security)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Security::Role(role) = security else { return next.run(request).await };
+    let now = server.clock().now();
+    match server.0.access.principal(request.headers(), now) {
+        Ok(principal) if principal.role() < role => {
+            Problem::forbidden(format!("this operation requires role `{role}`")).into_response()
+        }
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Headers of every response that keep browsers from doing what no page of this server needs.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+async fn secured(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    let is_set = response.headers().contains_key(header::CACHE_CONTROL);
+    if !is_set {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("access", &self.0.access).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("access", &self.0.access).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,292 @@
+//! What responses show of sessions and runs.
+
+use loopwright_core::{
+    AgentState, ExecutionStatus, PendingApproval, RequestKind,
+    messages::{Turn, TurnBody, Usage},
+};
+use loopwright_sessions::{AgentSession, JobRecord, SessionHeader};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSummary {
+    /// The ID.
+    pub id: String,
+    /// The agent.
+    pub agent: String,
+    /// What the session is about: the beginning of the first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What may be done with it: `active`, `suspended`, `completed` or `failed`.
+    pub status: String,
+    /// How often it was written.
+    pub version: u64,
+    /// The session that it is a fork of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// When it was created, in RFC 3339.
+    pub created_at: String,
+    /// When it was last written, in RFC 3339.
+    pub updated_at: String,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionView {
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub summary: SessionSummary,
+    /// Where its last run stands: `pending`, `in_progress`, `paused`, `completed`, `stopped` or `failed`.
+    pub run_status: String,
+    /// The text of the last answer, or of the step that is under way.
+    pub text: String,
+    /// The number of steps that its agent took.
+    pub steps: u64,
+    /// The number of calls that wait for a decision.
+    pub pending: usize,
+}
+
+/// A page of sessions, those written last first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionSummary>,
+    /// The cursor of the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A run: something that was said to an agent, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunView {
+    /// The ID.
+    pub id: String,
+    /// The session.
+    pub session: String,
+    /// `queued`, `running`, `completed`, `needs_input`, `stopped` or `failed`.
+    pub status: String,
+    /// Why it has this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was queued, in RFC 3339.
+    pub created_at: String,
+    /// When its status last changed, in RFC 3339.
+    pub updated_at: String,
+}
+
+/// Runs of a session, the last one first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunList {
+    /// The runs.
+    pub runs: Vec<RunView>,
+}
+
+/// A page of the conversation of a session, in its order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MessagePage {
+    /// The messages.
+    pub messages: Vec<MessageView>,
+    /// The cursor of the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageView {
+    /// `system`, `developer`, `user` or `assistant`.
+    pub role: String,
+    /// The text.
+    pub text: String,
+    /// The tool calls, with their results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallView>,
+}
+
+/// A tool call with its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallView {
+    /// The ID that the model gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as JSON text.
+    pub arguments: String,
+    /// The result.
+    pub result: String,
+    /// `true` if the call failed.
+    pub is_error: bool,
+}
+
+/// A call that waits for a decision or an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingView {
+    /// Its address, such as `0` or, for a call of a sub-agent, `0.2`.
+    pub call: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as JSON text.
+    pub arguments: String,
+    /// The question, for people.
+    pub question: String,
+    /// `approval`: approve or deny the call. `answer`: answer the question of the tool.
+    pub kind: PendingKind,
+    /// The JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// `true` if the call was interrupted and may have taken effect.
+    pub is_interrupted: bool,
+}
+
+/// What a pending call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    /// A decision whether the call may run.
+    Approval,
+    /// The answer to a question of the tool.
+    Answer,
+}
+
+/// The calls of a session that wait for decisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingList {
+    /// The calls.
+    pub pending: Vec<PendingView>,
+}
+
+/// What a session consumed, over all its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UsageView {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// Of the input: read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Of the input: written to the provider's cache.
+    pub cache_write_tokens: u64,
+    /// Of the output: reasoning.
+    pub reasoning_tokens: u64,
+    /// The cost in US dollars, as far as prices are known.
+    pub cost_usd: f64,
+    /// The number of steps.
+    pub steps: u64,
+}
+
+impl From<&SessionHeader> for SessionSummary {
+    fn from(header: &SessionHeader) -> Self {
+        // The parent of a sub-agent's session is the session that it works for.
+        let parent = header.parent.as_ref().filter(|_| header.call.is_none());
+        Self {
+            id: header.id.to_string(),
+            agent: header.agent_name.to_string(),
+            title: header.title.as_deref().map(str::to_owned),
+            status: header.status.to_string(),
+            version: header.version,
+            parent: parent.map(ToString::to_string),
+            created_at: header.created_at.to_string(),
+            updated_at: header.updated_at.to_string(),
+        }
+    }
+}
+
+impl From<&AgentSession> for SessionView {
+    fn from(session: &AgentSession) -> Self {
+        let state = session.state();
+        Self {
+            summary: session.header().into(),
+            run_status: run_status(state.status()).to_owned(),
+            text: state.text(),
+            steps: state.total_steps(),
+            pending: state.pending().len(),
+        }
+    }
+}
+
+fn run_status(status: &ExecutionStatus) -> &'static str {
+    match status {
+        ExecutionStatus::Pending => "pending",
+        ExecutionStatus::InProgress => "in_progress",
+        ExecutionStatus::Paused => "paused",
+        ExecutionStatus::Completed => "completed",
+        ExecutionStatus::Stopped(_) => "stopped",
+        ExecutionStatus::Failed(_) => "failed",
+    }
+}
+
+impl From<&JobRecord> for RunView {
+    fn from(record: &JobRecord) -> Self {
+        Self {
+            id: record.job.id.to_string(),
+            session: record.job.session.to_string(),
+            status: record.status.to_string(),
+            reason: record.reason.as_deref().map(str::to_owned),
+            created_at: record.created_at.to_string(),
+            updated_at: record.updated_at.to_string(),
+        }
+    }
+}
+
+impl From<&Turn> for MessageView {
+    fn from(turn: &Turn) -> Self {
+        let message = turn.message();
+        let calls = match turn.body() {
+            TurnBody::ToolExchange(exchange) => exchange
+                .pairs()
+                .map(|(call, result)| CallView {
+                    id: call.id.as_deref().map(str::to_owned),
+                    tool: call.name.to_string(),
+                    arguments: call.arguments.to_string(),
+                    result: result.to_text(),
+                    is_error: result.is_error,
+                })
+                .collect(),
+            TurnBody::Input(_) | TurnBody::Reply(_) => Vec::new(),
+        };
+        let role = match message.role() {
+            loopwright_core::messages::Role::System => "system",
+            loopwright_core::messages::Role::Developer => "developer",
+            loopwright_core::messages::Role::User => "user",
+            loopwright_core::messages::Role::Assistant => "assistant",
+        };
+        Self { role: role.to_owned(), text: message.text(), calls }
+    }
+}
+
+impl From<&PendingApproval<'_>> for PendingView {
+    fn from(pending: &PendingApproval<'_>) -> Self {
+        let (kind, schema) = match pending.kind {
+            RequestKind::Question { schema } => (PendingKind::Answer, schema.as_deref().cloned()),
+            _ => (PendingKind::Approval, None),
+        };
+        Self {
+            call: PendingApproval::format_address(&pending.address()),
+            tool: pending.call.name.to_string(),
+            arguments: pending.call.arguments.to_string(),
+            question: pending.question.text.clone(),
+            kind,
+            schema,
+            is_interrupted: pending.question.is_recovery(),
+        }
+    }
+}
+
+impl From<&AgentState> for UsageView {
+    fn from(state: &AgentState) -> Self {
+        let spent = state.total_spent();
+        let Usage { input, output, cache_read, cache_write, reasoning } = spent.usage;
+        Self {
+            input_tokens: input,
+            output_tokens: output,
+            cache_read_tokens: cache_read,
+            cache_write_tokens: cache_write,
+            reasoning_tokens: reasoning,
+            cost_usd: spent.cost.dollars(),
+            steps: state.total_steps(),
+        }
+    }
+}

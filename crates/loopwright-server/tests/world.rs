@@ -1,0 +1,165 @@
+//! A server with a scripted model, and clients in process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderMap, Request, StatusCode},
+};
+use http_body_util::BodyExt as _;
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_broadcast::BroadcastConfig;
+use loopwright_core::{AgentLoop, AgentState, BoxError, Timestamp};
+use loopwright_server::{
+    Access, AgentInfo, AgentsError, Principal, Role, ServedAgents, Server, TokenFile,
+};
+use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId};
+use loopwright_store_sql::SqliteStore;
+use loopwright_testing::FrozenClock;
+use loopwright_worker::{JobCounts, OnIdle, Worker, WorkerOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// The host that the server answers for.
+pub(crate) const HOST: &str = "127.0.0.1:8080";
+
+/// Makes the same loop of every definition.
+#[derive(Clone)]
+pub(crate) struct Same(pub(crate) AgentLoop);
+
+impl LoopFactory for Same {
+    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// One agent, without folders.
+struct OneAgent(AgentLoop);
+
+#[async_trait]
+impl ServedAgents for OneAgent {
+    async fn list(&self) -> Result<Vec<AgentInfo>, BoxError> {
+        Ok(vec![AgentInfo { name: "helper".into(), description: "Helps.".into() }])
+    }
+
+    async fn begin(
+        &self,
+        agent: &str,
+        id: SessionId,
+        _: &Principal,
+    ) -> Result<AgentSession, AgentsError> {
+        if agent != "helper" {
+            return Err(AgentsError::Unknown);
+        }
+        let definition = AgentDefinition::new("helper", "Helps.", "You help.");
+        let now = Timestamp::from_millis(0);
+        Ok(SessionFactory::new().create_from(definition, AgentState::new(), id, now))
+    }
+
+    async fn of(&self, _: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        Ok(Arc::new(Same(self.0.clone())))
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) app: Router,
+    pub(crate) drain: CancellationToken,
+    pub(crate) tokens: Arc<TokenFile>,
+    agent: AgentLoop,
+    _folder: TempDir,
+}
+
+/// A response that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+
+    /// Returns the last part of the type of a problem.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let json = self.json();
+        assert_eq!(json["status"], self.status.as_u16());
+        json["type"].as_str().unwrap().rsplit(':').next().unwrap().to_owned()
+    }
+
+    /// Returns the `id` of what was created.
+    pub(crate) fn id(&self) -> String {
+        assert!(self.status.is_success(), "{self:?}");
+        self.json()["id"].as_str().unwrap().to_owned()
+    }
+}
+
+impl World {
+    pub(crate) async fn with(agent: AgentLoop) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
+        let tokens = Arc::new(TokenFile::new(folder.path().join("tokens.json")));
+        let access = Access::new()
+            .with_host(HOST)
+            .with_local_token("local-secret")
+            .with_tokens(Arc::clone(&tokens));
+        let drain = CancellationToken::new();
+        let server = Server::builder(Arc::clone(&store) as _, OneAgent(agent.clone()), access);
+        let server = server
+            .unwrap()
+            .with_env(FrozenClock::new().env(0))
+            .with_shutdown(drain.clone())
+            .build();
+        Self { store, app: server.router(), drain, tokens, agent, _folder: folder }
+    }
+
+    /// Does what is queued, until nothing is left to do.
+    pub(crate) async fn work(&self) -> JobCounts {
+        let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
+        let worker = Worker::new(Arc::clone(&self.store) as _, Same(self.agent.clone())).unwrap();
+        // The clock is a real one: by one that runs ahead, what is told would be kept too late.
+        let worker = worker.with_options(options).with_event_log(BroadcastConfig::standard());
+        worker.run(&CancellationToken::new()).await
+    }
+
+    /// Creates a token.
+    pub(crate) fn token(&self, principal: &str, role: Role) -> String {
+        let now = Timestamp::from_millis(0);
+        self.tokens.create(principal, role, None, now).unwrap().secret
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.app.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Reply { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Reply {
+        self.send(request("GET", token, path, Body::empty())).await
+    }
+
+    pub(crate) async fn post(&self, token: &str, path: &str, body: Value) -> Reply {
+        self.send(request("POST", token, path, Body::from(body.to_string()))).await
+    }
+
+    pub(crate) async fn delete(&self, token: &str, path: &str) -> Reply {
+        self.send(request("DELETE", token, path, Body::empty())).await
+    }
+}
+
+/// Makes a request with a token and a JSON body.
+pub(crate) fn request(method: &str, token: &str, path: &str, body: Body) -> Request<Body> {
+    let request = Request::builder().method(method).uri(path).header("host", HOST);
+    let request = request.header("authorization", format!("Bearer {token}"));
+    request.header("content-type", "application/json").body(body).unwrap()
+}
