@@ -44,7 +44,13 @@ pub(crate) async fn say(
 ) -> Turned {
     conversation.is_attended = input.is_some();
     loop {
-        let exit_code = conversation.say(stage, signals.as_deref_mut(), said).await;
+        let reader = input.as_deref_mut();
+        let exit_code = conversation.say(stage, signals.as_deref_mut(), said, reader).await;
+        if std::mem::take(&mut conversation.has_unheard) && exit_code == ExitCode::Done {
+            // What was typed as the run ended is heard now.
+            said = UserInput::default();
+            continue;
+        }
         let id = conversation.session.clone().filter(|_| exit_code == ExitCode::NeedsInput);
         let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
             return Turned::Ended(exit_code);

@@ -1,24 +1,33 @@
 //! A conversation with an agent that is kept.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anstyle::Style;
+use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentState, Budget, OnInterrupted};
+use loopwright_core::{AgentState, Budget, OnInterrupted, messages::Message};
 use loopwright_sessions::{
-    AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
-    SessionStore,
+    AgentSession, ControlMessage, SessionError, SessionFactory, SessionFiles, SessionId,
+    SessionRuntime, SessionStore, StoreError,
 };
+
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::agent::Setup;
 use crate::console;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
+use crate::ending::Interruption;
 use crate::exit::ExitCode;
+use crate::input::{Input, Typed};
 use crate::loops::{FixedLoop, maintenance_runtime};
-use crate::render::{UiEvent, Verbosity, sanitize_terminal};
+use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
@@ -29,6 +38,9 @@ use crate::turn::Turn;
 const ABOUT: &str = "Works on the files of one directory.";
 
 const FAINT: Style = Style::new().dimmed();
+
+/// How long is waited until it is looked again whether a session is there.
+const LOOKS: Duration = Duration::from_millis(20);
 
 /// The most characters of a title.
 const TITLE: usize = 80;
@@ -49,6 +61,8 @@ pub struct Conversation {
     pub session: Option<SessionId>,
     /// Whether a user is there to answer what calls ask.
     pub is_attended: bool,
+    /// Whether the last run ended before it heard everything that was sent to it.
+    pub has_unheard: bool,
     /// How the program is called to resume it, without the session's name.
     pub command: Command,
 }
@@ -72,14 +86,18 @@ pub struct UserInput {
 }
 
 impl Conversation {
-    /// Takes a turn and shows how it goes. Needs a tokio runtime.
-    pub async fn say(
+    /// Takes a turn and shows how it goes. Meanwhile, lines that are typed at `input` are sent to the agent, and Esc stops
+    /// it. Needs a tokio runtime.
+    pub(crate) async fn say(
         &mut self,
         stage: RunDisplay,
         signals: Option<&mut Signals>,
         said: UserInput,
+        mut input: Option<&mut Input>,
     ) -> ExitCode {
         let scene = LiveRun::new(stage.format, self.setup.workdir.path());
+        let live = input.as_mut().and_then(|it| it.live(scene.feed.clone()));
+        let (live, mut typed) = live.unzip();
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
         let agent = match noting_files(&self.setup, &self.store, &id).build(scene.feed.clone()) {
             Ok(agent) => agent,
@@ -143,9 +161,49 @@ impl Conversation {
                 }
             }
         };
-        let (session, exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
+        let (store, brake, feed) =
+            (Arc::clone(&self.store), scene.brake.clone(), scene.feed.clone());
+        let steered = Steered::default();
+        let steering = async {
+            let Some(typed) = &mut typed else { return pending::<Infallible>().await };
+            while let Some(typed) = typed.recv().await {
+                match typed {
+                    Typed::Stop => {
+                        brake.cancel(Interruption::Interrupt);
+                        feed.tell(UiEvent::Interrupted);
+                    }
+                    Typed::Line(text) => steered.send(&*store, &id, text, &feed).await,
+                }
+            }
+            pending().await
+        };
+        let work = async {
+            match select(Box::pin(work), pin!(steering)).await {
+                Either::Left((done, _)) => done,
+                Either::Right((never, _)) => match never {},
+            }
+        };
+        let (session, exit_code) = stage.watch(signals, scene, work).await;
         self.session = session;
+        if let (Some(input), Some(live)) = (input, live) {
+            let mut unsent = steered.unsent.into_inner().unwrap_or_else(PoisonError::into_inner);
+            while let Some(Ok(typed)) = typed.as_mut().map(UnboundedReceiver::try_recv) {
+                unsent.extend(typed.into_line());
+            }
+            input.end_live(live, unsent);
+        }
+        let sent = steered.sent.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.has_unheard = !sent.is_empty() && self.lacks(&sent).await;
         exit_code
+    }
+
+    /// Returns `true` if the run has not heard something that was sent to it.
+    async fn lacks(&self, sent: &[String]) -> bool {
+        let Some(id) = &self.session else { return false };
+        let Ok(session) = maintenance_runtime(&self.store).session(id).await else { return false };
+        let said: HashSet<String> =
+            session.state().transcript().iter().map(|it| it.message().text()).collect();
+        sent.iter().any(|it| !said.contains(it))
     }
 
     /// Keeps the session, new or not, before anything is said in it, and returns its name. The first message
@@ -204,6 +262,40 @@ impl Command {
         let line = format!("loopwright {} --resume {}", self.name, short(id));
         Some(self.options.iter().fold(line, |line, option| line + " " + option))
     }
+}
+
+/// What is typed for an agent while it works.
+#[derive(Default)]
+struct Steered {
+    /// What the session has.
+    sent: Mutex<Vec<String>>,
+    /// What it does not have yet.
+    unsent: Mutex<Vec<String>>,
+}
+
+impl Steered {
+    /// Leaves a message to the run of a session, which hears it before its next step. Waits for a session that is not
+    /// there yet.
+    async fn send(&self, store: &dyn SessionStore, id: &SessionId, text: String, feed: &UiSender) {
+        lock(&self.unsent).push(text.clone());
+        let message = ControlMessage::SendMessage(Message::user(text.as_str()));
+        loop {
+            match store.send_control(id, &message).await {
+                Ok(_) => break,
+                Err(StoreError::NotFound(_)) => tokio::time::sleep(LOOKS).await,
+                Err(error) => {
+                    return console::warn(&format!("the message was not sent: {error}"));
+                }
+            }
+        }
+        lock(&self.unsent).pop();
+        lock(&self.sent).push(text.clone());
+        feed.tell(UiEvent::Sent(text));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns what an agent is made of, with tools that note what they do to files.

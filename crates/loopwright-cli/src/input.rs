@@ -2,6 +2,7 @@
 
 mod ahead;
 mod completer;
+mod live;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -18,12 +19,14 @@ use reedline::{
     Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
     ValidationResult, Validator, default_emacs_keybindings,
 };
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::ahead::Ahead;
 pub(crate) use self::completer::ChatCompleter;
+pub(crate) use self::live::{LiveInput, Typed};
 use crate::console;
 use crate::ending::Interruption;
-use crate::render::sanitize_terminal;
+use crate::render::{UiSender, sanitize_terminal};
 use crate::signals::Signals;
 use crate::store::make_private;
 
@@ -116,6 +119,23 @@ impl Input {
     /// turn.
     pub(crate) async fn answer(&mut self, signals: Option<&mut Signals>) -> InputEvent {
         self.line(signals, true).await
+    }
+
+    /// Begins to read what is typed while the agent works; `None` if it is not read from a terminal.
+    pub(crate) fn live(&mut self, feed: UiSender) -> Option<(LiveInput, UnboundedReceiver<Typed>)> {
+        match self {
+            Self::Terminal(_, ahead) => LiveInput::start(feed, std::mem::take(&mut ahead.draft)),
+            Self::Lines => None,
+        }
+    }
+
+    /// Ends that. Lines that were not sent are the next turns, and one that was begun waits at the prompt.
+    pub(crate) fn end_live(&mut self, live: LiveInput, unsent: Vec<String>) {
+        let draft = live.finish();
+        if let Self::Terminal(_, ahead) = self {
+            ahead.lines.extend(unsent);
+            ahead.draft.push_str(&draft);
+        }
     }
 
     async fn line(&mut self, signals: Option<&mut Signals>, is_answer: bool) -> InputEvent {

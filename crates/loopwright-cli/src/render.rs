@@ -66,6 +66,10 @@ pub enum UiEvent {
     Changed(Change),
     /// Ctrl-C was pressed, and the run is coming to its end.
     Interrupted,
+    /// The user types this for the agent.
+    Typing(String),
+    /// The user sent this to the agent while it works.
+    Sent(String),
     /// The run has ended.
     Over(Box<Report>),
 }

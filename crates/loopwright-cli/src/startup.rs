@@ -368,6 +368,7 @@ impl Startup {
             interrupted,
             session,
             is_attended: false,
+            has_unheard: false,
             command,
         })
     }

@@ -18,7 +18,16 @@ use crate::world::World;
 /// A terminal that is high enough to hold all that is written to it.
 pub(crate) struct Terminal {
     columns: u16,
-    lines: Vec<(&'static str, &'static str)>,
+    keys: Vec<Keys>,
+}
+
+/// What is typed, and when.
+struct Keys {
+    /// Once this stands there.
+    after: &'static str,
+    typed: String,
+    /// Whether the program shows a prompt then.
+    at_prompt: bool,
 }
 
 /// What a program has left on a terminal.
@@ -42,12 +51,18 @@ const READS: &str = "\u{1b}[?2004h";
 
 impl Terminal {
     pub(crate) fn new(columns: u16) -> Self {
-        Self { columns, lines: Vec::new() }
+        Self { columns, keys: Vec::new() }
     }
 
     /// Types a line once something stands there and the program reads.
     pub(crate) fn typing(mut self, after: &'static str, line: &'static str) -> Self {
-        self.lines.push((after, line));
+        self.keys.push(Keys { after, typed: format!("{line}\r"), at_prompt: true });
+        self
+    }
+
+    /// Types keys once something stands there, while the program does something else than to read a line.
+    pub(crate) fn pressing(mut self, after: &'static str, keys: &str) -> Self {
+        self.keys.push(Keys { after, typed: keys.to_owned(), at_prompt: false });
         self
     }
 
@@ -87,7 +102,7 @@ impl Terminal {
         let size = |count: u16| NonZeroU16::new(count).unwrap();
         let mut parser = vt100::Parser::new(size(ROWS), size(self.columns), 0);
         let mut written = Vec::new();
-        let mut to_type = self.lines.iter();
+        let mut to_type = self.keys.iter();
         let mut next = to_type.next();
         let mut heard = 0;
         let mut buffer = [0; 4096];
@@ -100,12 +115,12 @@ impl Terminal {
                 write!(controller, "\x1b[{};{}R", row + 1, column + 1).unwrap();
             }
             let fresh = String::from_utf8_lossy(&written[heard..]);
-            if let Some((after, line)) = next
+            if let Some(Keys { after, typed, at_prompt }) = next
                 && let Some((_, rest)) = fresh.split_once(after)
-                && rest.contains(READS)
+                && (!at_prompt || rest.contains(READS))
             {
                 heard = written.len();
-                write!(controller, "{line}\r").unwrap();
+                write!(controller, "{typed}").unwrap();
                 next = to_type.next();
             }
         }

@@ -109,3 +109,54 @@ fn the_name_alone_opens_a_chat() {
     assert!(text.contains("Hello there.\n\n1 step · 50 tokens in, 10 out · "), "{text}");
     assert!(text.contains("resume with: loopwright chat --resume "), "{text}");
 }
+
+/// A world in which the name alone opens a chat with a provider.
+fn chatting(server: &Server) -> World {
+    World::new()
+        .env("TERM", "xterm-256color")
+        .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
+        .env("LOOPWRIGHT_BASE_URL", &server.url)
+}
+
+#[test]
+fn a_line_typed_while_the_agent_works_is_part_of_its_next_request() {
+    let replies =
+        [streamed_call("", "sleep 2"), streamed("Blue.", "stop"), streamed("Red.", "stop")];
+    let server = Server::start(replies);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Paint it")
+        .pressing("bash sleep 2", "in blu")
+        .pressing("\u{203a} in blu", "e\nand the")
+        .typing("tokens in", " door")
+        .typing("tokens in", "/quit");
+    let seen = terminal.run(&chatting(&server), &[]);
+    let text = seen.text();
+    assert!(text.contains("\u{203a} in blue\n"), "{text}");
+    drop(server.request());
+    let messages = server.request()["messages"].clone();
+    let said: Vec<&str> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["role"] == "user")
+        .map(|it| it["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["Paint it", "in blue"]);
+    // What was begun waits at the prompt.
+    assert!(text.contains("> and the door"), "{text}");
+}
+
+#[test]
+fn escape_stops_the_agent_and_the_chat_goes_on() {
+    let server = Server::start([streamed_call("", "sleep 60"), streamed("Again.", "stop")]);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Wait")
+        .pressing("bash sleep 60", "\u{1b}")
+        .typing("resume", "Go on")
+        .typing("Again.", "/quit");
+    let seen = terminal.run(&chatting(&server), &[]);
+    let text = seen.text();
+    assert_eq!(seen.status, 0, "{text}");
+    assert!(text.contains("interrupted"), "{text}");
+    assert!(text.contains("Again."), "{text}");
+}

@@ -27,7 +27,7 @@ impl Ahead {
         disable_raw_mode().ok();
     }
 
-    fn take(&mut self, event: &Event) {
+    pub(super) fn take(&mut self, event: &Event) {
         match event {
             Event::Paste(text) => self.draft.push_str(text),
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}

@@ -61,6 +61,8 @@ pub struct Progress {
     width: usize,
     is_at_block: bool,
     has_cost_limit: bool,
+    /// What the user is typing.
+    draft: String,
 }
 
 /// Whether something may turn.
@@ -100,6 +102,7 @@ impl Progress {
             width: WIDTH,
             is_at_block: false,
             has_cost_limit: false,
+            draft: String::new(),
         }
     }
 
@@ -133,6 +136,11 @@ impl Progress {
             }
             UiEvent::Event(..) | UiEvent::Line(_) => (),
             UiEvent::Answered(answer) => self.answered(answer),
+            UiEvent::Typing(draft) => self.draft = single_line(draft, self.width),
+            UiEvent::Sent(text) => {
+                let text = single_line(text, self.width.saturating_sub(4));
+                self.say(&format!("{FAINT}› {text}{FAINT:#}"));
+            }
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
             UiEvent::Interrupted => {
                 self.say(&format!(
@@ -150,7 +158,7 @@ impl Progress {
     pub(super) fn tick(&mut self) {
         let Some(first) = self.pending.values().min_by_key(|it| it.since) else { return };
         let elapsed = first.since.elapsed();
-        if self.motion == Motion::Still || elapsed < PATIENCE {
+        if self.motion == Motion::Still || (elapsed < PATIENCE && self.draft.is_empty()) {
             return;
         }
         let others = match self.pending.len() {
@@ -161,9 +169,21 @@ impl Progress {
             0 => String::new(),
             seconds => format!(" · {seconds} s"),
         };
-        let label = truncate(&first.label, self.width.saturating_sub(30));
+        let (mut label, mut typed) = (first.label.clone(), String::new());
+        let room = self.width.saturating_sub(30);
+        if self.draft.is_empty() {
+            label = truncate(&label, room);
+        } else {
+            // The end of what is typed is seen, where the cursor would be.
+            label = truncate(&label, room / 2);
+            let skipped = self.draft.chars().count().saturating_sub(room / 2);
+            typed = format!(
+                " {BOLD}› {}{BOLD:#}",
+                self.draft.chars().skip(skipped).collect::<String>()
+            );
+        }
         let spinner = self.spinner.get_or_insert_with(spinner);
-        spinner.set_message(format!("{label}{others}{seconds}"));
+        spinner.set_message(format!("{label}{others}{seconds}{typed}"));
         spinner.tick();
     }
 

@@ -92,7 +92,11 @@ impl Renderer for StreamJson {
                 }
                 line(event).map_or(Ok(()), |line| self.write_of(source, line))
             }
-            UiEvent::Line(_) | UiEvent::Changed(_) | UiEvent::Interrupted => Ok(()),
+            UiEvent::Line(_)
+            | UiEvent::Changed(_)
+            | UiEvent::Interrupted
+            | UiEvent::Typing(_)
+            | UiEvent::Sent(_) => Ok(()),
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Text {
     target: Target,
     /// Whether fragments of the answer under way have been written.
     has_spoken: bool,
+    /// What the user sent while an answer is written, shown behind it.
+    sent: Vec<UiEvent>,
     is_mid_line: bool,
 }
 
@@ -65,7 +67,15 @@ impl Text {
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope, target: Target) -> Self {
         let progress = if scope == Scope::All { progress.beside_words() } else { progress };
-        Self { output, progress, scope, target, has_spoken: false, is_mid_line: false }
+        Self {
+            output,
+            progress,
+            scope,
+            target,
+            has_spoken: false,
+            is_mid_line: false,
+            sent: Vec::new(),
+        }
     }
 
     #[cfg(test)]
@@ -113,7 +123,11 @@ impl Text {
 
     fn end_line(&mut self) -> io::Result<()> {
         self.has_spoken = false;
-        self.break_line()
+        self.break_line()?;
+        for sent in std::mem::take(&mut self.sent) {
+            self.progress.take(&sent);
+        }
+        Ok(())
     }
 
     fn break_line(&mut self) -> io::Result<()> {
@@ -161,6 +175,8 @@ impl Renderer for Text {
                 self.end_line()?;
                 self.progress.take(note);
             }
+            // An answer that is being written is not interrupted by it.
+            UiEvent::Sent(_) if self.has_spoken => self.sent.push(note.clone()),
             UiEvent::Over(report) => {
                 if self.scope == Scope::Answer {
                     self.say(&report.text)?;

@@ -1,0 +1,175 @@
+//! What is typed while the agent works: lines for the agent, Esc to stop it, and the beginning of another line.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::ahead::Ahead;
+use crate::render::{UiEvent, UiSender};
+
+/// How long is waited for a key before it is looked whether the agent still works.
+const LOOKS: Duration = Duration::from_millis(50);
+
+/// What a user wants while the agent works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// The agent is to hear this.
+    Line(String),
+    /// The agent is to stop.
+    Stop,
+}
+
+impl Typed {
+    /// Returns the line, if it is one.
+    pub(crate) fn into_line(self) -> Option<String> {
+        match self {
+            Self::Line(line) => Some(line),
+            Self::Stop => None,
+        }
+    }
+}
+
+/// Reads what is typed while the agent works, on a thread of its own. Ctrl-C stays a signal.
+#[derive(Debug)]
+pub(crate) struct LiveInput {
+    is_over: Arc<AtomicBool>,
+    reading: JoinHandle<String>,
+}
+
+impl LiveInput {
+    /// Begins to read, and shows with `feed` what is being typed. `None` if the terminal cannot be set up for it.
+    pub(super) fn start(feed: UiSender, draft: String) -> Option<(Self, UnboundedReceiver<Typed>)> {
+        let mode = KeyMode::set().ok()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (sender, typed) = unbounded_channel();
+        let ends = Arc::clone(&is_over);
+        let reading = thread::spawn(move || {
+            let mut line = Line { draft, feed, sender };
+            line.show();
+            while !ends.load(Relaxed) {
+                match poll(LOOKS) {
+                    Ok(false) => {}
+                    Ok(true) => match read() {
+                        Ok(event) => line.take(&event),
+                        Err(_) => break,
+                    },
+                    Err(_) => break,
+                }
+            }
+            drop(mode);
+            line.draft
+        });
+        Some((Self { is_over, reading }, typed))
+    }
+
+    /// Stops reading and gives the terminal back as it was. Returns the line that was begun. Blocks for a moment.
+    pub(super) fn finish(self) -> String {
+        self.is_over.store(true, Relaxed);
+        self.reading.join().unwrap_or_default()
+    }
+}
+
+/// A terminal that gives each key at once and shows none; it is as it was when this is dropped.
+struct KeyMode(Termios);
+
+impl KeyMode {
+    fn set() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut keys = before.clone();
+        keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+        tcsetattr(io::stdin(), OptionalActions::Now, &keys)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for KeyMode {
+    fn drop(&mut self) {
+        tcsetattr(io::stdin(), OptionalActions::Now, &self.0).ok();
+    }
+}
+
+/// The line that is being typed.
+struct Line {
+    draft: String,
+    feed: UiSender,
+    sender: UnboundedSender<Typed>,
+}
+
+impl Line {
+    fn take(&mut self, event: &Event) {
+        if let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event
+            && *kind != KeyEventKind::Release
+        {
+            let is_control = modifiers.contains(KeyModifiers::CONTROL);
+            match code {
+                KeyCode::Esc => {
+                    self.sender.send(Typed::Stop).ok();
+                    return;
+                }
+                KeyCode::Backspace => drop(self.draft.pop()),
+                KeyCode::Char('u') if is_control => self.draft.clear(),
+                KeyCode::Char('w') if is_control => self.drop_word(),
+                _ => self.add(event),
+            }
+        } else {
+            self.add(event);
+        }
+        self.show();
+    }
+
+    /// Takes a key or a pasted text as the prompt would, and sends each line that ends with it.
+    fn add(&mut self, event: &Event) {
+        let mut ahead = Ahead { draft: std::mem::take(&mut self.draft), ..Ahead::default() };
+        ahead.take(event);
+        for line in ahead.lines.into_iter().filter(|it| !it.trim().is_empty()) {
+            self.sender.send(Typed::Line(super::joined(&line))).ok();
+        }
+        self.draft = ahead.draft;
+    }
+
+    fn drop_word(&mut self) {
+        let kept = self.draft.trim_end();
+        let kept = kept.rfind(char::is_whitespace).map_or(0, |it| it + 1);
+        self.draft.truncate(kept);
+    }
+
+    fn show(&self) {
+        self.feed.tell(UiEvent::Typing(self.draft.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_sent_escape_stops_and_the_rest_is_kept() {
+        let (feed, _shown) = UiSender::new();
+        let (sender, mut typed) = unbounded_channel();
+        let mut line = Line { draft: "a".to_owned(), feed, sender };
+        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
+        let plain = |code| key(code, KeyModifiers::NONE);
+        for letter in "bcd ef".chars() {
+            line.take(&plain(KeyCode::Char(letter)));
+        }
+        line.take(&key(KeyCode::Char('w'), KeyModifiers::CONTROL));
+        line.take(&plain(KeyCode::Backspace));
+        line.take(&plain(KeyCode::Backspace));
+        line.take(&plain(KeyCode::Enter));
+        line.take(&plain(KeyCode::Enter));
+        line.take(&plain(KeyCode::Esc));
+        line.take(&Event::Paste("two\nlines".to_owned()));
+        assert_eq!(line.draft, "two\nlines");
+        let mut sent = Vec::new();
+        while let Ok(typed) = typed.try_recv() {
+            sent.push(typed);
+        }
+        assert_eq!(sent, [Typed::Line("abc".to_owned()), Typed::Stop]);
+    }
+}
