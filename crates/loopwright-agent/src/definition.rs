@@ -6,7 +6,9 @@ use loopwright_core::{Budget, LlmConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::capability::{BuildError, Capability};
 use crate::names::NameList;
+use crate::registry::CapabilityRegistry;
 
 /// An agent as data: what a file, a database or another agent says of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct AgentDefinition {
     /// What it may not call, whatever else says so.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub tools_deny: NameList,
+    /// Which calls it may make, where that depends on their arguments.
+    #[serde(skip_serializing_if = "CallRules::is_empty")]
+    pub call_rules: CallRules,
     /// Skills it begins with.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub skills: NameList,
@@ -45,6 +50,34 @@ pub struct AgentDefinition {
     /// Whatever else is to be kept with it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+}
+
+/// The name under which a registry has the capability that applies [`CallRules`], which are its configuration. Without
+/// it, an agent whose definition has such rules is not built.
+pub const CALL_RULES: &str = "use_permissions";
+
+/// Which calls an agent may make, where that depends on their arguments. They only restrict.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallRules {
+    /// The agent, for messages.
+    pub agent: String,
+    /// Permission rules such as `Bash(git *)`, of which one has to match each call. Absent: every call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<NameList>,
+    /// Permission rules that deny calls.
+    #[serde(skip_serializing_if = "NameList::is_empty")]
+    pub deny: NameList,
+    /// The name of a permission mode, which counts if it is stricter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+impl CallRules {
+    /// Returns `true` if they restrict nothing.
+    pub fn is_empty(&self) -> bool {
+        self.only.is_none() && self.deny.is_empty() && self.mode.is_none()
+    }
 }
 
 impl AgentDefinition {
@@ -60,6 +93,24 @@ impl AgentDefinition {
             system_prompt: system_prompt.into(),
             ..Self::default()
         }
+    }
+
+    /// Makes the capability that applies the call rules, or `None` if there are no rules.
+    ///
+    /// # Errors
+    ///
+    /// If the registry has no such capability, or the rules are malformed.
+    pub fn restriction(
+        &self,
+        capabilities: &CapabilityRegistry,
+    ) -> Result<Option<Arc<dyn Capability>>, BuildError> {
+        if self.call_rules.is_empty() {
+            return Ok(None);
+        }
+        let rules = CallRules { agent: self.name.clone(), ..self.call_rules.clone() };
+        let config = serde_json::to_value(rules)
+            .map_err(|error| BuildError::capability(CALL_RULES, error.to_string()))?;
+        Ok(Some(capabilities.configured(CALL_RULES, &config)?))
     }
 
     /// Returns the label, or else the name.

@@ -42,7 +42,9 @@ pub use crate::{
         ContractError, ContractLoopFactory, InvalidDescriptor,
     },
     criteria::{ContinuationCriteria, ContinuationCriterion, CriterionResult},
-    definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},
+    definition::{
+        AgentDefinition, CALL_RULES, CallRules, DefinitionError, DefinitionRegistry, Definitions,
+    },
     drivers::{ReActDriver, ToolCallingDriver},
     error_policy::{ErrorAction, ErrorClass, ErrorPolicy},
     factories::{DefinitionLoopFactory, DefinitionStateFactory, LoopFactory, StateFactory},

@@ -33,6 +33,7 @@
 
 mod capability;
 mod hook;
+mod restriction;
 mod shared;
 #[cfg(test)]
 mod tests;

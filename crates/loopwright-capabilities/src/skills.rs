@@ -29,7 +29,6 @@
 //! repeated.
 
 mod warning;
-mod rules;
 mod substitute;
 mod skill;
 mod parse;
@@ -55,9 +54,9 @@ pub use self::{
     library::{SkillAudience, SkillLibrary, SkillScope},
     policy::{SkillPolicy, is_foreign_model},
     preload::SkillStateFactory,
-    rules::ToolRule,
     shell::SkillShell,
     skill::{Skill, SkillContext, SkillInfo},
     tool::{LoadSkill, LoadSkillArgs, SkillError},
     warning::{SkillProblem, SkillWarning},
 };
+pub use loopwright_permissions::ToolRule;

@@ -92,7 +92,7 @@ impl Setup {
             ),
         };
         let Some(applied) = &self.applied else { return builder.build() };
-        let capabilities = applied.defined.capabilities(&workdir, &commands);
+        let capabilities = applied.defined.capabilities(&workdir, &commands, &self.rules());
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.definition)

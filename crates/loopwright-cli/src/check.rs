@@ -12,7 +12,7 @@ use loopwright_models::Providers;
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
-use crate::definitions::{Defined, completed};
+use crate::definitions::{self, Defined, completed};
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::tools;
 
@@ -35,10 +35,11 @@ impl Check<'_> {
             return problems;
         }
         let commands = Commands::default();
+        let rules = definitions::rules(self.workdir);
         let base = AgentBuilder::base()
             .with_capability(tools::tools(self.workdir, &commands))
             .with_capability(UseLlmConfig::from_models(Arc::<Providers>::clone(self.providers)));
-        let capabilities = self.defined.capabilities(self.workdir, &commands);
+        let capabilities = self.defined.capabilities(self.workdir, &commands, &rules);
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()

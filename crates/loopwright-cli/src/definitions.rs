@@ -11,6 +11,7 @@ use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::history::UseExecutionHistory;
 use loopwright_capabilities::inventory;
+use loopwright_capabilities::permissions::UsePermissions;
 use loopwright_capabilities::skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills};
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
@@ -26,6 +27,7 @@ use crate::config::{Config, ConfigError, ConfigSources};
 use crate::console;
 use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
+use crate::permissions::RunPermissions;
 use crate::tools;
 
 /// Capabilities of the inventory that a definition cannot configure, because files of a project could then
@@ -192,10 +194,15 @@ impl Defined {
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those
     /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
-    pub fn capabilities(&self, workdir: &WorkspaceRoot, commands: &Commands) -> CapabilityRegistry {
+    pub fn capabilities(
+        &self,
+        workdir: &WorkspaceRoot,
+        commands: &Commands,
+        rules: &UsePermissions,
+    ) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
             let of_children = Arc::new(of_children);
-            let mut registry = self.without_subagents(workdir, commands);
+            let mut registry = self.without_subagents(workdir, commands, rules);
             let (agents, skills) = (self.agents.clone(), self.skills.clone());
             let known = Arc::clone(&of_children);
             registry.register_with_config("use_subagents", move |config| {
@@ -207,7 +214,7 @@ impl Defined {
             self.offer_skills(&mut registry, of_children);
             registry
         };
-        with_subagents(with_subagents(self.without_subagents(workdir, commands)))
+        with_subagents(with_subagents(self.without_subagents(workdir, commands, rules)))
     }
 
     fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
@@ -223,8 +230,10 @@ impl Defined {
         &self,
         workdir: &WorkspaceRoot,
         commands: &Commands,
+        rules: &UsePermissions,
     ) -> CapabilityRegistry {
         let mut registry = inventory::registry();
+        rules.clone().register(&mut registry);
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
@@ -260,6 +269,7 @@ impl Defined {
         providers: Arc<Providers>,
     ) -> DefinitionValidator {
         let commands = Commands::default();
+        let rules = rules(workdir);
         let base = AgentBuilder::base()
             .with_capability(tools::tools(workdir, &commands))
             .with_capability(UseLlmConfig::from_models(providers))
@@ -269,10 +279,15 @@ impl Defined {
             Err(_) => NameList::default(),
         };
         DefinitionValidator::new()
-            .with_capabilities(Arc::new(self.capabilities(workdir, &commands)))
+            .with_capabilities(Arc::new(self.capabilities(workdir, &commands, &rules)))
             .with_tools(tools)
             .with_skills(self.skills.clone())
     }
+}
+
+/// Returns what applies the rules of definitions that are checked and not run.
+pub(crate) fn rules(workdir: &WorkspaceRoot) -> UsePermissions {
+    UsePermissions::new(RunPermissions::without_rules(workdir).shared().clone())
 }
 
 /// Reads the configuration and everything that is defined, for a directory.

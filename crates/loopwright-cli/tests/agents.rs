@@ -371,9 +371,7 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
     let hooks = "hooks:\n  PreToolUse:\n    - hooks: [{type: command, command: ./check}]\n";
     let cases = [
         ("guarded", hooks, "hooks at `PreToolUse`", "deny whole tools with `toolsDeny`"),
-        ("planner", "permissionMode: plan\n", "the mode `plan`", "tools: [read_file,"),
-        ("ruled", "tools: Read, Bash(git:*)\n", "the rule `Bash(git:*)`", "write `Bash`"),
-        ("denied", "disallowedTools: Bash(rm:*)\n", "the rule `Bash(rm:*)`", "write `Bash`"),
+        ("apart", "isolation: worktree\n", "`worktree`", "remove it to let the agent work"),
     ];
     for (name, lines, restriction, remedy) in cases {
         // The file has another name than its agent. Of the user's, the project's takes the place in no case.
@@ -425,7 +423,9 @@ fn what_is_validated_is_what_runs() {
         ("llm: mine/m", true),
         ("llm: nobody/m", false),
         ("llm: {provider: nobody}", false),
-        ("permissionMode: plan", false),
+        ("permissionMode: plan", true),
+        ("permissionMode: careful", false),
+        ("tools: ['Write(x)']", false),
         ("permissionMode: acceptEdits", true),
     ];
     let server = Server::start(cases.iter().map(|_| streamed("Done.", "stop")));

@@ -11,6 +11,7 @@ use loopwright_agent::{
     AgentBuilder, DefinitionLoopFactory, Definitions as _, LoopFactory as _, UseLlmConfig,
 };
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_capabilities::permissions::{Permissions, UsePermissions};
 use loopwright_cli::commands::Commands;
 use loopwright_cli::config::{Config, ConfigSources, Flags, Origin, SandboxSettings, Setting};
 use loopwright_cli::definitions::Defined;
@@ -18,6 +19,7 @@ use loopwright_cli::selected_agent::SelectedAgent;
 use loopwright_cli::tools;
 use loopwright_core::Budget;
 use loopwright_models::Providers;
+use loopwright_permissions::Policy;
 use loopwright_templates::ProjectInstructions;
 use serde_json::{Value, json};
 
@@ -285,10 +287,12 @@ fn effects_of_agents(world: &World) -> Vec<String> {
     }
     for definition in defined.agents.all().iter().filter(|it| it.name != "mine") {
         let commands = Commands::default();
+        let policy = Policy::builder(workdir.path().to_string_lossy()).build();
+        let rules = UsePermissions::new(Permissions::new(policy));
         let base = AgentBuilder::base()
             .with_capability(tools::tools(&workdir, &commands))
             .with_capability(UseLlmConfig::from_models(Arc::<Providers>::clone(&providers)));
-        let capabilities = Arc::new(defined.capabilities(&workdir, &commands));
+        let capabilities = Arc::new(defined.capabilities(&workdir, &commands, &rules));
         let built = DefinitionLoopFactory::new(base)
             .with_capabilities(capabilities)
             .instantiate(definition);

@@ -221,3 +221,30 @@ fn what_waits_is_listed_over_all_sessions_and_goes_on_when_it_is_decided() {
     let none = world.run(&["approvals"]);
     assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "nothing waits\n"));
 }
+
+#[test]
+fn rules_of_an_agent_bind_it_and_the_agents_that_it_starts() {
+    let ruled = |name: &str, tools: &str| {
+        format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
+    };
+    let world = World::new()
+        .file("project/.claude/agents/ruled.md", &ruled("ruled", "Bash(git:*), Read"))
+        .file("project/.claude/agents/lead.md", &ruled("lead", "Bash, Agent"));
+    let direct = run(&world, removing(), &["--agent", "ruled", "--output-format", "json"]);
+    assert_eq!(direct.status, 8, "{}", direct.stderr);
+    let denials = &result(&direct)["denials"];
+    assert_eq!(
+        denials[0]["reason"],
+        "not permitted (not in the tools of agent `ruled`); continue without it"
+    );
+    let spawn = json!({ "subagent": "ruled", "prompt": "Remove it." });
+    let replies = [
+        vec![streamed_tool("", "spawn_subagent", &spawn)],
+        removing(),
+        vec![streamed("Done.", "stop")],
+    ];
+    let child = run(&world, replies.concat(), &["--agent", "lead"]);
+    assert!(is_there(&world), "{}", child.stderr);
+    let free = run(&world, removing(), &["--agent", "lead"]);
+    assert_eq!((free.status, is_there(&world)), (0, false), "{}", free.stderr);
+}

@@ -190,7 +190,7 @@ impl Matcher {
     }
 }
 
-fn covers_mcp(server: &str, tool: &str, called: &str) -> bool {
+pub(crate) fn covers_mcp(server: &str, tool: &str, called: &str) -> bool {
     let Some((of, name)) = called.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"))
     else {
         return false;

@@ -57,7 +57,7 @@ pub(crate) struct Inner {
 }
 
 /// The tools that a definition has.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limit {
     pub(crate) place: String,
     pub(crate) entries: Vec<Compiled>,
@@ -214,6 +214,23 @@ impl<I: Iterator<Item = (Mode, u32)>> FirstMode for I {
 }
 
 impl Inner {
+    /// Copies what decides about calls, but for limits.
+    fn with_rules_only(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+            limits: Vec::new(),
+            folders: self.folders.clone(),
+            workdir: self.workdir.clone(),
+            home: self.home.clone(),
+            case: self.case,
+            shell: self.shell,
+            known_tools: Vec::new(),
+            shadows: Vec::new(),
+            forbidden_modes: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     fn add(&mut self, source: &Source) {
         self.warnings.extend(source.warnings.iter().cloned());
         self.forbidden_modes.extend(&source.forbidden_modes);
@@ -343,6 +360,11 @@ impl Policy {
         verdict
     }
 
+    /// Returns the working directory.
+    pub fn workdir(&self) -> &str {
+        &self.inner.workdir
+    }
+
     /// Returns the mode.
     pub fn mode(&self) -> Mode {
         self.mode
@@ -419,6 +441,25 @@ impl Policy {
         self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
     }
 
+    /// Returns `true` if the policies share their rules and have the same mode.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) && self.mode == other.mode
+    }
+
+    /// Returns the policy restricted by a source, such as the definition of a sub-agent: its deny and ask rules and its
+    /// list of tools bind as well, and its mode counts if it is stricter. Shadow rules are not copied.
+    #[must_use]
+    pub fn restricted_by(&self, source: Source) -> Self {
+        let source = source.untrusted();
+        let mut inner = self.inner.with_rules_only();
+        inner.limits.clone_from(&self.inner.limits);
+        inner.forbidden_modes.clone_from(&self.inner.forbidden_modes);
+        inner.add(&source);
+        inner.rules.sort_by_key(|compiled| std::cmp::Reverse(compiled.rule.decision));
+        let mode = source.mode.map_or(self.mode, |(mode, _)| self.mode.tightened_by(mode));
+        Self { inner: Arc::new(inner), mode }
+    }
+
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
@@ -426,19 +467,7 @@ impl Policy {
     /// Returns the policy with further allow rules.
     pub(crate) fn allowing(&self, rules: &[String]) -> Self {
         let inner = &*self.inner;
-        let mut copy = Inner {
-            rules: inner.rules.clone(),
-            limits: Vec::new(),
-            folders: inner.folders.clone(),
-            workdir: inner.workdir.clone(),
-            home: inner.home.clone(),
-            case: inner.case,
-            shell: inner.shell,
-            known_tools: Vec::new(),
-            shadows: Vec::new(),
-            forbidden_modes: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut copy = inner.with_rules_only();
         let source = rules
             .iter()
             .fold(Source::new(SourceKind::Local, "suggested", &*inner.workdir), |source, rule| {

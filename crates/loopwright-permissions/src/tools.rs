@@ -78,6 +78,17 @@ pub(crate) fn find(name: &str) -> ToolName<'_> {
     }
 }
 
+/// Returns our tools that a name of another program stands for, the closest one first.
+pub(crate) fn native(name: &str) -> Vec<&'static str> {
+    let rule = find(name);
+    let is_ours = |name: &str| !name.starts_with(|c: char| c.is_ascii_uppercase());
+    let covered = TOOLS.iter().map(|(ours, _, _)| *ours);
+    let mut covered: Vec<_> =
+        covered.filter(|ours| is_ours(ours) && covers(rule, find(ours))).collect();
+    covered.sort_by_key(|ours| *ours != rule.name);
+    covered
+}
+
 /// Returns `true` if the name is one of a known tool, or can be one of an MCP server.
 pub(crate) fn is_known(name: &str) -> bool {
     name.starts_with("mcp__") || find(name).kind != ToolKind::Other || find(name).name != name

@@ -131,6 +131,21 @@ fn a_definition_denies_what_it_does_not_list_and_allows_nothing() {
 }
 
 #[test]
+fn a_definition_that_lists_commands_lists_no_files_that_they_are_redirected_to() {
+    let definition = |tools| {
+        let definition = source(SourceKind::Definition, "agent.md").with_tools(tools, 1);
+        Policy::builder(PROJECT).mode(Mode::Unconfined).source(definition).build()
+    };
+    let commands =
+        ["git log > out/a", "git log > b", ": > b", "git log > \"$X\"", "git log > /dev/null"];
+    let decided = |tools| commands.map(|command| decide(&definition(tools), command));
+    assert_eq!(decided("Bash(git *)"), [Deny, Deny, Deny, Deny, Allow]);
+    assert_eq!(decided("Bash(git *) Edit(out/**)"), [Allow, Deny, Deny, Deny, Allow]);
+    assert_eq!(decided("Bash(git *) Edit"), [Allow; 5]);
+    assert_eq!(decided("Bash"), [Allow; 5]);
+}
+
+#[test]
 fn what_is_not_understood_is_read_in_the_stricter_way() {
     let check = |rule: &str, tool: &str, expect: Decision| {
         let arguments = json!({ "command": "ls", "path": "/etc/a", "url": "https://a.example" });

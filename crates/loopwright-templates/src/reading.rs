@@ -59,6 +59,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
     }
     let mut fields = Fields::new(values, lines.clone(), &mut found);
     let capabilities = capabilities::read(&mut fields);
+    let restrictions = tools::restrictions(&mut fields);
     let definition = AgentDefinition {
         name: name(&mut fields),
         label: label(&mut fields),
@@ -67,8 +68,9 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
         llm: chosen_model(&mut fields, models),
         capabilities: capabilities.names,
         capability_config: capabilities.config,
-        tools: tools::allowed(&mut fields),
-        tools_deny: tools::denied(&mut fields),
+        tools: restrictions.tools,
+        tools_deny: restrictions.tools_deny,
+        call_rules: restrictions.call_rules,
         skills: fields.names(&["skills"]).unwrap_or_default(),
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),

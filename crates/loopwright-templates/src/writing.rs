@@ -127,15 +127,17 @@ impl Serialize for Fields {
 fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
     let names = |names: &NameList| json!(names);
     let some = |list: &NameList| (!list.is_empty()).then(|| names(list));
-    let metadata = &definition.metadata;
+    let (metadata, rules) = (&definition.metadata, &definition.call_rules);
+    let denied: NameList = definition.tools_deny.iter().chain(rules.deny.iter()).collect();
     let all = [
         ("name", Some(json!(definition.name))),
         ("label", definition.label.as_ref().map(|it| json!(it))),
         ("description", Some(json!(definition.description))),
         ("llm", definition.llm.as_ref().map(model)),
         ("capabilities", capabilities(definition)),
-        ("tools", definition.tools.as_ref().map(names)),
-        ("toolsDeny", some(&definition.tools_deny)),
+        ("tools", rules.only.as_ref().or(definition.tools.as_ref()).map(names)),
+        ("toolsDeny", some(&denied)),
+        ("permissionMode", rules.mode.as_ref().map(|it| json!(it))),
         ("skills", some(&definition.skills)),
         ("budget", definition.budget.as_ref().map(limits)),
         ("metadata", (!metadata.is_empty()).then(|| Value::Object(metadata.clone()))),

@@ -75,9 +75,8 @@ fn the_user_counts_before_the_project_and_both_before_packages() {
 #[test]
 fn the_error_of_the_file_that_would_count_is_found_by_its_agents_name() {
     let folder = TempDir::new().unwrap();
-    let guarded = |name: &str| {
-        format!("---\nname: {name}\ndescription: W\npermissionMode: plan\n---\nplan\n")
-    };
+    let guarded =
+        |name: &str| format!("---\nname: {name}\ndescription: W\nisolation: worktree\n---\nplan\n");
     put(&folder, "user/a.md", &agent("a", "user"));
     put(&folder, "user/b.md", &guarded("b"));
     put(&folder, "project/.claude/agents/first.md", &guarded("a"));

@@ -76,6 +76,7 @@ impl ChildOutcome {
             "status": state.status().as_str(),
             "steps": state.step_count(),
             "spent": state.spent(),
+            "stop": state.stop_signal(),
             "response": state.final_response().map(loopwright_core::messages::Message::text),
         });
         ToolOutput { value: Some(Arc::new(value)), ..ToolOutput::text(text) }

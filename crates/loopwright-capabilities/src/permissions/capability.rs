@@ -4,10 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_agent::{
+    BuildError, CALL_RULES, CallRules, Capability, CapabilityRegistry, Configurator,
+};
 use loopwright_core::Priority;
+use serde::Deserialize as _;
 
 use super::hook::{Rules, ShownTools};
+use super::restriction::Restriction;
 use super::shared::Permissions;
 
 /// Returns `true` for the names of tools whose effects are confined.
@@ -21,7 +25,7 @@ pub enum OnAsk {
     Pause,
     /// The call is denied; the model is told.
     Deny,
-    /// The run stops. If it is that of a sub-agent, its parent continues.
+    /// The run stops, and so do the runs of the agents above it.
     Fail,
 }
 
@@ -36,12 +40,18 @@ pub struct UsePermissions {
     permissions: Permissions,
     on_ask: OnAsk,
     is_confined: IsConfined,
+    restriction: Option<Restriction>,
 }
 
 impl UsePermissions {
     /// Applies the rules of a policy, which may be exchanged while the agent runs.
     pub fn new(permissions: Permissions) -> Self {
-        Self { permissions, on_ask: OnAsk::default(), is_confined: Arc::new(|_| false) }
+        Self {
+            permissions,
+            on_ask: OnAsk::default(),
+            is_confined: Arc::new(|_| false),
+            restriction: None,
+        }
     }
 
     /// Sets what happens with calls that the rules ask about.
@@ -62,16 +72,38 @@ impl UsePermissions {
     }
 }
 
+impl UsePermissions {
+    /// Applies the rules with further restrictions, as the definition of an agent has them. The mode of a definition
+    /// counts if it is stricter.
+    ///
+    /// # Errors
+    ///
+    /// If a rule or the mode is malformed.
+    pub fn restricted_by(mut self, rules: &CallRules) -> Result<Self, BuildError> {
+        self.restriction = Some(Restriction::new(rules, &self.permissions.policy())?);
+        Ok(self)
+    }
+
+    /// Lets the definitions of agents have rules for calls: registers what applies them under [`CALL_RULES`].
+    pub fn register(self, capabilities: &mut CapabilityRegistry) {
+        capabilities.register_with_config(CALL_RULES, move |config| {
+            let rules = CallRules::deserialize(config)
+                .map_err(|error| BuildError::capability(CALL_RULES, error.to_string()))?;
+            self.clone().restricted_by(&rules)
+        });
+    }
+}
+
 impl Capability for UsePermissions {
     fn name(&self) -> Cow<'static, str> {
         "use_permissions".into()
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        let Self { permissions, on_ask, is_confined } = self.clone();
+        let Self { permissions, on_ask, is_confined, restriction } = self.clone();
         agent.hooks.add_at(
             Priority::GUARD,
-            Rules { permissions, on_ask, is_confined, shown: ShownTools::default() },
+            Rules { permissions, on_ask, is_confined, restriction, shown: ShownTools::default() },
         );
         Ok(())
     }

@@ -5,14 +5,16 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, InferenceDecision,
-    Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome, Writes,
+    AgentState, ApprovalRequest, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
+    InferenceDecision, Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome, Writes,
     messages::{InferenceRequest, ToolCall, ToolSpec, ToolSpecs},
 };
-use loopwright_permissions::{Call, Decision, Policy};
+use loopwright_permissions::{Call, Decision, Mode, Policy};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::capability::{IsConfined, OnAsk};
+use super::restriction::Restriction;
 use super::shared::Permissions;
 
 /// The name of the hook, which is the source of its approval requests.
@@ -30,6 +32,7 @@ pub(super) struct Rules {
     pub(super) permissions: Permissions,
     pub(super) on_ask: OnAsk,
     pub(super) is_confined: IsConfined,
+    pub(super) restriction: Option<Restriction>,
     pub(super) shown: ShownTools,
 }
 
@@ -57,6 +60,22 @@ impl ShownTools {
 }
 
 impl Rules {
+    /// Returns the policy that is in force for the agent.
+    fn policy(&self) -> Policy {
+        let policy = self.permissions.policy();
+        match &self.restriction {
+            Some(restriction) => restriction.apply(policy),
+            None => policy,
+        }
+    }
+
+    /// Returns `true` if the effects of a tool are confined. The commands of an agent whose definition makes it plan run
+    /// as those of the agent that started it, which may write.
+    fn is_confined(&self, tool: &str, policy: &Policy) -> bool {
+        let may_write = self.permissions.policy().mode() != Mode::Plan;
+        (self.is_confined)(tool) && !(policy.mode() == Mode::Plan && may_write)
+    }
+
     fn decide(&self, policy: &Policy, call: &ToolCall, cx: &HookCx<'_>) -> ToolDecision {
         // Arguments that cannot be read are refused before the tool runs; until then they name nothing.
         let arguments = call.parse_arguments().unwrap_or(Value::Null);
@@ -72,7 +91,7 @@ impl Rules {
                 asked = asked.read_only();
             }
         }
-        if (self.is_confined)(&call.name) {
+        if self.is_confined(&call.name, policy) {
             asked = asked.confined();
         }
         let verdict = policy.decide(&asked);
@@ -97,6 +116,15 @@ impl Rules {
     }
 }
 
+/// Returns why a call's sub-agent was stopped, if that is a call that needed approval.
+fn stop_of_subagent(outcome: &ToolOutcome) -> Option<StopSignal> {
+    let ToolOutcome::Returned(output) = outcome else { return None };
+    let value = output.value.as_ref()?;
+    value.get("subagent")?;
+    let stop = StopSignal::deserialize(value.get("stop")?).ok()?;
+    (stop.source.as_deref() == Some(HOOK)).then_some(stop)
+}
+
 #[async_trait]
 impl Hook for Rules {
     fn name(&self) -> Cow<'static, str> {
@@ -104,11 +132,13 @@ impl Hook for Rules {
     }
 
     fn points(&self) -> HookPoints {
-        HookPoints::from_points([HookPoint::BeforeInference, HookPoint::BeforeTool])
+        let points = [HookPoint::BeforeInference, HookPoint::BeforeTool];
+        let ends_runs = self.on_ask == OnAsk::Fail;
+        HookPoints::from_points(points.into_iter().chain(ends_runs.then_some(HookPoint::AfterTool)))
     }
 
     fn can_skip(&self, point: HookPoint, _state: &AgentState, _env: &RunEnv) -> bool {
-        point == HookPoint::BeforeInference && !self.permissions.policy().removes_tools()
+        point == HookPoint::BeforeInference && !self.policy().removes_tools()
     }
 
     async fn before_inference(
@@ -117,11 +147,21 @@ impl Hook for Rules {
         _state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<InferenceDecision, BoxError> {
-        let policy = self.permissions.policy();
+        let policy = self.policy();
         if policy.removes_tools() {
             request.tools = self.shown.without_removed(&request.tools, &policy);
         }
         Ok(InferenceDecision::Send)
+    }
+
+    async fn after_tool(
+        &self,
+        _call: &ToolCall,
+        outcome: &mut ToolOutcome,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(stop_of_subagent(outcome).map_or(Flow::Continue, Flow::Stop))
     }
 
     async fn before_tool(
@@ -130,6 +170,6 @@ impl Hook for Rules {
         _state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
-        Ok(self.decide(&self.permissions.policy(), call, cx))
+        Ok(self.decide(&self.policy(), call, cx))
     }
 }

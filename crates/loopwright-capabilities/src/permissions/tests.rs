@@ -1,3 +1,4 @@
+mod definitions;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod files;
 

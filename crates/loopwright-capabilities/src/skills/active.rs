@@ -2,10 +2,11 @@
 
 use loopwright_agent::NameList;
 use loopwright_core::{Key, StateEffect, ToolOutput, ToolSet, messages::ToolCall};
+use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind, ToolRule};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::child::NARROWED;
-use crate::skills::rules::{ToolRule, joined};
 use crate::skills::skill::Skill;
 
 /// The tool that skills are loaded with. No skill forbids it.
@@ -40,7 +41,7 @@ impl ActiveSkill {
     /// Returns why a call is not allowed, for the model.
     pub fn forbids(&self, call: &ToolCall) -> Option<String> {
         let is_free = self.allowed_tools.is_empty() || &*call.name == LOAD_SKILL;
-        if is_free || self.allowed_tools.iter().any(|it| it.allows(call)) {
+        if is_free || is_listed(&self.allowed_tools, call) {
             return None;
         }
         Some(format!(
@@ -61,6 +62,16 @@ impl ActiveSkill {
             |name: &str| self.allowed_tools.iter().any(|it| !it.is_conditional() && it.names(name));
         Some(tools.names().iter().filter(|name| is_free(name)).map(|it| &**it).collect())
     }
+}
+
+/// Returns `true` if one of the rules matches a call; for a command, if one matches each part of it. Paths are relative to
+/// the directory that tools work in, wherever it is.
+fn is_listed(rules: &[ToolRule], call: &ToolCall) -> bool {
+    let source = Source::new(SourceKind::Definition, "skill", "/");
+    let source = rules.iter().fold(source, |source, rule| source.with_tools(rule.as_str(), 0));
+    let policy = Policy::builder("/").mode(Mode::Unconfined).source(source).build();
+    let arguments = call.parse_arguments().unwrap_or(Value::Null);
+    policy.decide(&Call::new(&call.name, &arguments)).decision == Decision::Allow
 }
 
 /// Has a call make a skill the active one. Children of the agent are narrowed as it is itself.
@@ -84,4 +95,9 @@ pub(super) fn end(output: ToolOutput) -> ToolOutput {
 fn forget(mut output: ToolOutput, slot: loopwright_core::StateKey) -> ToolOutput {
     output.state_effects.push(StateEffect::Set(slot, None));
     output
+}
+
+/// Writes rules as people read them.
+pub(super) fn joined(rules: &[ToolRule]) -> String {
+    rules.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,10 @@
 //! From the text of a `SKILL.md` to a skill.
 
+use loopwright_permissions::ToolRule;
 use serde_json::{Map, Value};
 
 use crate::front_matter;
 use crate::skills::policy::is_foreign_model;
-use crate::skills::rules::ToolRule;
 use crate::skills::skill::{Skill, SkillContext, SkillInfo};
 use crate::skills::warning::SkillProblem;
 

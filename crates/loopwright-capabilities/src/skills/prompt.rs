@@ -1,7 +1,7 @@
 //! What models are told of the skills there are.
 
+use crate::skills::active::joined;
 use crate::skills::library::{SkillAudience, SkillLibrary};
-use crate::skills::rules::joined;
 use crate::skills::skill::SkillInfo;
 
 const INTRODUCTION: &str = "\

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::skills::rules::ToolRule;
 use crate::skills::substitute::substitute;
+use loopwright_permissions::ToolRule;
 
 /// Instructions for one kind of work, which a model loads when it needs them.
 #[derive(Clone, Debug, PartialEq)]

@@ -236,6 +236,9 @@ fn names_of_other_hosts_stand_for_our_tools() {
         ("write_file", "write_file", true),
         ("mcp__github", "mcp__github__search", true),
         ("mcp__git", "mcp__github__search", false),
+        ("Read", "grep", true),
+        ("Edit", "write_file", true),
+        ("Write", "edit_file", false),
         ("*", "anything", true),
         ("", "bash", false),
     ];
@@ -263,12 +266,17 @@ fn what_is_in_parentheses_restricts_the_call() {
         ("Read(src/**)", open("./src/a.rs"), true),
         ("Read(src/**)", open("src/../secret"), false),
         ("Read(src/**)", open("/etc/passwd"), false),
-        ("Read(*.md)", open("docs/a.md"), false),
+        ("Read(*.md)", open("docs/a.md"), true),
+        ("Read(./*.md)", open("docs/a.md"), false),
+        ("Bash(git:*)", run("git log | git shortlog"), true),
+        ("Bash(git:*)", run("git log > /etc/passwd"), false),
         ("Grep(x)", ("grep", json!({ "pattern": "x" })), false),
     ];
     for (rule, (tool, arguments), expect) in cases {
         let call = ToolCall::new("1", tool, arguments.to_string());
-        assert_eq!(ToolRule::new(rule).allows(&call), expect, "{rule} {arguments}");
+        let active =
+            ActiveSkill { name: "s".to_owned(), allowed_tools: rules(&[rule]), model: None };
+        assert_eq!(active.forbids(&call).is_none(), expect, "{rule} {arguments}");
     }
 }
 

@@ -220,7 +220,7 @@ impl Screen {
                     BroadcastStatus::Idle => console::tell("waiting for a decision"),
                     status if reason.is_empty() => console::tell(status.as_str()),
                     status => {
-                        console::tell(&format!("{status}: {}", single_line(reason, WIDTH * 2)))
+                        console::tell(&format!("{status}: {}", single_line(reason, WIDTH * 2)));
                     }
                 }
             }

@@ -10,8 +10,9 @@ use crate::explain::CommandExplanation;
 use crate::matcher::{Compiled, Matcher};
 use crate::mode::Mode;
 use crate::path;
+use crate::policy::Limit;
 use crate::rule::Rule;
-use crate::tools::ToolKind;
+use crate::tools::{self, ToolKind};
 use crate::verdict::Reason;
 
 /// What was decided about a simple command.
@@ -140,18 +141,39 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         Some(folders.iter().map(|folder| format!("{folder}/{path}")).collect())
     }
 
-    /// Returns the place of a definition that does not list a command.
+    /// Returns the place of a definition that does not list a command, or a file that it is redirected to or from.
     fn not_listed(&self, part: &Part) -> Option<String> {
         let is_free =
             part.is_nested || part.is_neutral || part.calls_function || self.stays_inside(part);
         let call = self.call;
-        let limits = self.inner.limits.iter().filter(|_| !is_free);
-        let mut limits = limits.filter(|limit| {
+        let mut limits = self.inner.limits.iter().filter(|limit| {
             let is_whole = |entry: &Compiled| entry.matcher.covers_tool(call.tool, call.called);
-            let is_listed = |entry: &Compiled| is_whole(entry) || permits(entry, part);
-            !limit.entries.iter().any(is_listed)
+            if limit.entries.iter().any(is_whole) {
+                return false;
+            }
+            let is_listed = is_free || limit.entries.iter().any(|entry| permits(entry, part));
+            !is_listed || !part.redirects.iter().all(|file| self.lists(limit, part, file))
         });
         limits.next().map(|limit| limit.place.clone())
+    }
+
+    /// Returns `true` if a definition lists the use of a file.
+    fn lists(&self, limit: &Limit, part: &Part, file: &PathUse) -> bool {
+        let tool = match file.access {
+            Access::Read => "read_file",
+            Access::Write => "edit_file",
+        };
+        if limit.entries.iter().any(|entry| entry.matcher.covers_tool(tools::find(tool), tool)) {
+            return true;
+        }
+        let is_listed = |path: &String| {
+            let names = path::names("/", path);
+            limit.entries.iter().any(|entry| {
+                matches!(&entry.matcher, Matcher::Path { access, only: None, pattern }
+                    if *access == file.access && pattern.matches(&names))
+            })
+        };
+        self.resolved(part, file).is_some_and(|paths| paths.iter().all(is_listed))
     }
 
     /// Decides about a command that no deny or ask rule matches.

@@ -2,7 +2,7 @@
 
 use loopwright_agent::NameList;
 use loopwright_capabilities::front_matter::Lines;
-use loopwright_capabilities::skills::ToolRule;
+use loopwright_permissions::ToolRule;
 use serde_json::{Map, Value};
 
 use crate::problem::{Diagnostic, DiagnosticKind};

@@ -7,9 +7,6 @@ use serde_json::Value;
 use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
-/// Modes that allow as much as, or more than, an agent without a mode may do here.
-const PERMISSIVE: [&str; 4] = ["acceptEdits", "auto", "bypassPermissions", "default"];
-
 /// Events whose hooks cannot keep an agent from an action.
 const OBSERVED: [&str; 21] = [
     "CwdChanged",
@@ -35,22 +32,11 @@ const OBSERVED: [&str; 21] = [
     "WorktreeRemove",
 ];
 
-const READING: &str = "remove it, and allow only tools that read, such as `tools: [read_file, list_dir, search_files, grep]`";
-const NAMING: &str = "remove it, and name the tools that may be called in `tools`";
 const DENYING: &str = "remove it to run the agent without, or deny whole tools with `toolsDeny`";
 const WORKING: &str = "remove it to let the agent work in the working directory itself";
 
 /// Takes the keys, and refuses what would not be kept.
 pub(super) fn refuse(fields: &mut Fields<'_>) {
-    if let Some((at, mode)) = fields.text(&["permissionMode"]) {
-        match mode.trim() {
-            mode if PERMISSIVE.contains(&mode) => fields.warn(at, DiagnosticKind::Unsupported),
-            mode => {
-                let remedy = if mode == "plan" { READING } else { NAMING };
-                refused(fields, at, format!("the mode `{mode}`"), remedy);
-            }
-        }
-    }
     if let Some((at, hooks)) = fields.take(&["hooks"]) {
         match guards(&hooks, &OBSERVED) {
             Some(guards) => refused(fields, at, format!("hooks at {guards}"), DENYING),
