@@ -245,6 +245,7 @@ impl ChatSession {
             ChatCommand::Skills => self.skills(),
             ChatCommand::Mode(name) => self.mode(name.as_deref()),
             ChatCommand::Permissions => self.permissions(),
+            ChatCommand::Hooks => self.hooks(),
             ChatCommand::Model(name) => self.model(name.as_deref()),
             ChatCommand::Effort(effort) => self.effort(effort),
             _ => {}
@@ -412,6 +413,14 @@ impl ChatSession {
             Err(error) => {
                 console::fail(&*error, ExitCode::Usage);
             }
+        }
+    }
+
+    fn hooks(&self) {
+        let hooks = self.conversation.setup.permissions.hooks();
+        let Some((hooks, _)) = hooks else { return console::tell("no hooks") };
+        for hook in hooks.iter() {
+            console::tell(&sanitize_terminal(&hook.to_string()));
         }
     }
 

@@ -157,6 +157,11 @@ impl Commands {
         strings(self.settings.allow.as_ref())
     }
 
+    /// The folder of the user's own hooks.
+    pub(crate) fn own_hooks(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join(".claude/hooks"))
+    }
+
     /// How long a command may take at most.
     pub(crate) fn longest(&self) -> Duration {
         self.settings.timeout.as_ref().map_or(MAX_TIMEOUT, |it| it.value)

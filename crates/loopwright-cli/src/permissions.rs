@@ -12,6 +12,7 @@ use loopwright_permissions::{
 };
 use sha2::{Digest as _, Sha256};
 
+use crate::command_hooks::{self, CommandHooks};
 use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
 use crate::console;
 use crate::definitions::project_root;
@@ -132,6 +133,9 @@ struct PolicyOrigin {
     mode: Mutex<Option<Mode>>,
     /// Rules for the rest of the run.
     session: Mutex<Vec<String>>,
+    hooks: CommandHooks,
+    /// What is odd about the hooks.
+    hook_warnings: Vec<String>,
 }
 
 /// Why permissions cannot be changed.
@@ -149,7 +153,10 @@ impl RunPermissions {
     /// Reads the permissions that a configuration leads to.
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let (policy, project) = policy(config, sources)?;
+        let (hooks, hook_warnings) = hooks(sources, &project);
         let origin = PolicyOrigin {
+            hooks,
+            hook_warnings,
             config: config.clone(),
             sources: sources.clone(),
             project,
@@ -163,7 +170,15 @@ impl RunPermissions {
     pub(crate) fn tell_warnings(&self) {
         if let Some(origin) = &self.origin {
             tell_warnings(&self.policy(), &origin.project);
+            origin.hook_warnings.iter().for_each(|warning| console::warn(warning));
         }
+    }
+
+    /// Returns the hooks of the run, and the root of its project.
+    pub(crate) fn hooks(&self) -> Option<(&CommandHooks, &Path)> {
+        let origin = self.origin.as_ref()?;
+        let found = (!origin.hooks.is_empty()).then_some(&origin.hooks)?;
+        Some((found, &origin.project.root))
     }
 
     /// Returns the permissions of a run that nothing is configured for.
@@ -287,6 +302,40 @@ fn build(
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
     builder.build()
+}
+
+/// The user's own hooks, in the folder of the configuration.
+pub(crate) const HOOKS: &str = "hooks.json";
+
+/// Reads the hooks of the user and those of a project that is trusted. Returns what is odd about them, too.
+pub(crate) fn hooks(
+    sources: &ConfigSources,
+    project: &ProjectSettings,
+) -> (CommandHooks, Vec<String>) {
+    let own = sources.own_directory().map(|folder| folder.join(HOOKS));
+    let own = own.and_then(|path| text_of(&path).ok().map(|text| (path, text)));
+    let of_project = CLAUDE.iter().map(|(name, _)| project.root.join(name));
+    let of_project = of_project.filter_map(|path| Some((project.text(&path)?.to_owned(), path)));
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    if let Some((path, text)) = own {
+        let (hooks, odd) = command_hooks::read(&path, &text);
+        all.extend(hooks);
+        warnings.extend(odd);
+    }
+    for (text, path) in of_project {
+        let (hooks, odd) = command_hooks::read(&path, &text);
+        if project.is_trusted() {
+            all.extend(hooks);
+            warnings.extend(odd);
+        } else if !hooks.is_empty() {
+            let count = count(hooks.len() as u64, "hook");
+            let path = path.display();
+            warnings.push(format!(
+                "{path}: {count} ignored: {UNTRUSTED}; trust it with `loopwright trust`"
+            ));
+        }
+    }
+    (CommandHooks::new(all), warnings)
 }
 
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
