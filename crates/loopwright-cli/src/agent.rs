@@ -125,6 +125,7 @@ impl Setup {
             sandbox: auto_select(),
             policy,
             permissions: self.permissions.clone(),
+            home: self.commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         })
     }

@@ -110,6 +110,7 @@ async fn perform(
         talk.greet().await;
     }
     let exit_code = talk.listen(input).await;
+    talk.conversation.setup.permissions.tell_shadow();
     talk.conversation.tell_resume(stage);
     // The watcher has seen what went wrong.
     Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })

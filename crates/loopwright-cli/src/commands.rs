@@ -28,7 +28,8 @@ pub struct Commands {
     pub(crate) is_read_only: bool,
     driver: BackendChoice,
     limits: Limits,
-    home: Option<PathBuf>,
+    /// The user's home.
+    pub(crate) home: Option<PathBuf>,
     environment: BTreeMap<String, OsString>,
 }
 

@@ -1,5 +1,6 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,8 +18,9 @@ use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
-use crate::render::count;
 use crate::tools::{COMMANDS, FILES};
+use crate::render::{count, sanitize_terminal};
+use crate::tools::COMMANDS;
 
 /// Settings of Claude Code whose permissions hold here as well, below the root of a project.
 const CLAUDE: [(&str, SourceKind); 2] = [
@@ -133,6 +135,8 @@ struct PolicyOrigin {
     mode: Mutex<Option<Mode>>,
     /// Rules for the rest of the run.
     session: Mutex<Vec<String>>,
+    /// What shadow rules would have done, before the policy was last replaced.
+    shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
     hooks: CommandHooks,
     /// What is odd about the hooks.
     hook_warnings: Vec<String>,
@@ -162,6 +166,7 @@ impl RunPermissions {
             project,
             mode: Mutex::default(),
             session: Mutex::default(),
+            shadowed: Mutex::default(),
         };
         Ok(Self { shared: Permissions::new(policy), origin: Some(Arc::new(origin)) })
     }
@@ -171,6 +176,18 @@ impl RunPermissions {
         if let Some(origin) = &self.origin {
             tell_warnings(&self.policy(), &origin.project);
             origin.hook_warnings.iter().for_each(|warning| console::warn(warning));
+        }
+    }
+
+    /// Tells what shadow rules would have done.
+    pub(crate) fn tell_shadow(&self) {
+        let Some(origin) = &self.origin else { return };
+        let mut counts = lock(&origin.shadowed).clone();
+        add_shadow(&mut counts, &self.policy());
+        for (rule, (matched, changed)) in counts {
+            let rule = sanitize_terminal(&rule);
+            let (matched, changed) = (count(matched, "call"), count(changed, "decision"));
+            console::tell(&format!("shadow: {rule}: {matched} matched, {changed} would change"));
         }
     }
 
@@ -231,6 +248,7 @@ impl RunPermissions {
 
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
         let PolicyOrigin { config, sources, project, .. } = origin;
+        add_shadow(&mut lock(&origin.shadowed), &self.policy());
         let folder = folders::folder(sources, &project.root)?;
         let mut policy = build(config, sources, project, &folder.allow, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
@@ -238,6 +256,14 @@ impl RunPermissions {
         }
         self.shared.set(policy);
         Ok(())
+    }
+}
+
+fn add_shadow(counts: &mut BTreeMap<String, (u64, u64)>, policy: &Policy) {
+    for count in policy.shadow_counts() {
+        let (matched, changed) = counts.entry(count.rule.to_string()).or_default();
+        *matched += count.matched;
+        *changed += count.changed;
     }
 }
 
@@ -285,6 +311,11 @@ fn build(
     if let Some(path) = folders::file(sources) {
         let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
         builder = builder.source(allowing(kept, always));
+    }
+    if let Some(shadow) = &layers.shadow {
+        let source =
+            claude_settings(SourceKind::Flags, &text(&shadow.path), &workdir, &shadow.text);
+        builder = builder.source(source.into_shadow());
     }
     let mut of_project = Vec::new();
     if let Some(file) = &config.project_file {

@@ -123,6 +123,24 @@ fn hooks_run_in_the_sandbox_and_end_with_their_time() {
 }
 
 #[test]
+fn a_script_in_the_home_of_the_user_is_found_in_the_sandbox() {
+    let script = "#!/bin/sh\necho from home >&2; exit 2\n";
+    let world = World::new().file(".claude/hooks/check.sh", script);
+    let world = world.file(OWN, &settings("PreToolUse", "Bash", "sh ~/.claude/hooks/check.sh"));
+    let (_, requests) = run(&world, removing(), &[]);
+    assert!(requests[1].contains("from home"), "{}", requests[1]);
+}
+
+#[test]
+fn a_call_that_waits_is_told_to_hooks() {
+    let world = with("Notification", "", "cat > notified.json");
+    let (done, _) = run(&world, removing(), &["--permission-mode", "ask"]);
+    assert_eq!(done.status, 9, "{}", done.stderr);
+    let told = std::fs::read_to_string(world.path("project/notified.json")).unwrap();
+    assert!(told.contains("permission_prompt"), "{told}");
+}
+
+#[test]
 fn hooks_of_a_project_run_when_it_is_trusted() {
     let world = World::new()
         .file("project/.claude/settings.json", &settings("PreToolUse", "Bash", "exit 2"));

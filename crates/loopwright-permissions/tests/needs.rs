@@ -93,8 +93,7 @@ fn always_saves_a_rule_for_each_of_them() {
         let rules = policy(mode, &[]).suggest(&call);
         rules.into_iter().map(|rule| rule.rule).collect::<Vec<_>>()
     };
-    let needs =
-        ["Network(domain:crates.io)", "Network(domain:a.crates.io)", "Read(//opt/data)"];
+    let needs = ["Network(domain:crates.io)", "Network(domain:a.crates.io)", "Read(//opt/data)"];
     assert_eq!(suggest(Mode::Auto, true), needs);
     assert_eq!(suggest(Mode::Ask, true), [&["Bash(cargo fetch)"], needs.as_slice()].concat());
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -32,6 +33,8 @@ pub(crate) struct HookSetup {
     pub(crate) sandbox: Arc<dyn Sandbox>,
     pub(crate) policy: SandboxPolicy,
     pub(crate) permissions: RunPermissions,
+    /// The user's home, where their hooks are.
+    pub(crate) home: Option<PathBuf>,
     /// Shows a message to the user.
     pub(crate) tell: fn(&str),
 }
@@ -138,7 +141,7 @@ impl HookSetup {
         let input = self.input(event, input, session);
         for hook in hooks {
             let text = serde_json::to_vec(&input).unwrap_or_default();
-            let command = Command::shell(&hook.command).stdin(Stdin::Bytes(text.into()));
+            let command = Command::shell(self.line(&hook.command)).stdin(Stdin::Bytes(text.into()));
             let policy = self.policy.clone().timeout(hook.timeout);
             // Dropping this future ends the hook with all that it has started.
             let cancel = CancellationToken::new();
@@ -152,6 +155,14 @@ impl HookSetup {
             (self.tell)(&format!("{}: {message}", event.name()));
         }
         said
+    }
+
+    /// Puts the user's home in the place of `~` where hooks are: in the sandbox, `~` is another folder.
+    fn line(&self, command: &str) -> String {
+        let Some(home) = &self.home else { return command.to_owned() };
+        let full = format!("{}/.claude/", home.display());
+        let forms = ["~/.claude/", "$HOME/.claude/", "${HOME}/.claude/"];
+        forms.iter().fold(command.to_owned(), |line, form| line.replace(form, &full))
     }
 
     /// Adds to what an event has to say what every event says.
