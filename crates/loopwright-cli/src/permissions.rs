@@ -18,9 +18,8 @@ use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
-use crate::tools::{COMMANDS, FILES};
 use crate::render::{count, sanitize_terminal};
-use crate::tools::COMMANDS;
+use crate::tools::{COMMANDS, FILES};
 
 /// Settings of Claude Code whose permissions hold here as well, below the root of a project.
 const CLAUDE: [(&str, SourceKind); 2] = [

@@ -150,7 +150,7 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy, needs: &Needs) -> V
         let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
         let said =
             |text: &&str| streams.iter().any(|bytes| String::from_utf8_lossy(bytes).contains(text));
-        if NOT_FOUND.iter().any(|text| said(text)) {
+        if NOT_FOUND.iter().any(said) {
             notes.push(
                 "the sandbox has no network; if the command needs hosts, call bash again and name them in \
                  `network`"

@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 23] = [
+pub(super) const COMMANDS: [(&str, &str); 24] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),

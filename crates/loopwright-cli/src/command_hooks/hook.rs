@@ -364,8 +364,8 @@ impl Hook for Runner {
             stop = stop.or(said.stop);
         }
         if !context.is_empty() {
-            let content = output.content.iter().cloned().chain([Part::text(told(&context))]);
-            output.content = content.collect();
+            let parts = output.content.iter().cloned().chain([Part::text(told(&context))]);
+            output.content = parts.collect();
         }
         Ok(stop.map_or(Flow::Continue, |reason| Flow::Stop(Self::stop(reason))))
     }
