@@ -13,10 +13,14 @@ use loopwright_capabilities::{
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_permissions::Mode;
+use loopwright_sandbox::{SandboxPolicy, auto_select};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
+use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
+use crate::console;
 use crate::permissions::{RunPermissions, is_confined};
+use crate::render::sanitize_terminal;
 use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
@@ -77,6 +81,7 @@ impl Setup {
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&workdir, &commands))
             .with_capability(self.rules())
+            .with_capability(UseCommandHooks(self.hooks()))
             .with_capability(
                 UseLlmConfig::from_models(Arc::clone(&self.models)).with_llm(self.llm.clone()),
             )
@@ -103,6 +108,26 @@ impl Setup {
         let mut commands = self.commands.clone();
         commands.is_read_only = self.permissions.policy().mode() == Mode::Plan;
         commands
+    }
+
+    /// Returns what runs the hooks of the user; `None` if there are none.
+    pub(crate) fn hooks(&self) -> Option<HookSetup> {
+        let (hooks, project) = self.permissions.hooks()?;
+        let workdir = self.workdir.path();
+        let policy = self.commands().extend(SandboxPolicy::in_dir(workdir));
+        // Hooks are scripts in these folders more often than not.
+        let folders = [Some(project.to_path_buf()), self.commands.own_hooks()];
+        let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
+        let policy = folders.fold(policy, SandboxPolicy::read);
+        let policy = policy.env("CLAUDE_PROJECT_DIR", project.to_string_lossy());
+        Some(HookSetup {
+            hooks: hooks.clone(),
+            sandbox: auto_select(),
+            policy,
+            permissions: self.permissions.clone(),
+            home: self.commands.home.clone(),
+            tell: |message| console::tell(&sanitize_terminal(message)),
+        })
     }
 
     fn rules(&self) -> UsePermissions {

@@ -52,6 +52,9 @@ pub(crate) async fn say(
             continue;
         }
         let id = conversation.session.clone().filter(|_| exit_code == ExitCode::NeedsInput);
+        if let (Some(id), Some(hooks)) = (&id, conversation.setup.hooks()) {
+            hooks.notify(id.as_str()).await;
+        }
         let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
             return Turned::Ended(exit_code);
         };

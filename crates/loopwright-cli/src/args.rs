@@ -11,7 +11,7 @@ use loopwright_capabilities::permissions::OnAsk;
 use loopwright_permissions::Mode;
 
 use crate::completions;
-use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat};
+use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat, ShadowFile};
 use crate::prompt::PromptSource;
 
 pub mod agents;
@@ -191,6 +191,9 @@ pub struct PermissionArgs {
     /// Deny the tool calls that match RULE
     #[arg(long, value_name = "RULE", alias = "disallowedTools", alias = "disallowed-tools")]
     pub deny: Vec<String>,
+    /// Report at the end what the rules of FILE would have decided, without applying them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = ShadowFile::read)]
+    pub shadow: Option<ShadowFile>,
 }
 
 /// What a call does that needs approval.
@@ -362,6 +365,7 @@ impl PermissionArgs {
         flags.allow.clone_from(&self.allow);
         flags.ask.clone_from(&self.ask);
         flags.deny.clone_from(&self.deny);
+        flags.shadow.clone_from(&self.shadow);
     }
 }
 

@@ -110,6 +110,7 @@ async fn perform(
         talk.greet().await;
     }
     let exit_code = talk.listen(input).await;
+    talk.conversation.setup.permissions.tell_shadow();
     talk.conversation.tell_resume(stage);
     // The watcher has seen what went wrong.
     Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })
@@ -245,6 +246,7 @@ impl ChatSession {
             ChatCommand::Skills => self.skills(),
             ChatCommand::Mode(name) => self.mode(name.as_deref()),
             ChatCommand::Permissions => self.permissions(),
+            ChatCommand::Hooks => self.hooks(),
             ChatCommand::Model(name) => self.model(name.as_deref()),
             ChatCommand::Effort(effort) => self.effort(effort),
             _ => {}
@@ -412,6 +414,14 @@ impl ChatSession {
             Err(error) => {
                 console::fail(&*error, ExitCode::Usage);
             }
+        }
+    }
+
+    fn hooks(&self) {
+        let hooks = self.conversation.setup.permissions.hooks();
+        let Some((hooks, _)) = hooks else { return console::tell("no hooks") };
+        for hook in hooks.iter() {
+            console::tell(&sanitize_terminal(&hook.to_string()));
         }
     }
 

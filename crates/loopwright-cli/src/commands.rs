@@ -28,7 +28,8 @@ pub struct Commands {
     pub(crate) is_read_only: bool,
     driver: BackendChoice,
     limits: Limits,
-    home: Option<PathBuf>,
+    /// The user's home.
+    pub(crate) home: Option<PathBuf>,
     environment: BTreeMap<String, OsString>,
 }
 
@@ -155,6 +156,11 @@ impl Commands {
     /// What commands may leave behind that is refused otherwise.
     pub(crate) fn allowed(&self) -> &[String] {
         strings(self.settings.allow.as_ref())
+    }
+
+    /// The folder of the user's own hooks.
+    pub(crate) fn own_hooks(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join(".claude/hooks"))
     }
 
     /// How long a command may take at most.

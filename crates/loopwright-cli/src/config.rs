@@ -50,7 +50,7 @@ pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
 pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
-pub use permissions::{PermissionLayers, PermissionSettings, RuleList};
+pub use permissions::{PermissionLayers, PermissionSettings, RuleList, ShadowFile};
 pub use provider::{Provider, Rate};
 pub use roots::Roots;
 pub(crate) use sandbox::bytes;
@@ -132,10 +132,12 @@ impl Config {
         let mut user = user_layer(&user_file, &mut warnings)?;
         project.limits = project.limits.of_project(&user.limits);
         project.sandbox = project.sandbox.of_project(&user.sandbox, &Machine::of_machine());
+        let shadow = flags.shadow.clone();
         let mut flags = flags.into_layer();
         let mut typed = std::mem::take(&mut flags.permissions);
         typed.mode = typed.mode.or(environment.permissions.mode.take());
         let permissions = PermissionLayers {
+            shadow,
             typed,
             project: std::mem::take(&mut project.permissions),
             user: std::mem::take(&mut user.permissions),

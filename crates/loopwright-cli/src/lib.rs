@@ -19,6 +19,7 @@ mod approval;
 pub mod args;
 pub mod chat;
 mod check;
+mod command_hooks;
 pub mod completions;
 pub mod commands;
 pub mod config;

@@ -1,5 +1,6 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +13,12 @@ use loopwright_permissions::{
 };
 use sha2::{Digest as _, Sha256};
 
+use crate::command_hooks::{self, CommandHooks};
 use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
-use crate::render::count;
+use crate::render::{count, sanitize_terminal};
 use crate::tools::{COMMANDS, FILES};
 
 /// Settings of Claude Code whose permissions hold here as well, below the root of a project.
@@ -132,6 +134,11 @@ struct PolicyOrigin {
     mode: Mutex<Option<Mode>>,
     /// Rules for the rest of the run.
     session: Mutex<Vec<String>>,
+    /// What shadow rules would have done, before the policy was last replaced.
+    shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
+    hooks: CommandHooks,
+    /// What is odd about the hooks.
+    hook_warnings: Vec<String>,
 }
 
 /// Why permissions cannot be changed.
@@ -149,12 +156,16 @@ impl RunPermissions {
     /// Reads the permissions that a configuration leads to.
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let (policy, project) = policy(config, sources)?;
+        let (hooks, hook_warnings) = hooks(sources, &project);
         let origin = PolicyOrigin {
+            hooks,
+            hook_warnings,
             config: config.clone(),
             sources: sources.clone(),
             project,
             mode: Mutex::default(),
             session: Mutex::default(),
+            shadowed: Mutex::default(),
         };
         Ok(Self { shared: Permissions::new(policy), origin: Some(Arc::new(origin)) })
     }
@@ -163,7 +174,27 @@ impl RunPermissions {
     pub(crate) fn tell_warnings(&self) {
         if let Some(origin) = &self.origin {
             tell_warnings(&self.policy(), &origin.project);
+            origin.hook_warnings.iter().for_each(|warning| console::warn(warning));
         }
+    }
+
+    /// Tells what shadow rules would have done.
+    pub(crate) fn tell_shadow(&self) {
+        let Some(origin) = &self.origin else { return };
+        let mut counts = lock(&origin.shadowed).clone();
+        add_shadow(&mut counts, &self.policy());
+        for (rule, (matched, changed)) in counts {
+            let rule = sanitize_terminal(&rule);
+            let (matched, changed) = (count(matched, "call"), count(changed, "decision"));
+            console::tell(&format!("shadow: {rule}: {matched} matched, {changed} would change"));
+        }
+    }
+
+    /// Returns the hooks of the run, and the root of its project.
+    pub(crate) fn hooks(&self) -> Option<(&CommandHooks, &Path)> {
+        let origin = self.origin.as_ref()?;
+        let found = (!origin.hooks.is_empty()).then_some(&origin.hooks)?;
+        Some((found, &origin.project.root))
     }
 
     /// Returns the permissions of a run that nothing is configured for.
@@ -216,6 +247,7 @@ impl RunPermissions {
 
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
         let PolicyOrigin { config, sources, project, .. } = origin;
+        add_shadow(&mut lock(&origin.shadowed), &self.policy());
         let folder = folders::folder(sources, &project.root)?;
         let mut policy = build(config, sources, project, &folder.allow, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
@@ -223,6 +255,14 @@ impl RunPermissions {
         }
         self.shared.set(policy);
         Ok(())
+    }
+}
+
+fn add_shadow(counts: &mut BTreeMap<String, (u64, u64)>, policy: &Policy) {
+    for count in policy.shadow_counts() {
+        let (matched, changed) = counts.entry(count.rule.to_string()).or_default();
+        *matched += count.matched;
+        *changed += count.changed;
     }
 }
 
@@ -271,6 +311,11 @@ fn build(
         let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
         builder = builder.source(allowing(kept, always));
     }
+    if let Some(shadow) = &layers.shadow {
+        let source =
+            claude_settings(SourceKind::Flags, &text(&shadow.path), &workdir, &shadow.text);
+        builder = builder.source(source.into_shadow());
+    }
     let mut of_project = Vec::new();
     if let Some(file) = &config.project_file {
         let base = file.path.parent().map(text).unwrap_or_default();
@@ -287,6 +332,40 @@ fn build(
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
     builder.build()
+}
+
+/// The user's own hooks, in the folder of the configuration.
+pub(crate) const HOOKS: &str = "hooks.json";
+
+/// Reads the hooks of the user and those of a project that is trusted. Returns what is odd about them, too.
+pub(crate) fn hooks(
+    sources: &ConfigSources,
+    project: &ProjectSettings,
+) -> (CommandHooks, Vec<String>) {
+    let own = sources.own_directory().map(|folder| folder.join(HOOKS));
+    let own = own.and_then(|path| text_of(&path).ok().map(|text| (path, text)));
+    let of_project = CLAUDE.iter().map(|(name, _)| project.root.join(name));
+    let of_project = of_project.filter_map(|path| Some((project.text(&path)?.to_owned(), path)));
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    if let Some((path, text)) = own {
+        let (hooks, odd) = command_hooks::read(&path, &text);
+        all.extend(hooks);
+        warnings.extend(odd);
+    }
+    for (text, path) in of_project {
+        let (hooks, odd) = command_hooks::read(&path, &text);
+        if project.is_trusted() {
+            all.extend(hooks);
+            warnings.extend(odd);
+        } else if !hooks.is_empty() {
+            let count = count(hooks.len() as u64, "hook");
+            let path = path.display();
+            warnings.push(format!(
+                "{path}: {count} ignored: {UNTRUSTED}; trust it with `loopwright trust`"
+            ));
+        }
+    }
+    (CommandHooks::new(all), warnings)
 }
 
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands

@@ -113,17 +113,25 @@ fn of(
 }
 
 fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, PolicyError> {
-    let (_, policy) = of(cli, args, Some(&typed.permissions))?;
+    let (sources, config) = load(cli, &args.workdir, Some(&typed.permissions))?;
+    let (policy, project) = permissions::policy(&config, &sources)?;
+    permissions::tell_warnings(&policy, &project);
+    let (hooks, warnings) = permissions::hooks(&sources, &project);
+    warnings.iter().for_each(|warning| console::warn(warning));
+    let hooks: Vec<String> =
+        hooks.iter().map(|hook| sanitize_terminal(&hook.to_string())).collect();
     let rules: Vec<_> = policy.rules().collect();
     if typed.json {
         return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION,
             "mode": policy.mode(),
             "rules": rules,
+            "hooks": hooks,
         })));
     }
     let mut lines = vec![format!("mode {}", policy.mode())];
     lines.extend(rules.iter().map(|rule| sanitize_terminal(&rule.to_string())));
+    lines.extend(hooks.iter().map(|hook| format!("hook {hook}")));
     Ok(console::print(format!("{}\n", lines.join("\n")).as_bytes()))
 }
 

@@ -57,7 +57,9 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         let setup = opening.setup_of_new(&args.agent).await?;
         let asked = AgentState::new().with_budget(opening.budget());
         let asked = asked.with_user_message(prompt.unwrap_or_default());
-        return Ok(opening.stage.perform(&setup, asked).await.exit_code);
+        let exit_code = opening.stage.perform(&setup, asked).await.exit_code;
+        setup.permissions.tell_shadow();
+        return Ok(exit_code);
     }
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
@@ -68,6 +70,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let turn =
         approval::say(&mut conversation, opening.stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
+    conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
 }

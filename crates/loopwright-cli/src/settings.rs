@@ -186,6 +186,8 @@ fn sandbox_rows(rows: &mut Rows, set: &SandboxSettings) {
     for (name, list) in lists {
         rows.add(format!("sandbox.{name}"), list.as_ref(), None, |it| it.0.join(", "));
     }
+    let loopback = Some("loopback".to_owned());
+    rows.add("sandbox.network", set.network.as_ref(), loopback, ToString::to_string);
     let half = Some("half of the machine's memory".to_owned());
     rows.add("sandbox.memory", set.memory.as_ref(), half, ToString::to_string);
     let processes = Some(Limits::for_memory(0).processes.to_string());

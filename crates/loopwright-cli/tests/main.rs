@@ -15,6 +15,7 @@ mod demo;
 mod documented;
 mod files;
 mod granted;
+mod hooks;
 mod hostile;
 mod killed;
 mod models;

@@ -147,6 +147,30 @@ fn the_dialog_shows_what_a_command_asks_for_and_always_allows_it() {
 }
 
 #[test]
+fn shadow_rules_decide_nothing_and_are_reported() {
+    let rules =
+        r#"{ "permissions": { "deny": ["Bash(rm *)", "Bash(ls *)"], "defaultMode": "plan" } }"#;
+    let world = World::new().file("shadow.json", rules);
+    let file = world.path("shadow.json").display().to_string();
+    let done = run(&world, removing(), &["--shadow", &file]);
+    assert!(!is_there(&world), "{}", done.stderr);
+    let lines: Vec<&str> =
+        done.stderr.lines().filter(|line| line.starts_with("shadow: ")).collect();
+    assert_eq!(lines.len(), 2, "{}", done.stderr);
+    assert!(
+        lines.iter().any(|line| line.contains("rm *")
+            && line.ends_with("1 call matched, 1 decision would change")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("ls *")
+            && line.ends_with("0 calls matched, 0 decisions would change")),
+        "{lines:?}"
+    );
+    assert_eq!(run(&world, removing(), &["--shadow", "missing.json"]).status, 2);
+}
+
+#[test]
 fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
     let settings = r#"{ "permissions": { "allow": ["Bash(rm *)"], "deny": ["Bash(ls *)"] } }"#;
     let world = World::new().file("project/.claude/settings.json", settings);

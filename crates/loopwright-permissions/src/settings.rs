@@ -89,7 +89,8 @@ impl<'a> Reader<'a> {
                     }
                     self.permissions(value, is_last);
                 }
-                "$schema" => {}
+                // Hooks are read where they run.
+                "$schema" | "hooks" => {}
                 key => self.source.warn(line, format!("`{key}` is not read here")),
             }
         }

@@ -146,6 +146,17 @@ impl Source {
         self
     }
 
+    /// Returns the source with rules that decide nothing, and without everything else that it sets. The policy counts what
+    /// the rules would have decided.
+    #[must_use]
+    pub fn into_shadow(mut self) -> Self {
+        self.rules.iter_mut().for_each(|line| line.is_shadow = true);
+        self.mode = None;
+        self.folders.clear();
+        self.forbidden_modes.clear();
+        self
+    }
+
     /// Sets the mode.
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {

@@ -116,7 +116,6 @@ fn what_is_no_permission_is_a_warning() {
         warnings,
         [
             "1: `model` is not read here",
-            "2: `hooks` is not read here",
             "4: `permissions.allowed` is unknown and ignored",
             "5: `env` is not read here",
         ]

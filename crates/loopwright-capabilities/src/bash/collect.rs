@@ -101,9 +101,8 @@ impl Collect {
         if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(usual)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
                 Fate::NotApplied if self.is_resumable(policy) => {}
-                // It has asked for more, and may have done something that is not collected.
-                Fate::NotApplied => return Err(BashError::OutcomeUnknown),
-                Fate::Unknown => return Err(BashError::OutcomeUnknown),
+                // One that has asked for more may have done something that is not collected.
+                Fate::NotApplied | Fate::Unknown => return Err(BashError::OutcomeUnknown),
                 Fate::Applied(result) => {
                     let output = serde_json::from_slice(&result);
                     return output.map(Begun::Finished).map_err(|_| BashError::OutcomeUnknown);

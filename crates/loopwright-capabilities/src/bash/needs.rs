@@ -139,18 +139,18 @@ fn path(
 /// Says which hosts were refused, and how to ask for hosts where that may help.
 pub(super) fn notes(output: &Output, policy: &SandboxPolicy, needs: &Needs) -> Vec<String> {
     let refused = output.network.iter().filter_map(|access| match &access.outcome {
-        NetworkOutcome::Refused { reason } => Some(format!("network: {reason}")),
-        NetworkOutcome::Failed { reason } => Some(format!("network: {reason}")),
+        NetworkOutcome::Refused { reason } | NetworkOutcome::Failed { reason } => {
+            Some(format!("network: {reason}"))
+        }
         _ => None,
     });
     let mut notes: Vec<String> = refused.take(MAX_NOTES).collect();
     let is_asking = *needs != Needs::Refused && policy.network.is_closed();
     if is_asking && !output.outcome.is_success() {
         let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
-        let said = |text: &&str| {
-            streams.iter().any(|bytes| String::from_utf8_lossy(bytes).contains(*text))
-        };
-        if NOT_FOUND.iter().any(|text| said(&text)) {
+        let said =
+            |text: &&str| streams.iter().any(|bytes| String::from_utf8_lossy(bytes).contains(text));
+        if NOT_FOUND.iter().any(said) {
             notes.push(
                 "the sandbox has no network; if the command needs hosts, call bash again and name them in \
                  `network`"

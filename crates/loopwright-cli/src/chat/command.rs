@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 23] = [
+pub(super) const COMMANDS: [(&str, &str); 24] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
@@ -31,6 +31,7 @@ pub(super) const COMMANDS: [(&str, &str); 23] = [
     ),
     ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
     ("/permissions", "show the permission rules"),
+    ("/hooks", "show the commands that run at events"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),
     ("@FILE", "attach a text file to the message; Tab completes the path"),
@@ -70,6 +71,8 @@ pub(super) enum ChatCommand {
     Mode(Option<String>),
     /// Show the permission rules.
     Permissions,
+    /// Show the hooks.
+    Hooks,
     /// Show the model, or change it.
     Model(Option<String>),
     /// Show how much the model reasons, or change it.
@@ -133,6 +136,7 @@ impl ChatCommand {
             ("skills", []) => Self::Skills,
             ("mode", [] | [_]) => Self::Mode(given(arguments)),
             ("permissions", []) => Self::Permissions,
+            ("hooks", []) => Self::Hooks,
             ("model", [] | [_]) => Self::Model(given(arguments)),
             ("effort", []) => Self::Effort(None),
             ("effort", [level]) => effort(level).map_or_else(unknown, |it| Self::Effort(Some(it))),

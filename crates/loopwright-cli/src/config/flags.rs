@@ -9,7 +9,7 @@ use loopwright_permissions::Mode;
 use super::layer::Layer;
 use super::{
     BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, PermissionSettings,
-    RuleList, SessionLimits, Setting, Text,
+    RuleList, SessionLimits, Setting, ShadowFile, Text,
 };
 
 /// What was typed; the default is a command line that says nothing.
@@ -55,6 +55,8 @@ pub struct Flags {
     pub ask: Vec<String>,
     /// Adds to `permissions.deny`.
     pub deny: Vec<String>,
+    /// Rules that decide nothing, and are reported.
+    pub shadow: Option<ShadowFile>,
     /// Overrides `store.url`.
     pub store: Option<Text>,
 }

@@ -32,6 +32,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "environment",
     "hide",
     "memory",
+    "network",
     "path",
     "processes",
     "read",

@@ -1,5 +1,7 @@
 //! Permission rules of the user and of a project.
 
+use std::path::PathBuf;
+
 use loopwright_permissions::{Decision, Mode};
 use serde::Deserialize;
 use toml::{Spanned, Value};
@@ -24,9 +26,30 @@ pub struct PermissionSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleList(pub Vec<(String, u32)>);
 
+/// A file of rules that decide nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowFile {
+    /// The path, as it was typed.
+    pub path: PathBuf,
+    /// The text.
+    pub text: String,
+}
+
+impl ShadowFile {
+    /// Reads the file that a flag names.
+    pub(crate) fn read(path: &str) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        serde_json::from_str::<serde_json::Value>(&text)
+            .map_err(|error| format!("no settings: {error}"))?;
+        Ok(Self { path: path.into(), text })
+    }
+}
+
 /// The layers, from the strongest to the weakest. Rules of all of them apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PermissionLayers {
+    /// Rules that decide nothing, and are reported.
+    pub shadow: Option<ShadowFile>,
     /// The command line's and the environment's.
     pub typed: PermissionSettings,
     /// The project's.

@@ -1,0 +1,199 @@
+//! Commands of the user's that run at events of an agent, as in Claude Code: what is configured.
+
+mod hook;
+mod output;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind};
+use regex::Regex;
+use serde_json::Value;
+
+pub(crate) use self::hook::{HookSetup, UseCommandHooks};
+pub(crate) use self::settings::read;
+
+/// The hooks of a run, in the order in which they are configured. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CommandHooks {
+    hooks: Arc<[CommandHook]>,
+    memory: Arc<hook::Memory>,
+}
+
+/// A command that runs at an event.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandHook {
+    pub(crate) event: HookEvent,
+    matcher: Matcher,
+    /// A rule that the call has to match as well.
+    condition: Option<String>,
+    command: String,
+    timeout: Duration,
+    on_failure: OnFailure,
+    /// The file that it is configured in.
+    source: Arc<PathBuf>,
+}
+
+/// What a hook that fails by itself does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnFailure {
+    /// It is reported, and the agent continues.
+    Continue,
+    /// It counts as one that blocks.
+    Block,
+}
+
+/// When a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookEvent {
+    /// Before a tool call.
+    PreToolUse,
+    /// After a tool call that returned.
+    PostToolUse,
+    /// When the user has said something.
+    UserPromptSubmit,
+    /// When a session begins, or is resumed by another process.
+    SessionStart,
+    /// When the agent is about to finish.
+    Stop,
+    /// When a sub-agent has finished.
+    SubagentStop,
+    /// When a run waits for the user.
+    Notification,
+}
+
+impl HookEvent {
+    const ALL: [Self; 7] = [
+        Self::PreToolUse,
+        Self::PostToolUse,
+        Self::UserPromptSubmit,
+        Self::SessionStart,
+        Self::Stop,
+        Self::SubagentStop,
+        Self::Notification,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::PreToolUse => "PreToolUse",
+            Self::PostToolUse => "PostToolUse",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::SessionStart => "SessionStart",
+            Self::Stop => "Stop",
+            Self::SubagentStop => "SubagentStop",
+            Self::Notification => "Notification",
+        }
+    }
+
+    fn default_timeout(self) -> Duration {
+        match self {
+            Self::UserPromptSubmit => Duration::from_secs(30),
+            _ => Duration::from_mins(10),
+        }
+    }
+}
+
+/// Which tools, or which beginnings of sessions, a hook is for.
+#[derive(Clone, Debug)]
+enum Matcher {
+    Every,
+    Names(Vec<String>),
+    Pattern(Regex),
+}
+
+impl Matcher {
+    /// Reads a matcher: names with `|` or `,` between them, or a regular expression that matches a part of the name.
+    fn new(text: &str) -> Result<Self, regex::Error> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-|,".contains(c);
+        match text.trim() {
+            "" | "*" => Ok(Self::Every),
+            names if names.chars().all(is_name) => {
+                Ok(Self::Names(names.split(['|', ',']).map(str::to_owned).collect()))
+            }
+            pattern => Regex::new(pattern).map(Self::Pattern),
+        }
+    }
+
+    fn matches(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| match self {
+            Self::Every => true,
+            Self::Names(listed) => listed.iter().any(|listed| listed == name),
+            Self::Pattern(pattern) => pattern.is_match(name),
+        })
+    }
+}
+
+impl CommandHooks {
+    pub(crate) fn new(hooks: impl IntoIterator<Item = CommandHook>) -> Self {
+        Self { hooks: hooks.into_iter().collect(), memory: Arc::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CommandHook> {
+        self.hooks.iter()
+    }
+
+    /// Returns the hooks of an event for one of these names.
+    fn at<'a>(
+        &'a self,
+        event: HookEvent,
+        names: &'a [&'a str],
+    ) -> impl Iterator<Item = &'a CommandHook> {
+        self.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
+    }
+}
+
+impl CommandHook {
+    /// Returns `true` if the call is one that the hook is for.
+    fn concerns(&self, tool: &str, arguments: &Value, workdir: &str) -> bool {
+        let Some(rule) = &self.condition else { return true };
+        let source = Source::new(SourceKind::Flags, "if", workdir).deny(rule, 0);
+        let policy = Policy::builder(workdir).mode(Mode::Unconfined).source(source).build();
+        // A rule that could match counts: the hook sees the call rather than not.
+        policy.decide(&Call::new(tool, arguments)).decision != Decision::Allow
+    }
+}
+
+impl fmt::Display for CommandHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.event.name())?;
+        match &self.matcher {
+            Matcher::Every => {}
+            Matcher::Names(names) => write!(f, " {}", names.join("|"))?,
+            Matcher::Pattern(pattern) => write!(f, " /{pattern}/")?,
+        }
+        if let Some(condition) = &self.condition {
+            write!(f, " if {condition}")?;
+        }
+        write!(f, ": {} ({})", self.command, self.source.display())
+    }
+}
+
+/// The name that other programs have for a tool; hooks that were written for them look for it.
+fn foreign_name(tool: &str) -> &str {
+    match tool {
+        "bash" | "bash_start" => "Bash",
+        "bash_read" => "BashOutput",
+        "bash_stop" => "KillShell",
+        "read_file" => "Read",
+        "write_file" => "Write",
+        "edit_file" => "Edit",
+        "grep" => "Grep",
+        "search_files" => "Glob",
+        "list_dir" => "LS",
+        "web_fetch" => "WebFetch",
+        "web_search" => "WebSearch",
+        "spawn_subagent" | "research_subagent" => "Task",
+        "load_skill" => "Skill",
+        "todo_write" => "TodoWrite",
+        other => other,
+    }
+}

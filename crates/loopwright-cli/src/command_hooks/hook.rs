@@ -1,0 +1,398 @@
+//! Running hooks at their events.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_core::messages::{Message, Part, Role, ToolCall, Turn, TurnBody};
+use loopwright_core::{
+    AgentState, ApprovalRequest, Arguments, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
+    StateEdit, StopDecision, StopSignal, ToolDecision, ToolOutcome,
+};
+use loopwright_permissions::Mode;
+use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::output::{HookDecision, Said};
+use super::{CommandHooks, HookEvent, OnFailure, foreign_name};
+use crate::permissions::RunPermissions;
+
+const NAME: &str = "command_hooks";
+
+/// How often hooks may keep an agent from finishing in one run.
+const MAX_CONTINUED: u32 = 8;
+
+/// What hooks need of a run.
+#[derive(Clone)]
+pub(crate) struct HookSetup {
+    pub(crate) hooks: CommandHooks,
+    pub(crate) sandbox: Arc<dyn Sandbox>,
+    pub(crate) policy: SandboxPolicy,
+    pub(crate) permissions: RunPermissions,
+    /// The user's home, where their hooks are.
+    pub(crate) home: Option<PathBuf>,
+    /// Shows a message to the user.
+    pub(crate) tell: fn(&str),
+}
+
+/// Runs the hooks of a run.
+pub(crate) struct UseCommandHooks(pub(crate) Option<HookSetup>);
+
+impl Capability for UseCommandHooks {
+    fn name(&self) -> Cow<'static, str> {
+        "use_command_hooks".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        if let Some(setup) = &self.0 {
+            agent.hooks.add(Runner(setup.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// What is remembered between events, for as long as the program runs.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    /// Sessions whose start was reported.
+    started: HashSet<String>,
+    /// Calls whose arguments a hook has changed: it is not asked to change them again.
+    rewritten: HashSet<String>,
+    /// What the model is told with the result of a call.
+    contexts: HashMap<String, Vec<String>>,
+    /// How often runs were kept from finishing.
+    continued: HashMap<String, u32>,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Runner(HookSetup);
+
+impl Runner {
+    fn memory(&self) -> MutexGuard<'_, Remembered> {
+        self.0.hooks.memory.lock()
+    }
+
+    /// Runs the hooks of an event one after the other.
+    async fn run(
+        &self,
+        event: HookEvent,
+        names: &[&str],
+        input: Value,
+        state: &AgentState,
+    ) -> Said {
+        self.run_for(event, names, input, state, |_| true).await
+    }
+
+    async fn run_for(
+        &self,
+        event: HookEvent,
+        names: &[&str],
+        input: Value,
+        state: &AgentState,
+        concerns: impl Fn(&super::CommandHook) -> bool,
+    ) -> Said {
+        let mut input = input;
+        if let (Some(fields), Some(parent)) = (input.as_object_mut(), state.parent()) {
+            fields.insert("agent_id".to_owned(), json!(session(state)));
+            fields.insert("parent_session_id".to_owned(), json!(parent.to_string()));
+        }
+        self.0.run(event, names, input, &session(state), concerns).await
+    }
+
+    fn stop(reason: String) -> StopSignal {
+        StopSignal::requested(NAME, reason)
+    }
+}
+
+impl HookSetup {
+    /// Runs the hooks about a run that waits for the user.
+    pub(crate) async fn notify(&self, session: &str) {
+        let input = json!({
+            "message": "the agent waits for your answer", "notification_type": "permission_prompt",
+        });
+        self.run(HookEvent::Notification, &["permission_prompt"], input, session, |_| true).await;
+    }
+
+    async fn run(
+        &self,
+        event: HookEvent,
+        names: &[&str],
+        input: Value,
+        session: &str,
+        concerns: impl Fn(&super::CommandHook) -> bool,
+    ) -> Said {
+        let mut said = Said::default();
+        let hooks: Vec<_> = self.hooks.at(event, names).filter(|hook| concerns(hook)).collect();
+        if hooks.is_empty() {
+            return said;
+        }
+        let input = self.input(event, input, session);
+        for hook in hooks {
+            let text = serde_json::to_vec(&input).unwrap_or_default();
+            let command = Command::shell(self.line(&hook.command)).stdin(Stdin::Bytes(text.into()));
+            let policy = self.policy.clone().timeout(hook.timeout);
+            // Dropping this future ends the hook with all that it has started.
+            let cancel = CancellationToken::new();
+            match self.sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await {
+                Ok(output) => said.add(event, &output, hook.on_failure),
+                // A hook that cannot run at all cannot have agreed.
+                Err(error) => said.fail(&error.to_string(), OnFailure::Block),
+            }
+        }
+        for message in &said.messages {
+            (self.tell)(&format!("{}: {message}", event.name()));
+        }
+        said
+    }
+
+    /// Puts the user's home in the place of `~` where hooks are: in the sandbox, `~` is another folder.
+    fn line(&self, command: &str) -> String {
+        let Some(home) = &self.home else { return command.to_owned() };
+        let full = format!("{}/.claude/", home.display());
+        let forms = ["~/.claude/", "$HOME/.claude/", "${HOME}/.claude/"];
+        forms.iter().fold(command.to_owned(), |line, form| line.replace(form, &full))
+    }
+
+    /// Adds to what an event has to say what every event says.
+    fn input(&self, event: HookEvent, mut input: Value, session: &str) -> Value {
+        let mode = match self.permissions.policy().mode() {
+            Mode::Plan => "plan",
+            Mode::AcceptEdits => "acceptEdits",
+            Mode::Auto => "auto",
+            Mode::Deny => "dontAsk",
+            Mode::Unconfined => "bypassPermissions",
+            _ => "default",
+        };
+        let common = [
+            ("hook_event_name", json!(event.name())),
+            ("session_id", json!(session)),
+            ("transcript_path", json!("")),
+            ("cwd", json!(self.policy.workdir)),
+            ("permission_mode", json!(mode)),
+        ];
+        if let Some(fields) = input.as_object_mut() {
+            fields.extend(common.map(|(name, value)| (name.to_owned(), value)));
+        }
+        input
+    }
+}
+
+/// Returns what the user says in a turn.
+fn user_text(turn: &Turn) -> Option<String> {
+    match turn.body() {
+        TurnBody::Input(message) if message.role() == Role::User => Some(message.text()),
+        _ => None,
+    }
+}
+
+fn session(state: &AgentState) -> String {
+    state.id().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns the arguments of a call as hooks for other programs expect them.
+fn tool_input(arguments: &Value) -> Value {
+    let mut input = arguments.clone();
+    if let Some(fields) = input.as_object_mut()
+        && let Some(path) = fields.get("path").cloned()
+    {
+        fields.entry("file_path").or_insert(path);
+    }
+    input
+}
+
+/// Returns the arguments that a hook has changed as the tool expects them.
+fn changed(input: Value, arguments: &Value) -> Value {
+    let mut input = input;
+    if let Some(fields) = input.as_object_mut()
+        && arguments.get("file_path").is_none()
+        && let Some(path) = fields.remove("file_path")
+    {
+        let is_changed = arguments.get("path") != Some(&path);
+        if is_changed || !fields.contains_key("path") {
+            fields.insert("path".to_owned(), path);
+        }
+    }
+    input
+}
+
+/// Names a call among those of all sessions.
+fn key(call: &ToolCall, state: &AgentState) -> String {
+    let id = call.id.as_deref().unwrap_or(&call.name);
+    format!("{}/{}/{id}", session(state), state.total_steps())
+}
+
+fn told(context: &[String]) -> String {
+    format!("[hook] {}", context.join("\n"))
+}
+
+#[async_trait]
+impl Hook for Runner {
+    fn name(&self) -> Cow<'static, str> {
+        NAME.into()
+    }
+
+    fn points(&self) -> HookPoints {
+        let points = [
+            HookPoint::BeforeExecution,
+            HookPoint::BeforeTool,
+            HookPoint::AfterTool,
+            HookPoint::OnStop,
+        ];
+        HookPoints::from_points(points)
+    }
+
+    async fn before_execution(
+        &self,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let is_new = self.memory().started.insert(session(state));
+        if is_new {
+            let source = if state.execution_count() <= 1 { "startup" } else { "resume" };
+            let said = self
+                .run(HookEvent::SessionStart, &[source], json!({ "source": source }), state)
+                .await;
+            if !said.context.is_empty() {
+                state.push_message(Message::user(told(&said.context)));
+            }
+            if let Some(reason) = said.stop {
+                return Ok(Flow::Stop(Self::stop(reason)));
+            }
+        }
+        let turn = state.transcript().iter().rev().find_map(|turn| user_text(turn));
+        let Some(prompt) = turn else { return Ok(Flow::Continue) };
+        let said =
+            self.run(HookEvent::UserPromptSubmit, &[""], json!({ "prompt": prompt }), state).await;
+        if let Some(reason) = said.stop {
+            return Ok(Flow::Stop(Self::stop(reason)));
+        }
+        if let Some(HookDecision::Block(reason)) = said.decision {
+            return Ok(Flow::Stop(Self::stop(format!("a hook blocks the prompt: {reason}"))));
+        }
+        if !said.context.is_empty() {
+            state.push_message(Message::user(told(&said.context)));
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn before_tool(
+        &self,
+        call: &ToolCall,
+        state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        let arguments = call.parse_arguments().unwrap_or(Value::Null);
+        let names = [foreign_name(&call.name), &*call.name];
+        let input = json!({
+            "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
+        });
+        let workdir = self.0.policy.workdir.to_string_lossy();
+        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, &workdir);
+        let said = self.run_for(HookEvent::PreToolUse, &names, input, state, concerns).await;
+        let key = key(call, state);
+        if !said.context.is_empty() {
+            self.memory().contexts.insert(key.clone(), said.context);
+        }
+        if let Some(reason) = said.stop {
+            return Ok(ToolDecision::Stop(Self::stop(reason)));
+        }
+        match said.decision {
+            Some(HookDecision::Block(reason)) => {
+                return Ok(ToolDecision::Block { reason: format!("blocked by a hook: {reason}") });
+            }
+            Some(HookDecision::Ask(text)) => {
+                return Ok(ToolDecision::Ask(ApprovalRequest { text, source: NAME.into() }));
+            }
+            // It is no word against the rules, which are asked as well.
+            Some(HookDecision::Allow) | None => {}
+        }
+        if let Some(input) = said.input {
+            let wanted = changed(input, &arguments);
+            if wanted != arguments && self.memory().rewritten.insert(key) {
+                return Ok(ToolDecision::Rewrite(Arguments::new(wanted.to_string())));
+            }
+        }
+        Ok(ToolDecision::Run)
+    }
+
+    async fn after_tool(
+        &self,
+        call: &ToolCall,
+        outcome: &mut ToolOutcome,
+        state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let mut context = {
+            let (key, mut memory) = (key(call, state), self.memory());
+            memory.rewritten.remove(&key);
+            memory.contexts.remove(&key).unwrap_or_default()
+        };
+        let ToolOutcome::Returned(output) = outcome else { return Ok(Flow::Continue) };
+        let arguments = call.parse_arguments().unwrap_or(Value::Null);
+        let names = [foreign_name(&call.name), &*call.name];
+        let response = output.to_text();
+        let input = json!({
+            "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
+            "tool_response": { "text": response, "value": output.value },
+        });
+        let workdir = self.0.policy.workdir.to_string_lossy().into_owned();
+        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, &workdir);
+        let mut stop = None;
+        let mut said = vec![
+            self.run_for(HookEvent::PostToolUse, &names, input.clone(), state, concerns).await,
+        ];
+        if names[0] == "Task" {
+            said.push(self.run(HookEvent::SubagentStop, &[""], input, state).await);
+        }
+        for said in said {
+            if let Some(HookDecision::Block(reason)) = said.decision {
+                context.push(reason);
+            }
+            context.extend(said.context);
+            stop = stop.or(said.stop);
+        }
+        if !context.is_empty() {
+            let parts = output.content.iter().cloned().chain([Part::text(told(&context))]);
+            output.content = parts.collect();
+        }
+        Ok(stop.map_or(Flow::Continue, |reason| Flow::Stop(Self::stop(reason))))
+    }
+
+    async fn on_stop(
+        &self,
+        signal: Option<&StopSignal>,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<StopDecision, BoxError> {
+        if signal.is_some() {
+            return Ok(StopDecision::Stop);
+        }
+        let run = format!("{}/{}", session(state), state.execution_count());
+        let continued = self.memory().continued.get(&run).copied().unwrap_or_default();
+        if continued >= MAX_CONTINUED {
+            return Ok(StopDecision::Stop);
+        }
+        let input = json!({ "stop_hook_active": continued > 0 });
+        let said = self.run(HookEvent::Stop, &[""], input, state).await;
+        match said.decision {
+            Some(HookDecision::Block(reason)) if said.stop.is_none() => {
+                self.memory().continued.insert(run, continued + 1);
+                state.push_message(Message::user(told(&[reason])));
+                Ok(StopDecision::Continue)
+            }
+            _ => Ok(StopDecision::Stop),
+        }
+    }
+}

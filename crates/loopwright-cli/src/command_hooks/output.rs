@@ -1,0 +1,153 @@
+//! What a hook says with its exit status and its output.
+
+use loopwright_sandbox::{ExitOutcome, Output};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{HookEvent, OnFailure};
+
+/// What hooks of one event say together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Said {
+    pub(super) decision: Option<HookDecision>,
+    /// Other arguments for the call.
+    pub(super) input: Option<Value>,
+    /// For the model.
+    pub(super) context: Vec<String>,
+    /// For the user.
+    pub(super) messages: Vec<String>,
+    /// The run is to stop, and why.
+    pub(super) stop: Option<String>,
+}
+
+/// What a hook decides, from weakest to strongest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HookDecision {
+    /// Nothing against it. Rules are asked all the same.
+    Allow,
+    Ask(String),
+    Block(String),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Answer {
+    #[serde(rename = "continue")]
+    continues: Option<bool>,
+    stop_reason: Option<String>,
+    system_message: Option<String>,
+    decision: Option<String>,
+    reason: Option<String>,
+    hook_specific_output: Specific,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Specific {
+    permission_decision: Option<String>,
+    permission_decision_reason: Option<String>,
+    updated_input: Option<Value>,
+    additional_context: Option<String>,
+}
+
+/// The status with which a hook blocks.
+const BLOCKS: i32 = 2;
+
+/// Characters of what a hook says that are passed on.
+const MAX: usize = 10_000;
+
+impl Said {
+    /// Adds what one hook has said.
+    pub(super) fn add(&mut self, event: HookEvent, output: &Output, on_failure: OnFailure) {
+        let stderr = shortened(&output.stderr.to_text());
+        match output.outcome {
+            ExitOutcome::Exited(0) => self.answer(event, &output.stdout.to_text()),
+            ExitOutcome::Exited(BLOCKS) => self.block(or(stderr, "a hook blocks this")),
+            outcome => self.fail(&format!("{outcome}: {stderr}"), on_failure),
+        }
+    }
+
+    /// Adds that a hook could not do its work.
+    pub(super) fn fail(&mut self, reason: &str, on_failure: OnFailure) {
+        let message = format!("a hook failed: {}", reason.trim_end_matches([':', ' ']));
+        if on_failure == OnFailure::Block {
+            self.block(message.clone());
+        }
+        self.messages.push(message);
+    }
+
+    pub(super) fn block(&mut self, reason: String) {
+        self.decide(HookDecision::Block(reason));
+    }
+
+    fn decide(&mut self, decision: HookDecision) {
+        let rank = |decision: &HookDecision| match decision {
+            HookDecision::Allow => 0,
+            HookDecision::Ask(_) => 1,
+            HookDecision::Block(_) => 2,
+        };
+        if self.decision.as_ref().is_none_or(|so_far| rank(&decision) > rank(so_far)) {
+            self.decision = Some(decision);
+        }
+    }
+
+    fn answer(&mut self, event: HookEvent, stdout: &str) {
+        let text = stdout.trim();
+        if !text.starts_with('{') {
+            // Here plain text is for the model; elsewhere it is for whoever looks at the hook.
+            let is_context = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
+            self.context
+                .extend(Some(shortened(text)).filter(|text| is_context && !text.is_empty()));
+            return;
+        }
+        let answer: Answer = match serde_json::from_str(text) {
+            Ok(answer) => answer,
+            // It may have been a refusal.
+            Err(error) => {
+                let on_failure = match event {
+                    HookEvent::PreToolUse | HookEvent::UserPromptSubmit => OnFailure::Block,
+                    _ => OnFailure::Continue,
+                };
+                return self.fail(&format!("its output is not understood: {error}"), on_failure);
+            }
+        };
+        let Specific {
+            permission_decision,
+            permission_decision_reason,
+            updated_input,
+            additional_context,
+        } = answer.hook_specific_output;
+        let reason = permission_decision_reason
+            .or(answer.reason)
+            .map(|it| shortened(&it))
+            .unwrap_or_default();
+        match permission_decision.as_deref().or(answer.decision.as_deref()) {
+            Some("deny" | "block") => self.block(or(reason, "a hook blocks this")),
+            Some("ask") => self.decide(HookDecision::Ask(or(reason, "a hook asks"))),
+            Some("allow" | "approve") => self.decide(HookDecision::Allow),
+            None | Some("defer") => {}
+            Some(other) => {
+                self.fail(
+                    &format!("its decision `{}` is unknown", shortened(other)),
+                    OnFailure::Block,
+                );
+            }
+        }
+        self.input = updated_input.filter(Value::is_object).or(self.input.take());
+        self.context
+            .extend(additional_context.map(|it| shortened(&it)).filter(|it| !it.is_empty()));
+        self.messages.extend(answer.system_message.map(|it| shortened(&it)));
+        if answer.continues == Some(false) {
+            let reason = answer.stop_reason.map(|it| shortened(&it)).unwrap_or_default();
+            self.stop.get_or_insert(or(reason, "a hook stops the run"));
+        }
+    }
+}
+
+fn or(text: String, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.to_owned() } else { text }
+}
+
+fn shortened(text: &str) -> String {
+    text.trim().chars().take(MAX).collect()
+}

@@ -1,0 +1,125 @@
+//! Reading `hooks` of settings files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CommandHook, HookEvent, Matcher, OnFailure};
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    matcher: Option<String>,
+    hooks: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    timeout: Option<f64>,
+    #[serde(default, rename = "if")]
+    condition: Option<String>,
+    #[serde(default, rename = "onFailure")]
+    on_failure: Option<String>,
+}
+
+/// Reads the hooks of a settings file. What is not understood is a warning, and does not run.
+pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
+    let mut reader =
+        Reader { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() };
+    match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+        Ok(settings) => reader.settings(&settings),
+        // Other readers of the file report that it is no JSON where it holds more than hooks.
+        Err(error) => reader.warn(&format!("the file cannot be read: {error}")),
+    }
+    (reader.hooks, reader.warnings)
+}
+
+struct Reader {
+    path: Arc<std::path::PathBuf>,
+    hooks: Vec<CommandHook>,
+    warnings: Vec<String>,
+}
+
+impl Reader {
+    fn warn(&mut self, message: &str) {
+        self.warnings.push(format!("{}: {message}", self.path.display()));
+    }
+
+    fn settings(&mut self, settings: &Value) {
+        if settings.get("disableAllHooks") == Some(&Value::Bool(true)) {
+            return;
+        }
+        let Some(hooks) = settings.get("hooks") else { return };
+        let Some(events) = hooks.as_object() else {
+            return self.warn("`hooks` is not an object and is ignored");
+        };
+        for (name, groups) in events {
+            let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
+                self.warn(&format!("hooks of the event `{name}` are not run here"));
+                continue;
+            };
+            match Vec::<Group>::deserialize(groups) {
+                Ok(groups) => groups.into_iter().for_each(|group| self.group(event, group)),
+                Err(error) => self.warn(&format!("hooks of `{name}` are ignored: {error}")),
+            }
+        }
+    }
+
+    fn group(&mut self, event: HookEvent, group: Group) {
+        let matcher = match Matcher::new(group.matcher.as_deref().unwrap_or_default()) {
+            Ok(matcher) => matcher,
+            Err(_) => {
+                // A hook that sees too much is better than one that sees nothing.
+                self.warn(&format!(
+                    "a matcher of `{}` is not a regular expression; it matches every name",
+                    event.name()
+                ));
+                Matcher::Every
+            }
+        };
+        for entry in &group.hooks {
+            match Entry::deserialize(entry) {
+                Ok(entry) => self.entry(event, &matcher, entry),
+                Err(error) => {
+                    self.warn(&format!("a hook of `{}` is ignored: {error}", event.name()))
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, event: HookEvent, matcher: &Matcher, entry: Entry) {
+        let name = event.name();
+        let command = match (entry.kind.as_str(), entry.command) {
+            ("command", Some(command)) if !command.trim().is_empty() => command,
+            ("command", _) => return self.warn(&format!("a hook of `{name}` has no command")),
+            (kind, _) => {
+                return self.warn(&format!(
+                    "a hook of `{name}` has the type `{kind}`, which is not run here"
+                ));
+            }
+        };
+        let timeout = entry.timeout.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let timeout = timeout.filter(|timeout| !timeout.is_zero());
+        let on_failure = match entry.on_failure.as_deref() {
+            Some("block") => OnFailure::Block,
+            _ => OnFailure::Continue,
+        };
+        self.hooks.push(CommandHook {
+            event,
+            matcher: matcher.clone(),
+            condition: entry.condition,
+            command,
+            timeout: timeout.unwrap_or(event.default_timeout()),
+            on_failure,
+            source: Arc::clone(&self.path),
+        });
+    }
+}

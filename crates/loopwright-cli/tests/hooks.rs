@@ -1,0 +1,156 @@
+//! Commands of the user's that run at events.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::world::{Done, World};
+
+const OWN: &str = ".config/loopwright/hooks.json";
+
+fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Vec<String>) {
+    let server = Server::start(replies);
+    let model = ["run", "-m", "openai-compatible/test", "--base-url"];
+    let done = world.run(&[&model[..], &[&server.url], options, &["Go."]].concat());
+    let requests = server.heard().into_iter().map(|(_, body)| body.to_string()).collect();
+    (done, requests)
+}
+
+fn removing() -> Vec<Reply> {
+    vec![streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
+}
+
+fn settings(event: &str, matcher: &str, command: &str) -> String {
+    let hook = json!({ "type": "command", "command": command, "timeout": 20 });
+    json!({ "hooks": { event: [{ "matcher": matcher, "hooks": [hook] }] } }).to_string()
+}
+
+fn with(event: &str, matcher: &str, command: &str) -> World {
+    World::new().file(OWN, &settings(event, matcher, command))
+}
+
+fn answer(fields: &Value) -> String {
+    let answer = json!({ "hookSpecificOutput": fields }).to_string();
+    format!("cat > /dev/null; echo '{answer}'")
+}
+
+fn is_there(world: &World) -> bool {
+    world.path("project/a.txt").exists()
+}
+
+#[test]
+fn a_hook_sees_the_call_and_blocks_it_with_a_reason_for_the_model() {
+    let world = with(
+        "PreToolUse",
+        "Bash",
+        "grep -q '\"command\":\"rm a.txt\"' && { echo keep it >&2; exit 2; }",
+    );
+    let (done, requests) = run(&world, removing(), &[]);
+    assert!(is_there(&world), "{}", done.stderr);
+    assert!(requests[1].contains("blocked by a hook: keep it"), "{}", requests[1]);
+    let other = with("PreToolUse", "Edit|Write", "exit 2");
+    run(&other, removing(), &[]);
+    assert!(!is_there(&other));
+}
+
+#[test]
+fn a_hook_that_allows_does_not_override_rules() {
+    let world = with("PreToolUse", "Bash", &answer(&json!({ "permissionDecision": "allow" })));
+    run(&world, removing(), &["--deny", "Bash(rm *)"]);
+    assert!(is_there(&world));
+    run(&world, removing(), &["--ask", "Bash(rm *)", "--on-ask", "deny"]);
+    assert!(is_there(&world));
+    run(&world, removing(), &[]);
+    assert!(!is_there(&world));
+}
+
+#[test]
+fn a_hook_asks_and_changes_arguments() {
+    let world = with("PreToolUse", "Bash", &answer(&json!({ "permissionDecision": "ask" })));
+    let (done, _) = run(&world, removing(), &[]);
+    assert_eq!((done.status, is_there(&world)), (9, true), "{}", done.stderr);
+    let updated = json!({ "updatedInput": { "command": "mv a.txt b.txt" } });
+    let world = with("PreToolUse", "Bash", &answer(&updated));
+    run(&world, removing(), &[]);
+    assert!(world.path("project/b.txt").exists());
+    // What a hook makes of a call is decided about like the call.
+    let world = with("PreToolUse", "Bash", &answer(&updated));
+    run(&world, removing(), &["--deny", "Bash(mv *)"]);
+    assert!(!world.path("project/b.txt").exists());
+}
+
+#[test]
+fn hooks_add_context_at_prompts_results_and_stops() {
+    let world = with("UserPromptSubmit", "", "echo it is Monday");
+    let (_, requests) = run(&world, vec![streamed("Done.", "stop")], &[]);
+    assert!(requests[0].contains("it is Monday"), "{}", requests[0]);
+    let world = with("PostToolUse", "Bash", "echo run the tests >&2; exit 2");
+    let (_, requests) = run(&world, removing(), &[]);
+    assert!(requests[1].contains("run the tests"), "{}", requests[1]);
+    let stop = "grep -q '\"stop_hook_active\":true' || { echo not yet >&2; exit 2; }";
+    let world = with("Stop", "", stop);
+    let replies = vec![streamed("Done.", "stop"), streamed("Really done.", "stop")];
+    let (done, requests) = run(&world, replies, &[]);
+    assert!(requests[1].contains("not yet"), "{requests:?}");
+    assert!(done.stdout.contains("Really done."), "{}", done.stdout);
+}
+
+#[test]
+fn a_blocked_prompt_reaches_no_model() {
+    let world = with("UserPromptSubmit", "", "echo no secrets >&2; exit 2");
+    let (done, requests) = run(&world, vec![streamed("Done.", "stop")], &[]);
+    assert_eq!(requests.len(), 0, "{requests:?}");
+    assert!(
+        done.stderr.contains("no secrets") || done.stdout.contains("no secrets"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn hooks_run_in_the_sandbox_and_end_with_their_time() {
+    let world = World::new().file("secret", "hidden");
+    let secret = world.path("secret").display().to_string();
+    let command = format!("cat {secret} >&2; curl -s -m 2 http://127.0.0.1:1/; exit 2");
+    let world = world.file(OWN, &settings("PreToolUse", "Bash", &command));
+    let (_, requests) = run(&world, removing(), &[]);
+    assert!(!requests[1].contains("hidden"), "{}", requests[1]);
+    let late = settings("PreToolUse", "Bash", "sleep 60").replace("20", "1");
+    let world =
+        World::new().file(OWN, &late.replace("\"timeout\"", "\"onFailure\":\"block\",\"timeout\""));
+    let (done, _) = run(&world, removing(), &[]);
+    assert!(is_there(&world), "{}", done.stderr);
+    assert!(done.stderr.contains("ran longer than allowed"), "{}", done.stderr);
+}
+
+#[test]
+fn a_script_in_the_home_of_the_user_is_found_in_the_sandbox() {
+    let script = "#!/bin/sh\necho from home >&2; exit 2\n";
+    let world = World::new().file(".claude/hooks/check.sh", script);
+    let world = world.file(OWN, &settings("PreToolUse", "Bash", "sh ~/.claude/hooks/check.sh"));
+    let (_, requests) = run(&world, removing(), &[]);
+    assert!(requests[1].contains("from home"), "{}", requests[1]);
+}
+
+#[test]
+fn a_call_that_waits_is_told_to_hooks() {
+    let world = with("Notification", "", "cat > notified.json");
+    let (done, _) = run(&world, removing(), &["--permission-mode", "ask"]);
+    assert_eq!(done.status, 9, "{}", done.stderr);
+    let told = std::fs::read_to_string(world.path("project/notified.json")).unwrap();
+    assert!(told.contains("permission_prompt"), "{told}");
+}
+
+#[test]
+fn hooks_of_a_project_run_when_it_is_trusted() {
+    let world = World::new()
+        .file("project/.claude/settings.json", &settings("PreToolUse", "Bash", "exit 2"));
+    let (done, _) = run(&world, removing(), &[]);
+    assert!(!is_there(&world));
+    assert!(done.stderr.contains("1 hook ignored"), "{}", done.stderr);
+    let world = world.file("project/a.txt", "a");
+    assert_eq!(world.run(&["trust"]).status, 0);
+    let shown = world.run(&["policy", "show"]).stdout;
+    assert!(shown.contains("hook PreToolUse Bash: exit 2"), "{shown}");
+    run(&world, removing(), &[]);
+    assert!(is_there(&world));
+}
