@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::catalog::{Catalog, CatalogDiff, CatalogStore};
 use crate::config::{McpServer, ServerTransport};
 use crate::connection::{Connection, ConnectionInfo, Limits};
 use crate::error::McpError;
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     version: AtomicU64,
     calls: AtomicUsize,
+    catalogs: Option<Arc<dyn CatalogStore>>,
 }
 
 struct State {
@@ -46,6 +48,8 @@ struct State {
     listing: Option<Arc<Listing>>,
     starts: u64,
     is_closed: bool,
+    /// The tools as the server has listed them last, those that are not approved included.
+    offered: Option<Listing>,
 }
 
 type Opening = Shared<BoxFuture<'static, Result<Arc<Connection>, Arc<McpError>>>>;
@@ -96,6 +100,7 @@ impl McpClient {
             listing: None,
             starts: 0,
             is_closed: false,
+            offered: None,
         };
         Self(Arc::new(Inner {
             server: Arc::new(server),
@@ -104,7 +109,51 @@ impl McpClient {
             state: Mutex::new(state),
             version: AtomicU64::new(1),
             calls: AtomicUsize::new(0),
+            catalogs: None,
         }))
+    }
+
+    /// Creates a client that offers only approved tools. If tools of the server are approved, they are known without a
+    /// start. If none are, the first list of the server is approved.
+    pub fn with_catalogs(
+        server: McpServer,
+        host: McpHost,
+        catalogs: Arc<dyn CatalogStore>,
+    ) -> Self {
+        let mut client = Self::new(server, host);
+        let approved = catalogs.load(&client.0.server);
+        if let Some(inner) = Arc::get_mut(&mut client.0) {
+            inner.catalogs = Some(catalogs);
+        }
+        if let Some(approved) = approved {
+            let mut listing = Listing::default();
+            listing.tools = approved.tools;
+            client.0.state().listing = Some(Arc::new(listing));
+        }
+        client
+    }
+
+    /// Returns how the tools that the server lists differ from those that were approved; `None` if the server has not
+    /// listed its tools, or nothing was approved.
+    pub fn drift(&self) -> Option<CatalogDiff> {
+        let offered = self.0.state().offered.clone()?;
+        let approved = self.0.catalogs.as_ref()?.load(&self.0.server)?;
+        Some(approved.diff(&offered))
+    }
+
+    /// Approves the tools as the server lists them now, starting it if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not list its tools, or the approval cannot be kept.
+    pub async fn approve(&self) -> Result<Arc<Listing>, Arc<McpError>> {
+        let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
+        if let Some(catalogs) = &self.0.catalogs {
+            let kept = catalogs.save(&self.0.server, &Catalog::of(&listing));
+            kept.map_err(|error| Arc::new(self.0.not_kept(&error)))?;
+        }
+        self.0.set_listing(&mut self.0.state(), listing);
+        Ok(self.0.known_listing().unwrap_or_default())
     }
 
     /// Returns the configuration of the server.
@@ -190,6 +239,7 @@ impl McpClient {
             () = cancel.cancelled() => return Err(Arc::new(self.0.cancelled())),
             connection = self.connection() => connection?,
         };
+        self.0.check_approval(&params.name).map_err(Arc::new)?;
         let _running = RunningCall::start(&self.0);
         let limits =
             Limits { idle: self.0.server.call_timeout, total: self.0.server.max_call_time };
@@ -355,11 +405,41 @@ impl Inner {
         (Arc::clone(&self.server), self.host.clone(), self.log.clone())
     }
 
-    fn set_listing(&self, state: &mut State, listing: Listing) {
-        if state.listing.as_deref() != Some(&listing) {
+    fn set_listing(&self, state: &mut State, mut listing: Listing) {
+        state.offered = Some(listing.clone());
+        if let Some(catalogs) = &self.catalogs {
+            match catalogs.load(&self.server) {
+                Some(approved) => listing.keep_approved(&approved, &self.server.name),
+                None => {
+                    if let Err(error) = catalogs.save(&self.server, &Catalog::of(&listing)) {
+                        self.log.push(&self.not_kept(&error).to_string());
+                    }
+                }
+            }
+        }
+        let is_same =
+            |known: &Listing| known.tools == listing.tools && known.notes == listing.notes;
+        if !state.listing.as_deref().is_some_and(is_same) {
             state.listing = Some(Arc::new(listing));
             self.version.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Refuses a tool that is not the approved one any more, which may have been found out just now.
+    fn check_approval(&self, tool: &str) -> Result<(), McpError> {
+        let known = self.known_listing().unwrap_or_default();
+        if self.catalogs.is_none() || known.tools.iter().any(|it| it.name == tool) {
+            return Ok(());
+        }
+        Err(McpError::NotApproved {
+            server: self.server.name.clone(),
+            tool: crate::text::line(tool),
+        })
+    }
+
+    fn not_kept(&self, error: &std::io::Error) -> McpError {
+        let reason = format!("the approval of its tools cannot be kept: {error}");
+        McpError::Invalid { server: self.server.name.clone(), reason }
     }
 
     fn cancelled(&self) -> McpError {

@@ -1,10 +1,13 @@
 //! Servers of the Model Context Protocol as tool sources.
 
 mod backoff;
+mod capability;
+mod catalog;
 mod client;
 mod config;
 mod connection;
 mod content;
+mod entry;
 mod error;
 mod event;
 mod handler;
@@ -12,6 +15,7 @@ mod http;
 mod launch;
 mod log;
 mod names;
+mod search;
 mod source;
 mod stdio;
 mod template;
@@ -20,12 +24,15 @@ mod tool;
 mod tools;
 
 pub use crate::{
+    capability::UseMcp,
+    catalog::{Catalog, CatalogDiff, CatalogStore, FileCatalogs},
     client::{McpClient, ServerHealth, ServerStatus},
     config::{
         HttpServer, McpServer, ProtocolChoice, ServerNetwork, ServerSandbox, ServerTransport,
         StdioServer,
     },
     connection::ConnectionInfo,
+    entry::{EntryError, McpFile, ServerEntry, read_entry},
     error::McpError,
     event::{McpProgress, McpServerConnected},
     launch::McpHost,
