@@ -19,6 +19,7 @@ use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
+use crate::mcp;
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{Verbosity, sanitize_terminal};
@@ -33,6 +34,7 @@ const HELP: &str = "\
 /model [NAME]   show the model, or use PROVIDER/NAME from now on
 /mode [MODE]    show the permission mode, or change it; Shift-Tab selects the next one
 /permissions    show the permission rules
+/mcp            show the MCP servers and whether they work
 /continue       resume what was interrupted
 /compact        summarize older messages and report the tokens saved
 /fork           continue in a copy; the original session stays unchanged
@@ -171,6 +173,7 @@ impl ChatSession {
                 ChatCommand::Continue => console::tell("no messages yet"),
                 ChatCommand::Mode(name) => self.mode(name.as_deref()),
                 ChatCommand::Permissions => self.permissions(),
+                ChatCommand::Mcp => mcp::tell_status(&self.conversation.setup.mcp),
                 ChatCommand::Model(name) => self.model(name.as_deref()),
                 ChatCommand::Compact => {
                     if let Some(exit_code) = self.compact().await {

@@ -16,6 +16,7 @@ use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
+use crate::mcp;
 use crate::render::count;
 use crate::tools::COMMANDS;
 
@@ -55,6 +56,10 @@ impl ProjectSettings {
                 files.push((path, text));
             }
         }
+        let path = root.join(mcp::PROJECT_FILE);
+        if let Ok(text) = text_of(&path) {
+            files.push((path, text));
+        }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder })
     }
@@ -87,7 +92,8 @@ impl ProjectSettings {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    fn text(&self, path: &Path) -> Option<&str> {
+    /// Returns the text of a file, if it is there.
+    pub(crate) fn text(&self, path: &Path) -> Option<&str> {
         self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
     }
 }
@@ -290,9 +296,9 @@ fn build(
 }
 
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
-/// do not where they run in a sandbox.
+/// do not where they run in a sandbox. Nothing is known here of the tools of servers.
 pub(crate) fn is_confined(tool: &str, are_commands: bool) -> bool {
-    are_commands || !COMMANDS.contains(&tool)
+    !mcp::is_mcp(tool) && (are_commands || !COMMANDS.contains(&tool))
 }
 
 /// Marks a call of the program's tools as confined if it is.

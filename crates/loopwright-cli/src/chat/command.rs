@@ -16,6 +16,8 @@ pub(super) enum ChatCommand {
     Fork,
     /// Show the permission mode, or change it: to the next one, or to one by its name.
     Mode(Option<String>),
+    /// Show the servers of the Model Context Protocol.
+    Mcp,
     /// Show the permission rules.
     Permissions,
     /// Show the model, or change it.
@@ -51,6 +53,7 @@ impl ChatCommand {
             ("/mode", []) => Self::Mode(None),
             ("/mode", [name]) => Self::Mode(Some((*name).to_owned())),
             ("/permissions", []) => Self::Permissions,
+            ("/mcp", []) => Self::Mcp,
             ("/model", []) => Self::Model(None),
             ("/model", [name]) => Self::Model(Some((*name).to_owned())),
             ("/rewind", rest @ ([] | ["files"])) => {
