@@ -17,6 +17,7 @@ mod files;
 mod granted;
 mod hostile;
 mod killed;
+mod mcp;
 mod models;
 mod pages;
 mod permissions;

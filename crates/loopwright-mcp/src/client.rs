@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequiredResult, ServerResult,
+};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -15,8 +17,10 @@ use crate::backoff::Backoff;
 use crate::catalog::{Catalog, CatalogDiff, CatalogStore};
 use crate::config::{McpServer, ServerTransport};
 use crate::connection::{Connection, ConnectionInfo, Limits};
+use crate::elicitation::ElicitationReply;
 use crate::error::McpError;
 use crate::handler::Progress;
+use crate::input::InputRound;
 use crate::launch::McpHost;
 use crate::log::ServerLog;
 use crate::tools::Listing;
@@ -260,7 +264,8 @@ impl McpClient {
         }
     }
 
-    /// Calls a tool by its own name and returns its result as JSON.
+    /// Calls a tool by its own name and returns its result as JSON. Questions of the server are answered as the
+    /// [host](McpHost::with_answers) says, and declined otherwise.
     ///
     /// # Errors
     ///
@@ -270,9 +275,43 @@ impl McpClient {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Result<Value, Arc<McpError>> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let (_, result) = self.call(params, &CancellationToken::new(), |_| {}).await?;
-        Ok(serde_json::to_value(result).unwrap_or_default())
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut round = 0;
+        loop {
+            let (_, result) = self.call(params.clone(), &CancellationToken::new(), |_| {}).await?;
+            let ServerResult::InputRequiredResult(required) = result else {
+                return Ok(serde_json::to_value(result).unwrap_or_default());
+            };
+            let mut input =
+                self.input(round, required).map_err(|reason| Arc::new(self.0.failed(reason)))?;
+            if !self.answer(&mut input).await {
+                while !input.questions.is_empty() {
+                    input.reply(ElicitationReply::Decline);
+                }
+            }
+            round = input.round;
+            params.input_responses = Some(input.responses);
+            params.request_state = input.request_state;
+        }
+    }
+
+    /// Takes what a server needs before it can finish a call.
+    pub(crate) fn input(
+        &self,
+        round: usize,
+        required: InputRequiredResult,
+    ) -> Result<InputRound, String> {
+        InputRound::new(round, required, &self.0.server.name, &self.0.host)
+    }
+
+    /// Answers the questions of a server as the host says. Returns `false` if the host has no answers.
+    pub(crate) async fn answer(&self, input: &mut InputRound) -> bool {
+        let Some(answers) = self.0.host.answers() else { return input.questions.is_empty() };
+        while let Some((_, question)) = input.questions.front() {
+            let reply = answers.answer(question).await;
+            input.reply(reply);
+        }
+        true
     }
 
     /// Ends the server for good and waits for its processes.
@@ -443,7 +482,10 @@ impl Inner {
     }
 
     fn cancelled(&self) -> McpError {
-        let reason = "the call was cancelled".to_owned();
+        self.failed("the call was cancelled".to_owned())
+    }
+
+    fn failed(&self, reason: String) -> McpError {
         McpError::Connection { server: self.server.name.clone(), reason }
     }
 

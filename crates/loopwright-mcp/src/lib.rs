@@ -7,11 +7,13 @@ mod client;
 mod config;
 mod connection;
 mod content;
+mod elicitation;
 mod entry;
 mod error;
 mod event;
 mod handler;
 mod http;
+mod input;
 mod launch;
 mod log;
 mod names;
@@ -32,6 +34,7 @@ pub use crate::{
         StdioServer,
     },
     connection::ConnectionInfo,
+    elicitation::{AnswerElicitations, Elicitation, ElicitationReply},
     entry::{EntryError, McpFile, ServerEntry, read_entry},
     error::McpError,
     event::{McpProgress, McpServerConnected},

@@ -24,6 +24,8 @@ pub enum McpCommand {
     Show(McpShowArgs),
     /// Start servers and report which of them work; exit with 1 if any fails
     Test(McpTestArgs),
+    /// Call a tool of a server and print its result as JSON
+    Call(McpCallArgs),
     /// Add a server for you, or to the project
     Add(McpAddArgs),
     /// Remove a server that `mcp add` has added
@@ -57,6 +59,20 @@ pub struct McpTestArgs {
     /// Names of the servers [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+}
+
+/// Arguments of `mcp call`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpCallArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The server's own name of the tool
+    #[arg(value_name = "TOOL")]
+    pub tool: String,
+    /// Arguments of the tool, one JSON object
+    #[arg(value_name = "ARGUMENTS", default_value = "{}")]
+    pub arguments: String,
 }
 
 /// Arguments of `mcp add`.

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::args::Cli;
 use crate::args::mcp::{
-    McpAddArgs, McpArgs, McpCommand, McpListArgs, McpRemoveArgs, McpShowArgs, McpTestArgs,
-    SandboxArg,
+    McpAddArgs, McpArgs, McpCallArgs, McpCommand, McpListArgs, McpRemoveArgs, McpShowArgs,
+    McpTestArgs, SandboxArg,
 };
 use crate::commands::Commands;
 use crate::config::{Config, ConfigError, ConfigSources};
@@ -70,6 +70,7 @@ pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
             McpCommand::List(typed) => list(cli, args, typed),
             McpCommand::Show(typed) => show(cli, args, typed).await,
             McpCommand::Test(typed) => test(cli, args, typed).await,
+            McpCommand::Call(typed) => call(cli, args, typed).await,
             McpCommand::Add(typed) => add(cli, args, typed),
             McpCommand::Remove(typed) => remove(cli, args, typed),
             McpCommand::Approve(typed) => approve(cli, args, &typed.name).await,
@@ -244,6 +245,18 @@ async fn test(cli: &Cli, args: &McpArgs, typed: &McpTestArgs) -> Result<ExitCode
     }
     let printed = console::print(text.as_bytes());
     Ok(if printed == ExitCode::Done { exit_code } else { printed })
+}
+
+async fn call(cli: &Cli, args: &McpArgs, typed: &McpCallArgs) -> Result<ExitCode, CommandError> {
+    let arguments = serde_json::from_str(&typed.arguments).map_err(|_| {
+        CommandError::Usage(
+            "the arguments are no JSON object; write them as `{\"path\": \"a\"}`".to_owned(),
+        )
+    })?;
+    let client = Surroundings::load(cli, args)?.client(&typed.name)?;
+    let called = client.call_tool(&typed.tool, arguments).await;
+    client.close().await;
+    Ok(console::print_json(&called?))
 }
 
 fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, CommandError> {
