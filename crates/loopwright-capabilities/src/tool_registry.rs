@@ -22,6 +22,7 @@ mod capability;
 
 pub use self::{
     capability::{ToolExposure, UseToolRegistry},
+    hook::OfferActivatedTools,
     tool::{ToolsAction, ToolsArgs, ToolsError, ToolsTool},
 };
 

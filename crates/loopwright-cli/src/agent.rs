@@ -19,6 +19,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
+use crate::mcp::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
 use crate::selected_agent::SelectedAgent;
@@ -53,6 +54,8 @@ pub struct Setup {
     pub system_prompt: Option<String>,
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
+    /// Servers that bring tools.
+    pub mcp: McpServers,
     /// Which calls run, ask or are denied.
     pub permissions: RunPermissions,
     /// What happens with calls that ask.
@@ -80,6 +83,7 @@ impl Setup {
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&workdir, &commands))
+            .with_capability(self.mcp.capability())
             .with_capability(self.rules())
             .with_capability(UseCommandHooks(self.hooks()))
             .with_capability(
@@ -133,7 +137,8 @@ impl Setup {
     fn rules(&self) -> UsePermissions {
         let rules = UsePermissions::new(self.permissions.shared().clone()).with_on_ask(self.on_ask);
         let are_commands = self.commands.are_confined();
-        rules.with_confined(move |tool| is_confined(tool, are_commands))
+        let mcp = self.mcp.clone();
+        rules.with_confined(move |tool| is_confined(tool, are_commands) || mcp.is_confined(tool))
     }
 
     /// Names the model as it is typed.

@@ -157,6 +157,7 @@ fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
     }
     let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
     let call = confined(Call::new(&asked.call.name, &arguments), setup.commands.are_confined());
+    let call = if setup.mcp.is_confined(&asked.call.name) { call.confined() } else { call };
     let rules = setup.permissions.policy().suggest(&call);
     rules.into_iter().map(|suggested| suggested.rule).collect()
 }

@@ -24,6 +24,7 @@ pub mod sessions;
 pub mod settings;
 pub mod skills;
 pub mod jobs;
+pub mod mcp;
 mod values;
 
 use session::SessionArgs;
@@ -88,6 +89,8 @@ pub enum Command {
     Policy(policy::PolicyArgs),
     /// Let the settings of a project allow tool calls
     Trust(policy::TrustArgs),
+    /// Manage servers of the Model Context Protocol
+    Mcp(mcp::McpArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Write the manual pages

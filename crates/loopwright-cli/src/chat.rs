@@ -32,6 +32,7 @@ use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
+use crate::mcp;
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{Verbosity, sanitize_terminal, single_line};
@@ -245,6 +246,7 @@ impl ChatSession {
             ChatCommand::Agents => self.agents(),
             ChatCommand::Skills => self.skills(),
             ChatCommand::Mode(name) => self.mode(name.as_deref()),
+            ChatCommand::Mcp => mcp::tell_status(&self.conversation.setup.mcp),
             ChatCommand::Permissions => self.permissions(),
             ChatCommand::Hooks => self.hooks(),
             ChatCommand::Model(name) => self.model(name.as_deref()),

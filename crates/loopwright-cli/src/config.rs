@@ -21,6 +21,7 @@ mod key;
 mod keys;
 mod layer;
 mod limits;
+mod mcp;
 mod model_facts;
 mod model_ref;
 mod model_refs;
@@ -45,6 +46,7 @@ pub(crate) use files::read_text;
 pub use flags::Flags;
 pub use key::{KEYS, Key};
 pub use limits::{Limits, STEPS, SessionLimits, TIME, TOKENS};
+pub use mcp::{McpLayers, McpTable};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
@@ -95,6 +97,8 @@ pub struct Config {
     pub project_file: Option<ProjectFile>,
     /// Permission rules.
     pub permissions: PermissionLayers,
+    /// Servers of the Model Context Protocol.
+    pub mcp: McpLayers,
     /// What the commands that are run may do.
     pub sandbox: SandboxSettings,
     /// Where sessions are kept.
@@ -142,8 +146,12 @@ impl Config {
             project: std::mem::take(&mut project.permissions),
             user: std::mem::take(&mut user.permissions),
         };
+        let mcp = McpLayers {
+            user: std::mem::take(&mut user.mcp),
+            project: std::mem::take(&mut project.mcp),
+        };
         let layer = flags.or(environment).or(project).or(user);
-        let config = Self { project_file, permissions, ..Self::with_defaults(layer, workdir) };
+        let config = Self { project_file, permissions, mcp, ..Self::with_defaults(layer, workdir) };
         Ok(Loaded { config, warnings })
     }
 
@@ -162,6 +170,7 @@ impl Config {
             timeouts: layer.timeouts,
             project_file: None,
             permissions: PermissionLayers::default(),
+            mcp: McpLayers::default(),
             sandbox: layer.sandbox,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,

@@ -154,6 +154,7 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
+        mcp: crate::mcp::McpServers::default(),
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
         system_prompt: None,

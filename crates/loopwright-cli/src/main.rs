@@ -8,7 +8,7 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, jobs, man, models, policy, run,
+    agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy, run,
     sandbox, sessions, settings, skills, submit, worker,
 };
 
@@ -48,6 +48,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Approvals(args) => sessions::approvals(cli, args),
         Command::Policy(args) => policy::policy(cli, args),
         Command::Trust(args) => policy::trust(cli, args),
+        Command::Mcp(args) => mcp::mcp(cli, args),
         Command::Config(command) => settings::settings(cli, command),
         Command::Man(args) => man::man(args),
         Command::Completions(args) => console::print(&completions::script(args.shell)),

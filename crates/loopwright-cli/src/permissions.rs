@@ -18,6 +18,7 @@ use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text
 use crate::console;
 use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
+use crate::mcp;
 use crate::render::{count, sanitize_terminal};
 use crate::tools::{COMMANDS, FILES};
 
@@ -57,6 +58,10 @@ impl ProjectSettings {
                 files.push((path, text));
             }
         }
+        let path = root.join(mcp::PROJECT_FILE);
+        if let Ok(text) = text_of(&path) {
+            files.push((path, text));
+        }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder })
     }
@@ -89,7 +94,8 @@ impl ProjectSettings {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    fn text(&self, path: &Path) -> Option<&str> {
+    /// Returns the text of a file, if it is there.
+    pub(crate) fn text(&self, path: &Path) -> Option<&str> {
         self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
     }
 }

@@ -17,6 +17,7 @@ use crate::definitions::plain;
 use crate::exit::ExitCode;
 use crate::folders::{self, FoldersError};
 use crate::load_config;
+use crate::mcp::ConfiguredServers;
 use crate::permissions::{self, ProjectSettings, confined};
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;
@@ -75,6 +76,16 @@ pub fn trust(cli: &Cli, args: &TrustArgs) -> ExitCode {
         }
         for path in project.paths() {
             console::tell(&format!("  {}", sanitize_terminal(&plain(path))));
+        }
+        for found in ConfiguredServers::find(&config, &sources, &project).servers {
+            // Servers of the user are not the project's.
+            if !found.file.starts_with(&root) {
+                continue;
+            }
+            console::tell(&sanitize_terminal(&format!("  MCP server {}", found.server.name)));
+            for line in found.server.describe() {
+                console::tell(&sanitize_terminal(&format!("    {line}")));
+            }
         }
         let fingerprint = project.fingerprint();
         folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;

@@ -164,6 +164,9 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("worker.roots", config.worker_roots.as_ref(), None, |it| {
         it.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(", ")
     });
+    for (name, server) in config.mcp.user.iter().chain(&config.mcp.project) {
+        rows.add(format!("mcp.{name}"), Some(server), None, ToString::to_string);
+    }
     for (name, provider) in &config.providers {
         provider_rows(&mut rows, name, provider);
     }

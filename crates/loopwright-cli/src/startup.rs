@@ -33,11 +33,13 @@ use crate::conversation::{Command, Conversation};
 use crate::definitions::{Defined, project_root};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
+use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::load_config;
 use crate::loops::maintenance_runtime;
+use crate::mcp::{ConfiguredServers, McpServers};
 use crate::model;
-use crate::permissions::RunPermissions;
+use crate::permissions::{ProjectSettings, RunPermissions};
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
@@ -145,12 +147,14 @@ impl Startup {
             exit_code: ExitCode::Usage,
             stop_reason: "usage",
         })?;
+        let commands = Commands::of(config, &self.sources);
         let setup = Setup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
-            commands: Commands::of(config, &self.sources),
+            mcp: self.mcp(&commands)?,
+            commands,
             permissions: RunPermissions::of(config, &self.sources)?,
             on_ask: agent.on_ask.into(),
             system_prompt: self.system_prompt(),
@@ -166,6 +170,14 @@ impl Startup {
             })?;
         }
         Ok(setup)
+    }
+
+    /// Prepares the servers that may be started.
+    fn mcp(&self, commands: &Commands) -> Result<McpServers, FoldersError> {
+        let project = ProjectSettings::find(&self.config, &self.sources)?;
+        let found = ConfiguredServers::find(&self.config, &self.sources, &project);
+        found.tell_warnings();
+        Ok(McpServers::of(&found, &self.config, &self.sources, commands))
     }
 
     fn grants(&self) -> Grants {

@@ -18,6 +18,7 @@ mod granted;
 mod hooks;
 mod hostile;
 mod killed;
+mod mcp;
 mod models;
 mod pages;
 mod permissions;

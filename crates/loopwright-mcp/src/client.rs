@@ -7,15 +7,20 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequiredResult, ServerResult,
+};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::catalog::{Catalog, CatalogDiff, CatalogStore};
 use crate::config::{McpServer, ServerTransport};
 use crate::connection::{Connection, ConnectionInfo, Limits};
+use crate::elicitation::ElicitationReply;
 use crate::error::McpError;
 use crate::handler::Progress;
+use crate::input::InputRound;
 use crate::launch::McpHost;
 use crate::log::ServerLog;
 use crate::tools::Listing;
@@ -37,6 +42,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     version: AtomicU64,
     calls: AtomicUsize,
+    catalogs: Option<Arc<dyn CatalogStore>>,
 }
 
 struct State {
@@ -46,6 +52,8 @@ struct State {
     listing: Option<Arc<Listing>>,
     starts: u64,
     is_closed: bool,
+    /// The tools as the server has listed them last, those that are not approved included.
+    offered: Option<Listing>,
 }
 
 type Opening = Shared<BoxFuture<'static, Result<Arc<Connection>, Arc<McpError>>>>;
@@ -96,6 +104,7 @@ impl McpClient {
             listing: None,
             starts: 0,
             is_closed: false,
+            offered: None,
         };
         Self(Arc::new(Inner {
             server: Arc::new(server),
@@ -104,7 +113,51 @@ impl McpClient {
             state: Mutex::new(state),
             version: AtomicU64::new(1),
             calls: AtomicUsize::new(0),
+            catalogs: None,
         }))
+    }
+
+    /// Creates a client that offers only approved tools. If tools of the server are approved, they are known without a
+    /// start. If none are, the first list of the server is approved.
+    pub fn with_catalogs(
+        server: McpServer,
+        host: McpHost,
+        catalogs: Arc<dyn CatalogStore>,
+    ) -> Self {
+        let mut client = Self::new(server, host);
+        let approved = catalogs.load(&client.0.server);
+        if let Some(inner) = Arc::get_mut(&mut client.0) {
+            inner.catalogs = Some(catalogs);
+        }
+        if let Some(approved) = approved {
+            let mut listing = Listing::default();
+            listing.tools = approved.tools;
+            client.0.state().listing = Some(Arc::new(listing));
+        }
+        client
+    }
+
+    /// Returns how the tools that the server lists differ from those that were approved; `None` if the server has not
+    /// listed its tools, or nothing was approved.
+    pub fn drift(&self) -> Option<CatalogDiff> {
+        let offered = self.0.state().offered.clone()?;
+        let approved = self.0.catalogs.as_ref()?.load(&self.0.server)?;
+        Some(approved.diff(&offered))
+    }
+
+    /// Approves the tools as the server lists them now, starting it if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not list its tools, or the approval cannot be kept.
+    pub async fn approve(&self) -> Result<Arc<Listing>, Arc<McpError>> {
+        let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
+        if let Some(catalogs) = &self.0.catalogs {
+            let kept = catalogs.save(&self.0.server, &Catalog::of(&listing));
+            kept.map_err(|error| Arc::new(self.0.not_kept(&error)))?;
+        }
+        self.0.set_listing(&mut self.0.state(), listing);
+        Ok(self.0.known_listing().unwrap_or_default())
     }
 
     /// Returns the configuration of the server.
@@ -190,6 +243,7 @@ impl McpClient {
             () = cancel.cancelled() => return Err(Arc::new(self.0.cancelled())),
             connection = self.connection() => connection?,
         };
+        self.0.check_approval(&params.name).map_err(Arc::new)?;
         let _running = RunningCall::start(&self.0);
         let limits =
             Limits { idle: self.0.server.call_timeout, total: self.0.server.max_call_time };
@@ -210,7 +264,8 @@ impl McpClient {
         }
     }
 
-    /// Calls a tool by its own name and returns its result as JSON.
+    /// Calls a tool by its own name and returns its result as JSON. Questions of the server are answered as the
+    /// [host](McpHost::with_answers) says, and declined otherwise.
     ///
     /// # Errors
     ///
@@ -220,9 +275,43 @@ impl McpClient {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Result<Value, Arc<McpError>> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let (_, result) = self.call(params, &CancellationToken::new(), |_| {}).await?;
-        Ok(serde_json::to_value(result).unwrap_or_default())
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut round = 0;
+        loop {
+            let (_, result) = self.call(params.clone(), &CancellationToken::new(), |_| {}).await?;
+            let ServerResult::InputRequiredResult(required) = result else {
+                return Ok(serde_json::to_value(result).unwrap_or_default());
+            };
+            let mut input =
+                self.input(round, required).map_err(|reason| Arc::new(self.0.failed(reason)))?;
+            if !self.answer(&mut input).await {
+                while !input.questions.is_empty() {
+                    input.reply(ElicitationReply::Decline);
+                }
+            }
+            round = input.round;
+            params.input_responses = Some(input.responses);
+            params.request_state = input.request_state;
+        }
+    }
+
+    /// Takes what a server needs before it can finish a call.
+    pub(crate) fn input(
+        &self,
+        round: usize,
+        required: InputRequiredResult,
+    ) -> Result<InputRound, String> {
+        InputRound::new(round, required, &self.0.server.name, &self.0.host)
+    }
+
+    /// Answers the questions of a server as the host says. Returns `false` if the host has no answers.
+    pub(crate) async fn answer(&self, input: &mut InputRound) -> bool {
+        let Some(answers) = self.0.host.answers() else { return input.questions.is_empty() };
+        while let Some((_, question)) = input.questions.front() {
+            let reply = answers.answer(question).await;
+            input.reply(reply);
+        }
+        true
     }
 
     /// Ends the server for good and waits for its processes.
@@ -355,15 +444,48 @@ impl Inner {
         (Arc::clone(&self.server), self.host.clone(), self.log.clone())
     }
 
-    fn set_listing(&self, state: &mut State, listing: Listing) {
-        if state.listing.as_deref() != Some(&listing) {
+    fn set_listing(&self, state: &mut State, mut listing: Listing) {
+        state.offered = Some(listing.clone());
+        if let Some(catalogs) = &self.catalogs {
+            match catalogs.load(&self.server) {
+                Some(approved) => listing.keep_approved(&approved, &self.server.name),
+                None => {
+                    if let Err(error) = catalogs.save(&self.server, &Catalog::of(&listing)) {
+                        self.log.push(&self.not_kept(&error).to_string());
+                    }
+                }
+            }
+        }
+        let is_same =
+            |known: &Listing| known.tools == listing.tools && known.notes == listing.notes;
+        if !state.listing.as_deref().is_some_and(is_same) {
             state.listing = Some(Arc::new(listing));
             self.version.fetch_add(1, Ordering::AcqRel);
         }
     }
 
+    /// Refuses a tool that is not the approved one any more, which may have been found out just now.
+    fn check_approval(&self, tool: &str) -> Result<(), McpError> {
+        let known = self.known_listing().unwrap_or_default();
+        if self.catalogs.is_none() || known.tools.iter().any(|it| it.name == tool) {
+            return Ok(());
+        }
+        Err(McpError::NotApproved {
+            server: self.server.name.clone(),
+            tool: crate::text::line(tool),
+        })
+    }
+
+    fn not_kept(&self, error: &std::io::Error) -> McpError {
+        let reason = format!("the approval of its tools cannot be kept: {error}");
+        McpError::Invalid { server: self.server.name.clone(), reason }
+    }
+
     fn cancelled(&self) -> McpError {
-        let reason = "the call was cancelled".to_owned();
+        self.failed("the call was cancelled".to_owned())
+    }
+
+    fn failed(&self, reason: String) -> McpError {
         McpError::Connection { server: self.server.name.clone(), reason }
     }
 

@@ -87,6 +87,8 @@ impl Connection {
     ) -> Result<Self, McpError> {
         let handler = Handler {
             roots: host.roots().into(),
+            server: server.name.clone(),
+            answers: host.answers().cloned(),
             log: log.clone(),
             progress: ProgressListeners::default(),
             tools_changed: Arc::default(),

@@ -88,6 +88,16 @@ pub enum McpError {
         /// What happened.
         reason: String,
     },
+    /// The tool is not the one that was approved.
+    #[error(
+        "tool `{tool}` of MCP server `{server}` has changed since it was approved; use another tool, and ask the user to review it with `loopwright mcp show {server}`"
+    )]
+    NotApproved {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
     /// The server was closed.
     #[error("MCP server `{server}` is closed")]
     Closed {

@@ -9,13 +9,15 @@ use rmcp::model::{ListRootsResult, LoggingMessageNotificationParam, Root};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-        RootsCapabilities,
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
+        RootsCapabilities, UrlElicitationCapability,
     },
     service::{NotificationContext, RequestContext},
 };
 use tokio::sync::{Notify, mpsc};
 
+use crate::elicitation::{AnswerElicitations, Elicitation, ElicitationReply};
 use crate::log::ServerLog;
 
 /// A report of progress.
@@ -72,6 +74,8 @@ impl Drop for ProgressListener {
 #[derive(Clone, Debug)]
 pub(crate) struct Handler {
     pub(crate) roots: Arc<[PathBuf]>,
+    pub(crate) server: String,
+    pub(crate) answers: Option<Arc<dyn AnswerElicitations>>,
     pub(crate) log: ServerLog,
     pub(crate) progress: ProgressListeners,
     /// The list of tools has changed.
@@ -83,6 +87,10 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
+        let elicitation = ElicitationCapability::default()
+            .with_form(FormElicitationCapability::default())
+            .with_url(UrlElicitationCapability::default());
+        capabilities.elicitation = Some(elicitation);
         let client = Implementation::new("loopwright", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, client)
     }
@@ -92,6 +100,22 @@ impl ClientHandler for Handler {
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, rmcp::ErrorData> {
         Ok(ListRootsResult::new(roots(&self.roots)))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        let question = Elicitation::new(&self.server, &request);
+        let reply = match &self.answers {
+            Some(answers) => answers.answer(&question).await,
+            // This revision cannot wait for an answer.
+            None => ElicitationReply::Decline,
+        };
+        let invalid =
+            |error: serde_json::Error| rmcp::ErrorData::internal_error(error.to_string(), None);
+        serde_json::from_value(question.to_result(reply)).map_err(invalid)
     }
 
     async fn on_progress(

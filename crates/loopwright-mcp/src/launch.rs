@@ -11,6 +11,7 @@ use loopwright_sandbox::{
 };
 
 use crate::config::{McpServer, ServerNetwork, StdioServer};
+use crate::elicitation::AnswerElicitations;
 use crate::error::McpError;
 use crate::template::{Template, TemplateError};
 
@@ -28,6 +29,7 @@ pub struct McpHost {
     policy: SandboxPolicy,
     variables: Arc<Variables>,
     roots: Vec<PathBuf>,
+    answers: Option<Arc<dyn AnswerElicitations>>,
 }
 
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -38,6 +40,7 @@ impl McpHost {
         let folder = folder.into();
         Self {
             sandbox: loopwright_sandbox::auto_select(),
+            answers: None,
             roots: vec![folder.clone()],
             policy: SandboxPolicy::in_dir(folder),
             variables: Arc::new(|name| std::env::var(name).ok()),
@@ -69,6 +72,16 @@ impl McpHost {
     pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
         self.roots = roots.into_iter().collect();
         self
+    }
+
+    /// Sets who answers questions of servers while a call runs.
+    pub fn with_answers(mut self, answers: Arc<dyn AnswerElicitations>) -> Self {
+        self.answers = Some(answers);
+        self
+    }
+
+    pub(crate) fn answers(&self) -> Option<&Arc<dyn AnswerElicitations>> {
+        self.answers.as_ref()
     }
 
     /// Returns the folders that servers are told to work with.

@@ -1,17 +1,23 @@
 //! Servers of the Model Context Protocol as tool sources.
 
 mod backoff;
+mod capability;
+mod catalog;
 mod client;
 mod config;
 mod connection;
 mod content;
+mod elicitation;
+mod entry;
 mod error;
 mod event;
 mod handler;
 mod http;
+mod input;
 mod launch;
 mod log;
 mod names;
+mod search;
 mod source;
 mod stdio;
 mod template;
@@ -20,12 +26,16 @@ mod tool;
 mod tools;
 
 pub use crate::{
+    capability::UseMcp,
+    catalog::{Catalog, CatalogDiff, CatalogStore, FileCatalogs},
     client::{McpClient, ServerHealth, ServerStatus},
     config::{
         HttpServer, McpServer, ProtocolChoice, ServerNetwork, ServerSandbox, ServerTransport,
         StdioServer,
     },
     connection::ConnectionInfo,
+    elicitation::{AnswerElicitations, Elicitation, ElicitationReply},
+    entry::{EntryError, McpFile, ServerEntry, read_entry},
     error::McpError,
     event::{McpProgress, McpServerConnected},
     launch::McpHost,

@@ -15,15 +15,42 @@ use crate::tool;
 pub struct McpToolSource {
     client: McpClient,
     announced: Arc<AtomicU64>,
+    /// Whether the tools are found by a search, whatever their number is.
+    defer_all: bool,
 }
 
-/// Tools of one server that every request shows.
-const MAX_SHOWN: usize = 40;
+/// Tools that every request shows. Of more, none is shown.
+pub(crate) const MAX_SHOWN: usize = 40;
 
 impl McpToolSource {
     /// Creates the source of a server.
     pub fn new(client: McpClient) -> Self {
-        Self { client, announced: Arc::default() }
+        Self { client, announced: Arc::default(), defer_all: false }
+    }
+
+    /// Lets the tools be found by a search, whatever their number is, unless the configuration says otherwise.
+    pub(crate) fn deferring(mut self, defer_all: bool) -> Self {
+        self.defer_all = defer_all;
+        self
+    }
+
+    /// Returns `true` if the tools are known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.client.status().listing.is_some()
+    }
+
+    /// Returns `true` if requests leave the tools out until they are found.
+    pub(crate) fn is_deferred(&self, defer_all: bool) -> bool {
+        self.client.server().defer.unwrap_or(defer_all || self.count() > MAX_SHOWN)
+    }
+
+    /// Returns the number of tools that every request would show.
+    pub(crate) fn shown(&self) -> usize {
+        if self.is_deferred(false) { 0 } else { self.count() }
+    }
+
+    fn count(&self) -> usize {
+        self.client.status().listing.map_or(0, |listing| listing.tools.len())
     }
 
     /// Returns the client.
@@ -53,7 +80,7 @@ impl ToolSource for McpToolSource {
             }
         };
         let server = self.client.server();
-        let defer = server.defer.unwrap_or(listing.tools.len() > MAX_SHOWN);
+        let defer = self.is_deferred(self.defer_all);
         let visibility = if defer { ToolVisibility::Deferred } else { ToolVisibility::Always };
         let tools: ToolSet = listing
             .named(server)

@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use crate::client::McpClient;
 use crate::content;
+use crate::elicitation::ElicitationReply;
 use crate::event::{McpProgress, McpServerConnected};
+use crate::input::InputRound;
 use crate::text;
 use crate::tools::ListedTool;
 
@@ -77,17 +79,46 @@ impl ToolHandler for Handler {
                 message: progress.message.as_deref().map(text::line),
             });
         };
-        let called = self.client.call(params, cx.cancel, report).await;
-        let (connection, result) = called.map_err(|error| ToolError::Failed(error.into()))?;
-        self.announce(&connection.info, cx);
-        match result {
-            ServerResult::CallToolResult(result) => {
-                content::output(result, self.output_schema.as_deref())
-                    .map_err(|message| ToolError::Failed(message.into()))
+        let mut round = 0;
+        if let Some(kept) = cx.resume_value() {
+            let mut input: InputRound = serde_json::from_value(kept.clone())
+                .map_err(|error| ToolError::Failed(error.into()))?;
+            let answer = cx.answer().cloned().unwrap_or_default();
+            input.reply(match answer {
+                Value::Bool(false) => ElicitationReply::Decline,
+                answer => ElicitationReply::Accept(answer),
+            });
+            if let Some(pause) = input.to_pause() {
+                return Err(pause.into());
             }
-            ServerResult::EmptyResult(_) => content::output(CallToolResult::default(), None)
-                .map_err(|message| ToolError::Failed(message.into())),
-            _ => Err(ToolError::Failed(connection.unexpected("tools/call").into())),
+            round = input.round;
+            params.input_responses = Some(input.responses);
+            params.request_state = input.request_state;
+        }
+        loop {
+            let called = self.client.call(params.clone(), cx.cancel, report).await;
+            let (connection, result) = called.map_err(|error| ToolError::Failed(error.into()))?;
+            self.announce(&connection.info, cx);
+            let result = match result {
+                ServerResult::CallToolResult(result) => result,
+                ServerResult::EmptyResult(_) => CallToolResult::default(),
+                ServerResult::InputRequiredResult(required) => {
+                    let input = self.client.input(round, required);
+                    let mut input = input.map_err(|reason| ToolError::Failed(reason.into()))?;
+                    if !self.client.answer(&mut input).await
+                        && let Some(pause) = input.to_pause()
+                    {
+                        return Err(pause.into());
+                    }
+                    round = input.round;
+                    params.input_responses = Some(input.responses);
+                    params.request_state = input.request_state;
+                    continue;
+                }
+                _ => return Err(ToolError::Failed(connection.unexpected("tools/call").into())),
+            };
+            return content::output(result, self.output_schema.as_deref())
+                .map_err(|message| ToolError::Failed(message.into()));
         }
     }
 }

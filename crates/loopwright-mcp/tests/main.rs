@@ -6,3 +6,5 @@ mod bad_servers;
 mod servers;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
+mod search;

@@ -50,6 +50,7 @@ const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("read_metadata", ToolKind::Harmless, &[]),
     ("list_metadata", ToolKind::Harmless, &[]),
     ("tools", ToolKind::Harmless, &[]),
+    ("mcp_search", ToolKind::Harmless, &[]),
     ("plan_with_subagent", ToolKind::Harmless, &[]),
     ("execution_retrospective", ToolKind::Harmless, &[]),
     ("self_critic", ToolKind::Harmless, &[]),

@@ -21,6 +21,7 @@ pages! {
     Errors = "docs/how-to/errors.md",
     ToolArguments = "docs/how-to/tool-arguments.md",
     ToolSources = "docs/how-to/tool-sources.md",
+    Mcp = "docs/how-to/mcp.md",
     CustomEvents = "docs/how-to/custom-events.md",
     Tracing = "docs/how-to/tracing.md",
     Limits = "docs/how-to/limits.md",

@@ -11,7 +11,7 @@ use loopwright_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::tool_registry::{hook::Offering, tool::ToolsTool};
+use crate::tool_registry::{hook::OfferActivatedTools, tool::ToolsTool};
 
 /// Adds the tool `tools`, with which a model lists, searches and reads about the tools of a registry,
 /// and asks for those that it wants to call.
@@ -82,7 +82,7 @@ impl Capability for UseToolRegistry {
         if self.offer == ToolExposure::DescribeOnly {
             return Ok(());
         }
-        let hook = Arc::new(Offering::default());
+        let hook = Arc::new(OfferActivatedTools::default());
         let points =
             HookPoints::from_points([HookPoint::BeforeExecution, HookPoint::BeforeInference]);
         agent.hooks.register("tool_registry".into(), Priority::CONTEXT, points, hook);

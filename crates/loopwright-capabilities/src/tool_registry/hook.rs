@@ -15,9 +15,10 @@ use loopwright_core::{
 /// sub-agents, each with its own.
 const KEPT: usize = 64;
 
-/// Leaves tools out of requests that no one has asked for.
+/// Leaves deferred tools out of requests until they are in
+/// [`ACTIVATED_TOOLS`](loopwright_agent::ACTIVATED_TOOLS). For capabilities with a search tool of their own.
 #[derive(Debug, Default)]
-pub(super) struct Offering(Mutex<VecDeque<Offered>>);
+pub struct OfferActivatedTools(Mutex<VecDeque<Offered>>);
 
 /// A list that was made: the next request of the run offers the same one, in memory too.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ struct Offered {
 }
 
 #[async_trait]
-impl Hook for Offering {
+impl Hook for OfferActivatedTools {
     async fn before_execution(
         &self,
         state: &mut StateEdit<'_>,
@@ -55,7 +56,7 @@ impl Hook for Offering {
     }
 }
 
-impl Offering {
+impl OfferActivatedTools {
     pub(super) fn offer(
         &self,
         all: &ToolSpecs,

@@ -215,7 +215,7 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
 
 #[test]
 fn a_run_is_offered_the_same_list_however_many_others_come_and_go() {
-    let offering = super::hook::Offering::default();
+    let offering = super::hook::OfferActivatedTools::default();
     let specs = || -> ToolSpecs { registry().0.all().specs().iter().cloned().collect() };
     let offer = |all: &ToolSpecs| offering.offer(all, Vec::new(), &ToolSet::new());
     let own = specs();

@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 24] = [
+pub(super) const COMMANDS: [(&str, &str); 25] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
@@ -30,6 +30,7 @@ pub(super) const COMMANDS: [(&str, &str); 24] = [
         "show how much the model reasons, or set minimal, low, medium, high, default",
     ),
     ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
+    ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
     ("/hooks", "show the commands that run at events"),
     ("/quit", "exit, like Ctrl-D"),
@@ -69,6 +70,8 @@ pub(super) enum ChatCommand {
     Skills,
     /// Show the permission mode, or change it: to the next one, or to one by its name.
     Mode(Option<String>),
+    /// Show the servers of the Model Context Protocol.
+    Mcp,
     /// Show the permission rules.
     Permissions,
     /// Show the hooks.
@@ -136,6 +139,7 @@ impl ChatCommand {
             ("skills", []) => Self::Skills,
             ("mode", [] | [_]) => Self::Mode(given(arguments)),
             ("permissions", []) => Self::Permissions,
+            ("mcp", []) => Self::Mcp,
             ("hooks", []) => Self::Hooks,
             ("model", [] | [_]) => Self::Model(given(arguments)),
             ("effort", []) => Self::Effort(None),

@@ -8,8 +8,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PermissionSettings, PriceFacts, Provider, Rate,
-    Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts, Warning,
+    ConfigError, Limits, McpTable, ModelFacts, ModelRef, PermissionSettings, PriceFacts, Provider,
+    Rate, Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -32,6 +32,7 @@ impl Layer {
             timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
             permissions: within(root, "permissions", |section| permissions(section, warnings))?,
             sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
+            mcp: within(root, "mcp", mcp)?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
         })
@@ -204,6 +205,16 @@ fn sandbox(
         processes: section.value("processes")?,
         timeout: section.value("timeout")?,
     })
+}
+
+fn mcp(section: &Section<'_>) -> Result<BTreeMap<String, Setting<McpTable>>, ConfigError> {
+    let mut servers = BTreeMap::new();
+    for name in section.names() {
+        if let Some(server) = section.value(name)? {
+            servers.insert(name.to_owned(), server);
+        }
+    }
+    Ok(servers)
 }
 
 fn worker_roots(

@@ -8,7 +8,7 @@ use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, NetworkSetting,
+    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, McpTable, ModelRef, ModelRefs, NetworkSetting,
     OutputFormat, Roots, RuleList, SecretRef, Strings, Text, user_only,
 };
 
@@ -134,6 +134,7 @@ pub const KEYS: &[Key] = &[
     key::<Bytes>("sandbox.memory", "memory of all processes of a command"),
     key::<NonZeroU64>("sandbox.processes", "processes and threads of a command"),
     key::<Duration>("sandbox.timeout", "seconds that a command may take at most"),
+    key::<McpTable>("mcp.NAME", "a server of the Model Context Protocol"),
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),

@@ -7,6 +7,7 @@ pub(super) const TOP: &[&str] = &[
     "base_url",
     "fallback",
     "limits",
+    "mcp",
     "model",
     "models",
     "output_format",

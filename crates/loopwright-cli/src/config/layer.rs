@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, PermissionSettings, Provider,
-    Roots, SandboxSettings, Setting, Text, Timeouts,
+    BaseUrl, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, OutputFormat, PermissionSettings,
+    Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -24,6 +24,8 @@ pub(super) struct Layer {
     pub(super) sandbox: SandboxSettings,
     /// Not laid over each other: rules of all files apply.
     pub(super) permissions: PermissionSettings,
+    /// Not laid over each other: a server of the user wins over one of a project.
+    pub(super) mcp: BTreeMap<String, Setting<McpTable>>,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
 }
@@ -44,6 +46,7 @@ impl Layer {
             timeouts: self.timeouts.or(weaker.timeouts),
             sandbox: self.sandbox.or(weaker.sandbox),
             permissions: self.permissions,
+            mcp: self.mcp,
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
         }

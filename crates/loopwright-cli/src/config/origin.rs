@@ -26,6 +26,14 @@ impl Origin {
     pub fn is_typed(&self) -> bool {
         matches!(self, Self::Flag | Self::Env(_))
     }
+
+    /// Returns the file that set the value; `None` if no file did.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Project(path) | Self::User(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Origin {

@@ -1,0 +1,141 @@
+//! Arguments about servers of the Model Context Protocol.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+/// Arguments of `mcp`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpArgs {
+    /// Use the servers of this directory
+    #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub workdir: PathBuf,
+    /// The command to run.
+    #[command(subcommand)]
+    pub command: McpCommand,
+}
+
+/// The commands of `mcp`.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum McpCommand {
+    /// List the configured servers, without starting them
+    List(McpListArgs),
+    /// Start a server and show its tools, their changes and its log
+    Show(McpShowArgs),
+    /// Start servers and report which of them work; exit with 1 if any fails
+    Test(McpTestArgs),
+    /// Call a tool of a server and print its result as JSON
+    Call(McpCallArgs),
+    /// Add a server for you, or to the project
+    Add(McpAddArgs),
+    /// Remove a server that `mcp add` has added
+    Remove(McpRemoveArgs),
+    /// Approve the tools of a server as they are now
+    Approve(McpApproveArgs),
+}
+
+/// Arguments of `mcp list`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpListArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `mcp show`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpShowArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `mcp test`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpTestArgs {
+    /// Names of the servers [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+/// Arguments of `mcp call`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpCallArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The server's own name of the tool
+    #[arg(value_name = "TOOL")]
+    pub tool: String,
+    /// Arguments of the tool, one JSON object
+    #[arg(value_name = "ARGUMENTS", default_value = "{}")]
+    pub arguments: String,
+}
+
+/// Arguments of `mcp add`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpAddArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// URL of the server, or the command that starts it with its arguments
+    #[arg(
+        value_name = "URL|COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub target: Vec<String>,
+    /// Add it to the file .mcp.json of the project, for everyone who works on it
+    #[arg(long)]
+    pub project: bool,
+    /// Set an environment variable of the command; refer to your own as '${NAME}'
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Send a header to the URL; refer to environment variables as '${NAME}'
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// Confine the command, or let it do whatever you may do [default: on]
+    #[arg(long, value_name = "WHICH")]
+    pub sandbox: Option<SandboxArg>,
+    /// Let the command reach this host; `all` for every host
+    #[arg(long, value_name = "HOST")]
+    pub network: Vec<String>,
+    /// Let the command read this path
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub read: Vec<PathBuf>,
+    /// Let the command write this path
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub write: Vec<PathBuf>,
+}
+
+/// Whether a command is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SandboxArg {
+    /// It is confined.
+    On,
+    /// It may do whatever the user may do.
+    Off,
+}
+
+/// Arguments of `mcp remove`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpRemoveArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Remove it from the file .mcp.json of the project
+    #[arg(long)]
+    pub project: bool,
+}
+
+/// Arguments of `mcp approve`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpApproveArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}

@@ -1,0 +1,101 @@
+//! Servers of the Model Context Protocol, as a user adds, trusts and uses them.
+
+use serde_json::json;
+
+use crate::server::{Server, streamed, streamed_tool};
+use crate::world::World;
+
+/// A server in a shell: good enough for a handshake, one tool, and calls of it.
+const SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"1"}}}' ;;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"greet","description":"'"${GREETING:-Greets.}"'","inputSchema":{"type":"object"}}]}}' ;;
+    *'"tools/call"'*) echo "greeting" >&2; echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"hello from the server"}]}}' ;;
+    *'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"unknown"}}' ;;
+  esac
+done
+"#;
+
+fn world() -> World {
+    World::new().file("project/server.sh", SERVER)
+}
+
+fn add(world: &World) {
+    let done = world.run(&["mcp", "add", "shell", "sh", "server.sh"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(done.stderr.contains("sandbox: on") && done.stderr.contains("no network"), "{done:?}");
+}
+
+#[test]
+fn a_server_is_added_listed_tested_shown_and_removed() {
+    let world = world();
+    add(&world);
+    let listed = world.run(&["mcp", "list"]);
+    assert!(
+        listed.stdout.starts_with("shell (/.config/loopwright/mcp.json)\n  runs: sh server.sh"),
+        "{listed:?}"
+    );
+    let tested = world.run(&["mcp", "test"]);
+    assert_eq!(
+        (tested.status, tested.stdout.as_str()),
+        (0, "shell: ok, protocol 2025-11-25, 1 tool\n"),
+        "{tested:?}"
+    );
+    let shown = world.run(&["mcp", "show", "shell"]);
+    assert!(shown.stdout.contains("mcp__shell__greet  Greets."), "{shown:?}");
+    assert_eq!(world.run(&["mcp", "remove", "shell"]).status, 0);
+    assert_eq!(world.run(&["mcp", "remove", "shell"]).status, 2);
+    let unknown = world.run(&["mcp", "show", "shell"]);
+    assert!(unknown.stderr.contains("unknown MCP server `shell`; available: none"), "{unknown:?}");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_an_error_with_its_last_words() {
+    let world = world();
+    world.run(&["mcp", "add", "broken", "--", "sh", "-c", "echo no config >&2; exit 3"]);
+    let done = world.run(&["mcp", "test"]);
+    assert_eq!(done.status, 1, "{done:?}");
+    assert!(done.stdout.contains("exited with status 3; its last words: no config"), "{done:?}");
+}
+
+#[test]
+fn servers_of_a_project_start_only_after_trust() {
+    let file = json!({"mcpServers": {"shell": {"command": "sh", "args": ["server.sh"], "env": {"TOKEN": "${TOKEN:-x}"}}}});
+    let world = world().file("project/.mcp.json", &file.to_string());
+    let listed = world.run(&["mcp", "list"]);
+    assert!(listed.stdout.contains("not trusted"), "{listed:?}");
+    let refused = world.run(&["mcp", "test", "shell"]);
+    assert!(refused.stdout.contains("not trusted"), "{refused:?}");
+    let trusted = world.run(&["trust"]);
+    for shown in [
+        "MCP server shell",
+        "runs: sh server.sh",
+        "environment: TOKEN",
+        "receives the values of: TOKEN",
+    ] {
+        assert!(trusted.stderr.contains(shown), "{shown}: {trusted:?}");
+    }
+    assert_eq!(world.run(&["mcp", "test"]).stdout, "shell: ok, protocol 2025-11-25, 1 tool\n");
+    let world = world.file("project/.mcp.json", &file.to_string().replace("server.sh", "other.sh"));
+    assert!(world.run(&["mcp", "test"]).stdout.contains("not trusted"), "a change ends trust");
+}
+
+#[test]
+fn a_run_calls_a_tool_of_a_server_and_an_unconfined_one_waits_for_approval() {
+    for (options, status, told) in [(&[][..], 0, true), (&["--sandbox", "off"], 9, false)] {
+        let world = world();
+        let line = [&["mcp", "add", "shell"], options, &["sh", "server.sh"]].concat();
+        assert_eq!(world.run(&line).status, 0);
+        assert_eq!(world.run(&["mcp", "test"]).status, 0);
+        let call = streamed_tool("", "mcp__shell__greet", &json!({}));
+        let server = Server::start(vec![call, streamed("Done.", "stop")]);
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Greet."];
+        let done = world.run(&model);
+        assert_eq!(done.status, status, "{done:?}");
+        let heard =
+            server.heard().iter().any(|(_, it)| it.to_string().contains("hello from the server"));
+        assert_eq!(heard, told, "{done:?}");
+    }
+}

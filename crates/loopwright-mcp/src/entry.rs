@@ -1,0 +1,393 @@
+//! Servers as they are written in files: `.mcp.json`, and tables of other configurations.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::{
+    HttpServer, McpServer, ProtocolChoice, ServerNetwork, ServerSandbox, ServerTransport,
+    StdioServer,
+};
+use crate::template::Template;
+use crate::text;
+
+/// A server as a file describes it, with `command` or `url`.
+///
+/// The keys of other programs have the same meaning here. The others, such as `sandbox`, are those of this crate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ServerEntry {
+    /// `stdio`, `http` or `streamable-http`; what the other keys say if there is none.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Template>,
+    /// The arguments of the program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<Template>,
+    /// The environment variables of the program.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, Template>,
+    /// The working folder of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// The address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<Template>,
+    /// The headers of requests.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Template>,
+    /// `on`, the default, or `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// `off`, the default, `all`, or a list of hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Value>,
+    /// Folders that the program may read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<PathBuf>,
+    /// Folders that the program may write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<PathBuf>,
+    /// Megabytes of memory of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u64>,
+    /// Seconds that a call may take without a report of progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// Seconds that the start may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_timeout: Option<u64>,
+    /// The tools that are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Whether requests leave the tools out until the model has found them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defer: Option<bool>,
+    /// Whether what the server says of its tools counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_annotations: Option<bool>,
+    /// `2025-11-25` or `2026-07-28`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Whether the server is left alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+    /// Keys that are not known here.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, Value>,
+}
+
+/// Why a server of a file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MCP server `{server}`: {reason}")]
+#[non_exhaustive]
+pub struct EntryError {
+    /// The name of the server.
+    pub server: String,
+    /// What is wrong, and what to write instead.
+    pub reason: String,
+}
+
+/// Keys that restrict, which must not be misspelt unnoticed. Other unknown keys are those of other programs.
+const RESTRICTING: [&str; 3] = ["sandbox", "network", "tools"];
+
+impl ServerEntry {
+    /// Makes the configuration of a server.
+    ///
+    /// # Errors
+    ///
+    /// If the keys contradict each other, or a value is not known.
+    pub fn to_server(&self, name: &str) -> Result<McpServer, EntryError> {
+        let wrong =
+            |reason: &str| EntryError { server: text::line(name), reason: reason.to_owned() };
+        if name.trim().is_empty() || name.len() > 128 {
+            return Err(wrong("the name must have 1 to 128 characters"));
+        }
+        for key in self.others.keys() {
+            let is_meant = |known: &&&str| known.eq_ignore_ascii_case(key);
+            if let Some(known) = RESTRICTING.iter().find(is_meant) {
+                return Err(wrong(&format!("unknown key `{}`; write `{known}`", text::line(key))));
+            }
+        }
+        let mut server = match (self.kind.as_deref(), &self.command, &self.url) {
+            (None | Some("stdio"), Some(command), None) => {
+                McpServer::stdio(name, self.stdio(command))
+            }
+            (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
+                McpServer::http(
+                    name,
+                    HttpServer { url: url.clone(), headers: self.headers.clone() },
+                )
+            }
+            (Some("sse"), ..) => {
+                return Err(wrong("type `sse` is not supported; use the address for `http`"));
+            }
+            (Some(kind @ ("stdio" | "http" | "streamable-http" | "streamableHttp")), ..) => {
+                let key = if kind == "stdio" { "command" } else { "url" };
+                return Err(wrong(&format!(
+                    "type `{kind}` needs `{key}`, and not the other of `command` and `url`"
+                )));
+            }
+            (Some(kind), ..) => {
+                return Err(wrong(&format!(
+                    "unknown type `{}`; available: stdio, http",
+                    text::line(kind)
+                )));
+            }
+            (None, ..) => return Err(wrong("write either `command` or `url`")),
+        };
+        server.sandbox = self.sandbox().map_err(|reason| wrong(&reason))?;
+        if let Some(seconds) = self.timeout {
+            server.call_timeout = Duration::from_secs(seconds.max(1));
+            server.max_call_time = server.max_call_time.max(server.call_timeout);
+        }
+        if let Some(seconds) = self.startup_timeout {
+            server.startup_timeout = Duration::from_secs(seconds.max(1));
+        }
+        server.tools.clone_from(&self.tools);
+        server.defer = self.defer;
+        server.trust_annotations = self.trust_annotations.unwrap_or(false);
+        server.protocol = match self.protocol.as_deref() {
+            None => ProtocolChoice::Auto,
+            Some("2025-11-25") => ProtocolChoice::V2025_11_25,
+            Some("2026-07-28") => ProtocolChoice::V2026_07_28,
+            Some(_) => {
+                return Err(wrong("unknown `protocol`; available: 2025-11-25, 2026-07-28"));
+            }
+        };
+        Ok(server)
+    }
+
+    fn stdio(&self, command: &Template) -> StdioServer {
+        StdioServer {
+            command: command.clone(),
+            args: self.args.clone(),
+            env: self.env.clone(),
+            cwd: self.cwd.clone(),
+        }
+    }
+
+    fn sandbox(&self) -> Result<ServerSandbox, String> {
+        let defaults = ServerSandbox::default();
+        Ok(ServerSandbox {
+            enabled: match self.sandbox.as_deref() {
+                None | Some("on") => true,
+                Some("off") => false,
+                Some(_) => return Err("unknown `sandbox`; available: on, off".to_owned()),
+            },
+            network: network(self.network.as_ref())?,
+            read: self.read.clone(),
+            write: self.write.clone(),
+            memory: self
+                .memory_mb
+                .map_or(defaults.memory, |megabytes| megabytes.saturating_mul(1 << 20)),
+        })
+    }
+}
+
+fn network(value: Option<&Value>) -> Result<ServerNetwork, String> {
+    let unknown = || "unknown `network`; available: off, all, a list of hosts".to_owned();
+    match value {
+        None => Ok(ServerNetwork::Off),
+        Some(Value::String(word)) if word == "off" => Ok(ServerNetwork::Off),
+        Some(Value::String(word)) if word == "all" => Ok(ServerNetwork::All),
+        Some(Value::Array(hosts)) if hosts.is_empty() => Ok(ServerNetwork::Off),
+        Some(Value::Array(hosts)) => {
+            let hosts: Option<Vec<String>> =
+                hosts.iter().map(|host| host.as_str().map(ToOwned::to_owned)).collect();
+            hosts.map(ServerNetwork::Hosts).ok_or_else(unknown)
+        }
+        Some(_) => Err(unknown()),
+    }
+}
+
+/// A file `.mcp.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpFile {
+    /// The servers by name. A server that cannot be read keeps no other from being read.
+    #[serde(rename = "mcpServers", default)]
+    pub servers: BTreeMap<String, Value>,
+    /// Other keys of the file.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, Value>,
+}
+
+impl McpFile {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not JSON, or `mcpServers` is no object.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Returns the servers that are not disabled, each with its error if it cannot be used.
+    pub fn servers(&self) -> impl Iterator<Item = Result<McpServer, EntryError>> {
+        self.servers.iter().filter_map(|(name, value)| read_entry(name, value.clone()))
+    }
+}
+
+/// Reads one server. Returns `None` for a server that is disabled.
+pub fn read_entry(name: &str, value: Value) -> Option<Result<McpServer, EntryError>> {
+    match serde_json::from_value::<ServerEntry>(value) {
+        Ok(entry) if entry.disabled => None,
+        Ok(entry) => Some(entry.to_server(name)),
+        Err(error) => {
+            // The text of the error may hold a value, and so a secret.
+            let problem = error.to_string();
+            let problem = problem.split(['`', '"']).next().unwrap_or_default().trim_end();
+            let reason =
+                format!("wrong value ({}); see the page about MCP servers", text::line(problem));
+            Some(Err(EntryError { server: text::line(name), reason }))
+        }
+    }
+}
+
+impl McpServer {
+    /// Returns the lines that tell a user what the server may do, before they trust it. Values of variables and
+    /// headers are not among them.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match &self.transport {
+            ServerTransport::Stdio(stdio) => {
+                let words = std::iter::once(&stdio.command).chain(&stdio.args);
+                let words: Vec<&str> = words.map(Template::as_str).collect();
+                lines.push(format!("runs: {}", text::clean(&words.join(" ")).replace('\n', "\\n")));
+                if !stdio.env.is_empty() {
+                    let names: Vec<&str> = stdio.env.keys().map(String::as_str).collect();
+                    lines.push(format!("environment: {}", text::line(&names.join(", "))));
+                }
+                lines.extend(self.describe_sandbox());
+            }
+            ServerTransport::Http(http) => {
+                lines.push(format!("connects to: {}", text::line(http.url.as_str())));
+                if !http.headers.is_empty() {
+                    let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
+                    lines.push(format!("headers: {}", text::line(&names.join(", "))));
+                }
+            }
+        }
+        let mut variables: Vec<&str> = self.templates().flat_map(Template::variables).collect();
+        variables.sort_unstable();
+        variables.dedup();
+        if !variables.is_empty() {
+            lines.push(format!("receives the values of: {}", variables.join(", ")));
+        }
+        if self.trust_annotations {
+            lines.push("what it says of its tools decides which calls may be repeated".to_owned());
+        }
+        lines
+    }
+
+    fn describe_sandbox(&self) -> Vec<String> {
+        let sandbox = &self.sandbox;
+        if !sandbox.enabled {
+            return vec!["sandbox: off; it may do whatever you may do".to_owned()];
+        }
+        let paths = |paths: &[PathBuf]| {
+            let shown = paths.iter().map(|path| text::line(&path.to_string_lossy()));
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let mut parts = vec!["sandbox: on".to_owned(), "writes the working folder".to_owned()];
+        if !sandbox.write.is_empty() {
+            parts.push(format!("writes {}", paths(&sandbox.write)));
+        }
+        if !sandbox.read.is_empty() {
+            parts.push(format!("reads {}", paths(&sandbox.read)));
+        }
+        parts.push(match &sandbox.network {
+            ServerNetwork::Off => "no network".to_owned(),
+            ServerNetwork::All => "network: every host".to_owned(),
+            ServerNetwork::Hosts(hosts) => format!("network: {}", text::line(&hosts.join(", "))),
+        });
+        vec![parts.join(", ")]
+    }
+
+    fn templates(&self) -> Box<dyn Iterator<Item = &Template> + '_> {
+        match &self.transport {
+            ServerTransport::Stdio(stdio) => {
+                let words = std::iter::once(&stdio.command).chain(&stdio.args);
+                Box::new(words.chain(stdio.env.values()))
+            }
+            ServerTransport::Http(http) => {
+                Box::new(std::iter::once(&http.url).chain(http.headers.values()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"mcpServers": {
+        "files": {"type": "stdio", "command": "npx", "args": ["-y", "server", "${HOME:-/}"], "env": {"KEY": "${API_KEY}"}},
+        "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "oauth": {}},
+        "old": {"type": "sse", "url": "https://example.com/sse"},
+        "both": {"command": "a", "url": "b"},
+        "off": {"command": "a", "disabled": true},
+        "broken": {"command": {"secret": "s3cr3t"}},
+        "typo": {"command": "a", "Sandbox": "off"}
+    }}"#;
+
+    #[test]
+    fn every_server_of_a_file_is_read_or_has_its_own_error() {
+        let file = McpFile::parse(FILE).unwrap();
+        let (good, bad): (Vec<_>, Vec<_>) = file.servers().partition(Result::is_ok);
+        let names: Vec<String> = good.into_iter().map(|it| it.unwrap().name).collect();
+        assert_eq!(names, ["files", "web"]);
+        let errors: Vec<String> = bad.into_iter().map(|it| it.unwrap_err().to_string()).collect();
+        assert_eq!(errors.len(), 4, "{errors:?}");
+        for (error, expected) in errors.iter().zip([
+            "`both`: type",
+            "`broken`: wrong value",
+            "`old`: type `sse`",
+            "write `sandbox`",
+        ]) {
+            let expected = if expected.starts_with("`both`") {
+                "write either `command` or `url`"
+            } else {
+                expected
+            };
+            assert!(error.contains(expected) && !error.contains("s3cr3t"), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_of_this_crate_are_read() {
+        let entry = serde_json::json!({
+            "command": "a", "sandbox": "on", "network": ["api.github.com"], "read": ["/opt"], "memory_mb": 256,
+            "timeout": 5, "tools": ["x*"], "defer": true, "protocol": "2025-11-25",
+        });
+        let server = read_entry("s", entry).unwrap().unwrap();
+        assert_eq!(server.sandbox.network, ServerNetwork::Hosts(vec!["api.github.com".to_owned()]));
+        assert_eq!((server.sandbox.memory, server.call_timeout.as_secs()), (256 << 20, 5));
+        assert_eq!((server.defer, server.protocol), (Some(true), ProtocolChoice::V2025_11_25));
+        assert!(server.uses("xy") && !server.uses("y"));
+    }
+
+    #[test]
+    fn a_description_names_what_a_server_receives_and_never_a_value() {
+        let file = McpFile::parse(FILE).unwrap();
+        let lines: Vec<String> = file.servers().flatten().flat_map(|it| it.describe()).collect();
+        let text = lines.join("\n");
+        for expected in [
+            "runs: npx -y server ${HOME:-/}",
+            "environment: KEY",
+            "no network",
+            "receives the values of: API_KEY, HOME",
+            "headers: Authorization",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains("Bearer"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Many tools cost nothing until the model finds them, and tools stay as they were approved.
+
+use std::sync::Arc;
+
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_core::{AgentLoop, AgentState, messages::InferenceRequest};
+use loopwright_mcp::{FileCatalogs, McpClient, UseMcp};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+use crate::world::World;
+
+fn agent(model: &FakeModel, clients: &[McpClient]) -> AgentLoop {
+    AgentBuilder::base()
+        .with(UseLlmConfig::model(model.clone()))
+        .with(UseMcp::new(clients.iter().cloned()))
+        .build()
+        .unwrap()
+}
+
+fn names(request: &InferenceRequest) -> Vec<String> {
+    request.tools.iter().map(|it| it.name.to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_thousand_tools_cost_one_until_some_are_found_which_are_appended() {
+    let world = World::new();
+    let client = world.client("many_tools");
+    client.tools().await.unwrap();
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("mcp_search", json!({ "query": "tool1234" })),
+        ScenarioStep::tool_call("mcp__fake__tool1234", json!({ "text": "found" })),
+        "done".into(),
+    ]);
+    let agent = agent(&model, &[client]);
+    let state = agent.execute(AgentState::new().with_user_message("go")).await;
+    let requests = model.requests();
+    assert_eq!(names(&requests[0]), ["mcp_search"]);
+    assert_eq!(names(&requests[1]), ["mcp_search", "mcp__fake__tool1234"]);
+    let bytes = serde_json::to_string(&*requests[0].tools.to_vec()).unwrap().len();
+    assert!(bytes < 1_000, "{bytes} bytes of tools are fewer than 2,000 tokens");
+    assert!(state.transcript().iter().count() > 3);
+    let told = format!("{:?}", requests[2]);
+    assert!(told.contains("found"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_delays_nothing_and_the_search_says_what_is_wrong() {
+    let world = World::new();
+    let dead = McpClient::new(
+        World::server("hang_at_start").with_startup_timeout(std::time::Duration::from_secs(2)),
+        world.host(),
+    );
+    let model = FakeModel::script(["done"]);
+    agent(&model, &[dead.clone()]).execute(AgentState::new().with_user_message("go")).await;
+    assert_eq!(names(&model.requests()[0]), ["mcp_search"]);
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("mcp_search", json!({ "query": "" })),
+        "done".into(),
+    ]);
+    agent(&model, &[dead]).execute(AgentState::new().with_user_message("go")).await;
+    let told = format!("{:?}", model.requests()[1]);
+    assert!(told.contains("MCP server `fake`"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approved_tools_are_there_without_a_start_and_changed_ones_are_refused() {
+    let world = World::new();
+    let store = Arc::new(FileCatalogs::new(world.folder.path().join("catalogs")));
+    let client = |mode| McpClient::with_catalogs(World::server(mode), world.host(), store.clone());
+    let first = client("changing");
+    assert_eq!(first.tools().await.unwrap().tools.len(), 2);
+    let second = client("changing");
+    let model = FakeModel::script(["done"]);
+    agent(&model, &[second.clone()]).execute(AgentState::new().with_user_message("go")).await;
+    assert_eq!(names(&model.requests()[0]), ["mcp__fake__echo", "mcp__fake__tool1"]);
+    assert_eq!(second.status().starts, 0);
+    // The server of `changing` has another second tool each time that it lists its tools.
+    second.refresh().await.unwrap();
+    let listing = second.status().listing.unwrap();
+    assert_eq!((listing.tools.len(), listing.notes.len()), (1, 1), "{listing:?}");
+    let drift = second.drift().unwrap();
+    assert_eq!((drift.added.len(), drift.removed.as_slice()), (1, ["tool1".to_owned()].as_slice()));
+    let refused = second.call_tool("tool2", serde_json::Map::new()).await.unwrap_err();
+    assert!(refused.to_string().contains("since it was approved"), "{refused}");
+    second.approve().await.unwrap();
+    assert!(second.call_tool("tool3", serde_json::Map::new()).await.is_ok());
+}
