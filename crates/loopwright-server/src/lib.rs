@@ -24,6 +24,8 @@ mod agents;
 mod cursor;
 mod events;
 mod extract;
+#[cfg(feature = "listen")]
+mod listen;
 mod metrics;
 mod openapi;
 mod operation;
@@ -34,6 +36,8 @@ mod server;
 mod tokens;
 mod views;
 
+#[cfg(feature = "listen")]
+pub use crate::listen::{ConnectionLimits, listen};
 pub use crate::{
     access::Access,
     agents::{AgentInfo, AgentsError, ServedAgents},

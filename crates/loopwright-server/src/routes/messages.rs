@@ -62,6 +62,7 @@ pub struct EndView {
     pub was_running: bool,
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(crate) fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| Operation {
         method,
@@ -216,7 +217,6 @@ pub(crate) async fn say(
     }
     let running = first(server, id, JobStatus::Running).await?;
     match mode {
-        MessageMode::Queue => {}
         MessageMode::Reject => {
             if running.is_some() || first(server, id, JobStatus::Queued).await?.is_some() {
                 let text = "the session is running; use another `mode`, or wait";
@@ -232,7 +232,7 @@ pub(crate) async fn say(
             return Ok((record(server, &resume).await?, is_new));
         }
         MessageMode::Interrupt if running.is_some() => server.runtime().cancel(id).await?,
-        MessageMode::Steer | MessageMode::Interrupt => {}
+        MessageMode::Queue | MessageMode::Steer | MessageMode::Interrupt => {}
     }
     let is_new = server.push(&job).await?;
     Ok((record(server, &job).await?, is_new))

@@ -62,6 +62,7 @@ pub struct RewindBody {
     pub step: Option<u64>,
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(crate) fn operations() -> Vec<Operation> {
     const STATUS: Parameter = Parameter {
         name: "status",
@@ -249,12 +250,11 @@ pub(crate) async fn begin(
     if body.title.as_ref().is_some_and(|it| it.chars().count() > MAX_TITLE) {
         return Err(Problem::invalid(format!("a title has at most {MAX_TITLE} characters")));
     }
-    let agent = match body.agent {
-        Some(agent) => agent,
-        None => {
-            let first = agents::infos(server).await?.into_iter().next();
-            first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
-        }
+    let agent = if let Some(agent) = body.agent {
+        agent
+    } else {
+        let first = agents::infos(server).await?.into_iter().next();
+        first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
     };
     let id = key.map_or_else(|| principal.new_session_id(), |it| principal.derived_session_id(it));
     if key.is_some()
