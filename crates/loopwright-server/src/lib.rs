@@ -31,6 +31,7 @@ mod openapi;
 mod operation;
 mod principal;
 mod problem;
+mod projections;
 mod routes;
 mod server;
 mod tokens;

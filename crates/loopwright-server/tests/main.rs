@@ -6,4 +6,5 @@ mod api;
 mod attacks;
 mod events;
 mod openapi;
+mod projections;
 mod world;

@@ -271,6 +271,13 @@ async fn record(server: &Server, job: &Job) -> Result<JobRecord, Problem> {
     found.ok_or_else(|| Problem::conflict("the run was deleted"))
 }
 
+/// Returns the last run of a session.
+pub(crate) async fn last_run(server: &Server, id: &SessionId) -> Result<JobRecord, Problem> {
+    let query = JobQuery { status: None, session: Some(id.clone()), limit: 1 };
+    let last = server.queue()?.records(&query).await?.into_iter().next();
+    last.ok_or_else(|| Problem::conflict("the session has no run"))
+}
+
 /// Returns the last job of a session with a status.
 async fn first(
     server: &Server,

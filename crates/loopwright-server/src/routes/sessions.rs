@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{delete, get, post},
 };
-use loopwright_core::Timestamp;
+use loopwright_core::{Timestamp, messages::Message};
 use loopwright_sessions::{
     AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
     SessionQuery, SessionRelation, SessionStatus, open_subagents, stored::FORMAT_VERSION,
@@ -244,6 +244,17 @@ pub(crate) async fn begin(
     key: Option<&str>,
     body: NewSessionBody,
 ) -> Result<(AgentSession, bool), Problem> {
+    Box::pin(begin_with(server, principal, key, body, Vec::new())).await
+}
+
+/// Creates a session in which something was said before, or returns the one that the key created before.
+pub(crate) async fn begin_with(
+    server: &Server,
+    principal: &Principal,
+    key: Option<&str>,
+    body: NewSessionBody,
+    history: Vec<Message>,
+) -> Result<(AgentSession, bool), Problem> {
     if server.drain().is_cancelled() {
         return Err(Problem::unavailable("the server is shutting down; try again"));
     }
@@ -273,6 +284,12 @@ pub(crate) async fn begin(
     let session = match body.title {
         Some(title) => session.with_title(title),
         None => session,
+    };
+    let session = if history.is_empty() {
+        session
+    } else {
+        let state = session.state().clone().with_appended_messages(history);
+        session.with_state(state)
     };
     Ok((server.runtime().open_or_create(session).await?, true))
 }
