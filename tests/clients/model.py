@@ -1,4 +1,4 @@
-"""A model for the server under test: calls the tool `ls` once, and then answers. Prints its port."""
+"""A model for the server under test: calls the tool `list_dir` once, and then answers. Prints its port."""
 
 import http.server
 import json
@@ -20,7 +20,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif "fail" in json.dumps(messages[-1]["content"]):
             deltas, reason = [], "content_filter"
         else:
-            call = {"name": "list_files", "arguments": "{}"}
+            call = {"name": "list_dir", "arguments": "{}"}
             call = {"index": 0, "id": "call_1", "type": "function", "function": call}
             deltas = [{"content": "Let me look."}, {"tool_calls": [call]}]
             reason = "tool_calls"
