@@ -19,6 +19,7 @@ pub mod files;
 pub mod policy;
 mod help;
 pub mod sandbox;
+pub mod serve;
 pub mod session;
 pub mod sessions;
 pub mod settings;
@@ -65,6 +66,11 @@ pub enum Command {
     /// Process submitted jobs until stopped
     #[command(after_help = help::WORKER)]
     Worker(Box<jobs::WorkerArgs>),
+    /// Serve agents over HTTP until stopped
+    #[command(after_help = help::SERVE)]
+    Serve(Box<serve::ServeArgs>),
+    /// Create, list and revoke the access tokens of the server
+    Tokens(serve::TokensArgs),
     /// List submitted jobs, latest first
     Jobs(jobs::JobsArgs),
     /// Run a demo agent with a scripted model, without a key or a network

@@ -35,7 +35,7 @@ use crate::signals::Signals;
 use crate::turn::Turn;
 
 /// What the agent is for.
-const ABOUT: &str = "Works on the files of one directory.";
+pub(crate) const ABOUT: &str = "Works on the files of one directory.";
 
 const FAINT: Style = Style::new().dimmed();
 
@@ -219,7 +219,7 @@ impl Conversation {
     }
 
     /// Makes the session of which nothing is kept yet, with what is said first.
-    fn session(&self, id: &SessionId, said: Option<&Arc<str>>) -> AgentSession {
+    pub(crate) fn session(&self, id: &SessionId, said: Option<&Arc<str>>) -> AgentSession {
         let system = self.system.as_deref().unwrap_or_default();
         let mut definition = match &self.setup.applied {
             Some(applied) => (*applied.definition).clone(),

@@ -9,7 +9,7 @@
 //! | [`permissions`], [`policy`] | which calls run, ask or are denied, and the commands about it |
 //! | [`display`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`serve`], [`tokens`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
 //! | [`mod@reference`] | what the pages of reference are made of |
 
 pub mod agent;
@@ -39,6 +39,9 @@ mod model_hint;
 mod input;
 pub mod jobs;
 mod loops;
+pub mod serve;
+mod session_agents;
+pub mod tokens;
 pub mod man;
 pub mod mcp;
 pub mod model;

@@ -9,7 +9,7 @@ use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
     agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy, run,
-    sandbox, sessions, settings, skills, submit, worker,
+    sandbox, serve, sessions, settings, skills, submit, tokens, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -40,6 +40,8 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Skills(args) => skills::skills(cli, args),
         Command::Submit(args) => submit::submit(cli, args),
         Command::Worker(args) => worker::worker(cli, args),
+        Command::Serve(args) => serve::serve(cli, args),
+        Command::Tokens(args) => tokens::tokens(cli, args),
         Command::Jobs(args) => jobs::jobs(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),

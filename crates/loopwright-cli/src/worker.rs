@@ -1,35 +1,29 @@
 //! `loopwright worker`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::future::{Either, select};
-use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::BoxError;
-use loopwright_sessions::{JobOutcome, SessionHeader, SessionRepository, SessionStore};
-use loopwright_worker::{AgentResolver, JobCounts, OnIdle, Worker, WorkerEvent, WorkerOptions};
+use loopwright_sessions::JobOutcome;
+use loopwright_worker::{JobCounts, OnIdle, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Setup;
+use crate::args::Cli;
 use crate::args::jobs::WorkerArgs;
-use crate::args::session::SessionArgs;
-use crate::args::{AgentArgs, Cli};
 use crate::config::{Config, ConfigSources, OutputFormat};
 use crate::console;
-use crate::conversation::noting_files;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::loops::FixedLoop;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
+use crate::session_agents::SessionAgents;
 use crate::signals::{Signals, exit_code};
-use crate::startup::{NoopListener, StartError, Startup};
+use crate::startup::{StartError, Startup};
 use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;
 
@@ -57,7 +51,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let roots = roots(args, &config, &sources)?;
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let agents = Here {
+    let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),
         typed,
@@ -155,38 +149,4 @@ fn tell_end(tally: JobCounts, is_json: bool) -> ExitCode {
         "{completed} completed, {needs_input} need input, {stopped} stopped, {failed} failed, {released} released"
     ));
     ExitCode::Done
-}
-
-/// The agent of each session, in its directory.
-struct Here {
-    cli: Cli,
-    agent: AgentArgs,
-    typed: SessionArgs,
-    store: Arc<dyn SessionStore>,
-    roots: WorkerRoots,
-}
-
-#[async_trait]
-impl AgentResolver for Here {
-    async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
-        // Before anything of the folder is read. A session without one works where the worker was started.
-        if let Some(folder) = header.workdir.as_deref() {
-            self.roots.check(header, Path::new(folder))?;
-        }
-        let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
-        let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, &session);
-        let opening = opening.map_err(|refusal| refusal.error)?;
-        let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
-        self.roots.check(header, setup.workdir.path())?;
-        // What was put in the place of its directory is not what somebody left work for.
-        let (real, path) = (setup.workdir.path(), header.workdir.as_deref().map(Path::new));
-        if let Some(path) = path.filter(|it| *it != real) {
-            let (id, path, real) = (header.id.clone(), path.to_owned(), real.to_owned());
-            return Err(SessionsError::Moved { id, path, real }.into());
-        }
-        // A session keeps its own instructions.
-        let setup = Setup { system_prompt: None, ..setup };
-        let agent = noting_files(&setup, &self.store, &header.id).build(NoopListener)?;
-        Ok(Arc::new(FixedLoop(agent)))
-    }
 }

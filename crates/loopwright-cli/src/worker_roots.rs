@@ -72,7 +72,7 @@ impl WorkerRoots {
     }
 
     /// Returns `true` if a folder, without links, holds more than a project, or what the user keeps for programs.
-    fn is_broad(&self, folder: &Path) -> bool {
+    pub(crate) fn is_broad(&self, folder: &Path) -> bool {
         let broad = SYSTEM.iter().map(Path::new).chain(self.home.as_deref());
         let in_home = self.home.as_deref().and_then(|home| folder.strip_prefix(home).ok());
         let is_hidden = in_home

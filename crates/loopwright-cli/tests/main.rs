@@ -28,6 +28,7 @@ mod reference;
 mod run;
 mod sandbox;
 mod screenshots;
+mod serve;
 mod server;
 mod sessions;
 mod settings;

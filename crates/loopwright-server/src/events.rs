@@ -151,18 +151,16 @@ fn told(
         let shutdown = shutdown.clone();
         async move {
             let (mut following, first, kept) = state?;
-            let followed = match first {
-                Some(first) => first,
-                None => {
-                    let (ended, next) =
-                        (pin!(shutdown.cancelled()), pin!(following.next(heartbeat)));
-                    match select(ended, next).await {
-                        Either::Left(_) => {
-                            let event = Event::default().comment("the server is shutting down");
-                            return Some((Ok(event), None));
-                        }
-                        Either::Right((next, _)) => next.ok()?,
+            let followed = if let Some(first) = first {
+                first
+            } else {
+                let (ended, next) = (pin!(shutdown.cancelled()), pin!(following.next(heartbeat)));
+                match select(ended, next).await {
+                    Either::Left(_) => {
+                        let event = Event::default().comment("the server is shutting down");
+                        return Some((Ok(event), None));
                     }
+                    Either::Right((next, _)) => next.ok()?,
                 }
             };
             let event = match followed {

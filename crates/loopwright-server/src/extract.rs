@@ -1,10 +1,13 @@
 //! What handlers take out of requests.
 
+use std::{pin::pin, time::Duration};
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request},
     http::{HeaderName, StatusCode, header, request::Parts},
 };
+use futures::future::{Either, select};
 use loopwright_sessions::{SessionHeader, SessionId, SessionStatus, SessionStore, StoreError};
 use serde::de::DeserializeOwned;
 
@@ -12,6 +15,9 @@ use crate::{access::one, principal::Principal, problem::Problem, server::Server,
 
 /// The most characters of an idempotency key.
 const MAX_KEY: usize = 255;
+
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How deep the sub-agents of a session are nested at most.
 const MAX_DEPTH: usize = 32;
@@ -94,7 +100,10 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
             let text = "send the body as JSON: `Content-Type: application/json`";
             return Err(Problem::unsupported_media_type(text));
         }
-        let read = Bytes::from_request(request, server).await;
+        let read = pin!(Bytes::from_request(request, server));
+        let Either::Left((read, _)) = select(read, server.clock().sleep(BODY_TIMEOUT)).await else {
+            return Err(Problem::timeout("the body did not arrive in time"));
+        };
         let bytes = read.map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large("the body is too large"),
             _ => Problem::bad_request("the body cannot be read"),

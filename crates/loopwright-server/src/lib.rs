@@ -24,16 +24,21 @@ mod agents;
 mod cursor;
 mod events;
 mod extract;
+#[cfg(feature = "listen")]
+mod listen;
 mod metrics;
 mod openapi;
 mod operation;
 mod principal;
 mod problem;
+mod projections;
 mod routes;
 mod server;
 mod tokens;
 mod views;
 
+#[cfg(feature = "listen")]
+pub use crate::listen::{ConnectionLimits, listen};
 pub use crate::{
     access::Access,
     agents::{AgentInfo, AgentsError, ServedAgents},

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the operations and the types of their bodies.
+//! The `OpenAPI` document, made of the operations and the types of their bodies.
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::{
     routes,
 };
 
-/// Returns the OpenAPI 3.1 document of all routes.
+/// Returns the `OpenAPI` 3.1 document of all routes.
 pub fn document() -> Value {
     // OpenAPI 3.1 has the schemas of JSON Schema 2020-12, in a place of its own.
     let settings = SchemaSettings::draft2020_12()

@@ -1,4 +1,4 @@
-//! What the routes are, as data: the router and the OpenAPI document are made of it.
+//! What the routes are, as data: the router and the `OpenAPI` document are made of it.
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -59,6 +59,8 @@ problems! {
     not_found: NOT_FOUND, "The resource does not exist.";
     /// The resource does not support the method.
     method_not_allowed: METHOD_NOT_ALLOWED, "The resource does not support this method.";
+    /// The request took too long.
+    timeout: REQUEST_TIMEOUT, "The request took too long.";
     /// The state of the resource does not allow the operation.
     conflict: CONFLICT, "The state of the resource does not allow this operation.";
     /// The request is too large.

@@ -14,7 +14,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::{extract::etag, operation::Operation, problem::Problem};
+use crate::{extract::etag, operation::Operation, problem::Problem, projections};
 
 /// Returns all routes.
 pub(crate) fn all() -> Vec<Operation> {
@@ -25,6 +25,7 @@ pub(crate) fn all() -> Vec<Operation> {
         messages::operations(),
         streams::operations(),
         pending::operations(),
+        projections::operations(),
     ]
     .into_iter()
     .flatten()

@@ -21,11 +21,15 @@ use crate::{
     metrics::Metrics,
     operation::{Operation, Security},
     problem::Problem,
+    projections::openai_errors,
     routes,
 };
 
 /// The most bytes of the body of a request.
 const MAX_BODY: usize = 1 << 20;
+
+/// The paths whose errors are those of `OpenAI`.
+const OPENAI: [&str; 3] = ["/v1/models", "/v1/chat/completions", "/v1/responses"];
 
 /// Agents over HTTP: everything that the routes share. Cheap to clone.
 ///
@@ -101,7 +105,11 @@ impl Server {
     /// Returns the method router of an operation, behind the check of who may do it.
     fn guarded(&self, operation: &Operation) -> axum::routing::MethodRouter<Self> {
         let state = (self.clone(), operation.security);
-        (operation.handler)().route_layer(from_fn_with_state(state, authorized))
+        let guarded = (operation.handler)().route_layer(from_fn_with_state(state, authorized));
+        if OPENAI.contains(&operation.path) {
+            return guarded.route_layer(from_fn(openai_errors));
+        }
+        guarded
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {

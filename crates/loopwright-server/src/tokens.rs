@@ -85,11 +85,14 @@ struct Document {
     tokens: Vec<TokenRecord>,
 }
 
+/// The tokens of a file, with the time at which it was changed and its length.
+type ReadTokens = (SystemTime, u64, Arc<[TokenRecord]>);
+
 /// The tokens in a file. A change of the file takes effect at the next request.
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
-    read: Mutex<Option<(SystemTime, u64, Arc<[TokenRecord]>)>>,
+    read: Mutex<Option<ReadTokens>>,
 }
 
 impl TokenFile {

@@ -1,11 +1,13 @@
 //! What clients do with sessions.
 
 use axum::body::Body;
+use http_body_util::BodyExt as _;
 use loopwright_core::{ToolOutput, ToolPause};
 use loopwright_server::Role;
 use loopwright_sessions::{ControlMessage, SessionId, SessionStore as _};
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::world::{World, request};
 
@@ -249,4 +251,37 @@ async fn the_metrics_count_requests_and_jobs() {
     assert!(text.contains("loopwright_jobs{status=\"queued\"} 1\n"), "{text}");
     let run = world.token("ada", Role::Approve);
     assert_eq!(world.get(&run, "/metrics").await.problem(), "forbidden");
+}
+
+/// 498 steps of four events each, and an answer in eight events.
+#[tokio::test]
+async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
+    let step = ScenarioStep::tool_call(loopwright_testing::SCRIPTED_TOOL, json!({}));
+    let answer = ScenarioStep::final_answer("ädö ".repeat(3));
+    let script: Vec<_> = std::iter::repeat_n(step, 498).chain([answer]).collect();
+    let model = FakeModel::script(script).streaming(4);
+    let world = World::with(test_loop(ModelDriver::new(model))).await;
+    let path = session(&world, LOCAL).await;
+    world.post(LOCAL, &format!("{path}/messages"), json!({"text": "go"})).await;
+    assert_eq!(world.work().await.completed, 1);
+    let events = format!("{path}/events");
+    let uncut = world.get(LOCAL, &events).await.text;
+    let whole: Vec<&str> = uncut.split_inclusive("\n\n").collect();
+    assert_eq!(whole.len(), 2000);
+    let mut joined = String::new();
+    for after in 0..2000 {
+        let mut request = request("GET", LOCAL, &events, Body::empty());
+        request.headers_mut().insert("last-event-id", after.to_string().parse().unwrap());
+        let response = world.app.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        // The client goes away after an event.
+        let frame = response.into_body().frame().await.unwrap().unwrap();
+        let bytes = frame.into_data().unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
+        joined.push_str(text.split_inclusive("\n\n").next().unwrap());
+    }
+    assert!(joined == uncut, "the joined stream differs from the uncut one");
+    let mut request = request("GET", LOCAL, &events, Body::empty());
+    request.headers_mut().insert("last-event-id", "2000".parse().unwrap());
+    assert_eq!(world.send(request).await.status, 204);
 }

@@ -5,5 +5,8 @@
 mod api;
 mod attacks;
 mod events;
+#[cfg(feature = "listen")]
+mod listening;
 mod openapi;
+mod projections;
 mod world;

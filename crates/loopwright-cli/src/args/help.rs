@@ -147,6 +147,24 @@ Examples:
 After Ctrl-C or SIGTERM, the worker finishes its running steps and exits; other
 workers take over the rest. A second signal exits immediately.";
 
+/// Ends `loopwright serve --help`.
+pub(super) const SERVE: &str = "\
+Examples:
+  Serve the agents of this project to programs of this machine
+    loopwright serve
+
+  Give each session a directory of its own
+    loopwright serve --session-dirs /srv/sessions
+
+  Serve behind a proxy that terminates TLS, to holders of tokens
+    loopwright tokens create --principal ada --role run
+    loopwright serve --listen 0.0.0.0:8787 --behind-proxy --host agents.example.org \\
+        --session-dirs /srv/sessions --store env:DATABASE_URL
+
+After Ctrl-C or SIGTERM, the server begins no more runs, finishes the running steps
+and exits; other servers and workers of the session store continue the rest. A second
+signal exits immediately.";
+
 /// Ends `loopwright doctor --help`.
 pub(super) const DOCTOR: &str = "\
 Exits with 0 if everything required works and with 1 if there is a problem. The command

@@ -62,6 +62,7 @@ pub struct EndView {
     pub was_running: bool,
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(crate) fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| Operation {
         method,
@@ -216,7 +217,6 @@ pub(crate) async fn say(
     }
     let running = first(server, id, JobStatus::Running).await?;
     match mode {
-        MessageMode::Queue => {}
         MessageMode::Reject => {
             if running.is_some() || first(server, id, JobStatus::Queued).await?.is_some() {
                 let text = "the session is running; use another `mode`, or wait";
@@ -232,7 +232,7 @@ pub(crate) async fn say(
             return Ok((record(server, &resume).await?, is_new));
         }
         MessageMode::Interrupt if running.is_some() => server.runtime().cancel(id).await?,
-        MessageMode::Steer | MessageMode::Interrupt => {}
+        MessageMode::Queue | MessageMode::Steer | MessageMode::Interrupt => {}
     }
     let is_new = server.push(&job).await?;
     Ok((record(server, &job).await?, is_new))
@@ -269,6 +269,13 @@ fn repeated(known: JobRecord, message: &Message) -> Result<JobRecord, Problem> {
 async fn record(server: &Server, job: &Job) -> Result<JobRecord, Problem> {
     let found = server.queue()?.job(&job.id).await?;
     found.ok_or_else(|| Problem::conflict("the run was deleted"))
+}
+
+/// Returns the last run of a session.
+pub(crate) async fn last_run(server: &Server, id: &SessionId) -> Result<JobRecord, Problem> {
+    let query = JobQuery { status: None, session: Some(id.clone()), limit: 1 };
+    let last = server.queue()?.records(&query).await?.into_iter().next();
+    last.ok_or_else(|| Problem::conflict("the session has no run"))
 }
 
 /// Returns the last job of a session with a status.

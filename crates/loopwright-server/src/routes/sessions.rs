@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{delete, get, post},
 };
-use loopwright_core::Timestamp;
+use loopwright_core::{Timestamp, messages::Message};
 use loopwright_sessions::{
     AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
     SessionQuery, SessionRelation, SessionStatus, open_subagents, stored::FORMAT_VERSION,
@@ -62,6 +62,7 @@ pub struct RewindBody {
     pub step: Option<u64>,
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(crate) fn operations() -> Vec<Operation> {
     const STATUS: Parameter = Parameter {
         name: "status",
@@ -243,18 +244,28 @@ pub(crate) async fn begin(
     key: Option<&str>,
     body: NewSessionBody,
 ) -> Result<(AgentSession, bool), Problem> {
+    Box::pin(begin_with(server, principal, key, body, Vec::new())).await
+}
+
+/// Creates a session in which something was said before, or returns the one that the key created before.
+pub(crate) async fn begin_with(
+    server: &Server,
+    principal: &Principal,
+    key: Option<&str>,
+    body: NewSessionBody,
+    history: Vec<Message>,
+) -> Result<(AgentSession, bool), Problem> {
     if server.drain().is_cancelled() {
         return Err(Problem::unavailable("the server is shutting down; try again"));
     }
     if body.title.as_ref().is_some_and(|it| it.chars().count() > MAX_TITLE) {
         return Err(Problem::invalid(format!("a title has at most {MAX_TITLE} characters")));
     }
-    let agent = match body.agent {
-        Some(agent) => agent,
-        None => {
-            let first = agents::infos(server).await?.into_iter().next();
-            first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
-        }
+    let agent = if let Some(agent) = body.agent {
+        agent
+    } else {
+        let first = agents::infos(server).await?.into_iter().next();
+        first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
     };
     let id = key.map_or_else(|| principal.new_session_id(), |it| principal.derived_session_id(it));
     if key.is_some()
@@ -273,6 +284,12 @@ pub(crate) async fn begin(
     let session = match body.title {
         Some(title) => session.with_title(title),
         None => session,
+    };
+    let session = if history.is_empty() {
+        session
+    } else {
+        let state = session.state().clone().with_appended_messages(history);
+        session.with_state(state)
     };
     Ok((server.runtime().open_or_create(session).await?, true))
 }

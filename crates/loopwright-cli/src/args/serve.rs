@@ -1,0 +1,153 @@
+//! The options of the server and of its tokens.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use loopwright_server::Role;
+
+use super::AgentArgs;
+use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use super::values::{StoreParser, parsed};
+use crate::config::Text;
+
+/// Arguments of `serve`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ServeArgs {
+    /// Listen on this address; one that is not of this machine alone requires --behind-proxy
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8787")]
+    pub listen: SocketAddr,
+    /// Answer requests for this host name, with its port unless that is the usual one; repeatable
+    #[arg(long = "host", value_name = "NAME[:PORT]")]
+    pub hosts: Vec<String>,
+    /// Trust that a proxy terminates TLS, and that nothing else reaches the server
+    #[arg(long, requires = "hosts")]
+    pub behind_proxy: bool,
+    /// Take the name of the principal from this header, which the proxy sets or removes
+    #[arg(long, value_name = "NAME", requires = "behind_proxy")]
+    pub principal_header: Option<String>,
+    /// Give principals of --principal-header this role
+    #[arg(
+        long,
+        value_name = "ROLE",
+        value_enum,
+        default_value = "approve",
+        requires = "principal_header"
+    )]
+    pub principal_role: RoleArg,
+    /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tokens: Option<PathBuf>,
+    /// Give each session a directory of its own in this directory, removed with the session
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub session_dirs: Option<PathBuf>,
+    /// Run up to N sessions concurrently; others wait
+    #[arg(short = 'j', long, value_name = "N", default_value = "16")]
+    pub concurrency: NonZeroUsize,
+    /// Leave all runs to workers that share the session store
+    #[arg(long, conflicts_with = "concurrency")]
+    pub no_worker: bool,
+    /// Give running steps S seconds to finish after a stop signal
+    #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
+    pub drain_timeout: Duration,
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
+    pub store: Option<Text>,
+    /// The agent, its limits and its output.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// The values of options that take a role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RoleArg {
+    /// Read its own sessions
+    Read,
+    /// Create, run and delete its own sessions, too
+    #[default]
+    Run,
+    /// Decide about tool calls that need approval, too
+    Approve,
+    /// Read the metrics of the server, too
+    Admin,
+}
+
+/// Arguments of `tokens`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TokensArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: TokensCommand,
+    /// Use this file [default: tokens.json in ~/.local/state/loopwright]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tokens: Option<PathBuf>,
+}
+
+/// What is done with tokens.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum TokensCommand {
+    /// Create a token and print it; it cannot be shown again
+    Create(TokenCreateArgs),
+    /// List the tokens, without the tokens themselves
+    List(TokenListArgs),
+    /// Revoke a token; it is refused from the next request on
+    Revoke(TokenRevokeArgs),
+}
+
+/// Arguments of `tokens create`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TokenCreateArgs {
+    /// The principal that the token stands for; `local` is the user of this machine
+    #[arg(long, value_name = "NAME")]
+    pub principal: String,
+    /// What the principal may do
+    #[arg(long, value_name = "ROLE", value_enum, default_value = "run")]
+    pub role: RoleArg,
+    /// Let the token expire after N days
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub days: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tokens list`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TokenListArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tokens revoke`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TokenRevokeArgs {
+    /// The ID of the token, as `loopwright tokens list` shows it
+    #[arg(value_name = "ID")]
+    pub id: String,
+}
+
+impl From<RoleArg> for Role {
+    fn from(typed: RoleArg) -> Self {
+        match typed {
+            RoleArg::Read => Self::Read,
+            RoleArg::Run => Self::Run,
+            RoleArg::Approve => Self::Approve,
+            RoleArg::Admin => Self::Admin,
+        }
+    }
+}
+
+impl ServeArgs {
+    /// Returns the session options as those of a run.
+    pub fn session_args(&self) -> SessionArgs {
+        let origin = ResumeArgs::default();
+        SessionArgs {
+            origin,
+            store: self.store.clone(),
+            on_interrupted: OnInterruptedArg::RequireDecision,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `loopwright serve`.
+
+mod agents;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::future::{Either, join, select};
+use loopwright_broadcast::BroadcastConfig;
+use loopwright_server::{Access, ConnectionLimits, Server, TokenFile, listen, random_token};
+use loopwright_sessions::SessionStore;
+use loopwright_worker::{JobSignal, NoQueue, Worker, WorkerOptions};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use self::agents::OfferedAgents;
+use crate::args::Cli;
+use crate::args::serve::ServeArgs;
+use crate::config::OutputFormat;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::jobs::no_queue;
+use crate::render::sanitize_terminal;
+use crate::run::with_runtime;
+use crate::session::SessionsError;
+use crate::session_agents::SessionAgents;
+use crate::signals::{Signals, exit_code};
+use crate::startup::{StartError, Startup};
+use crate::store::{StoreLocation, make_private};
+use crate::tokens::token_file;
+use crate::worker_roots::WorkerRoots;
+
+/// Serves agents, until it is asked to end.
+pub fn serve(cli: &Cli, args: &ServeArgs) -> ExitCode {
+    console::set_color(args.agent.surroundings.color);
+    with_runtime(async {
+        match perform(cli, args).await {
+            Ok(exit_code) => exit_code,
+            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
+        }
+    })
+}
+
+async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
+    let typed = args.session_args();
+    let Startup { config, sources, .. } = Startup::load(cli, &args.agent, &typed)?;
+    let tokens = token_file(args.tokens.as_deref()).map_err(SessionsError::from)?;
+    check(args, &tokens)?;
+    let folders = args.session_dirs.as_deref().map(session_dirs).transpose()?;
+    let base = folders.clone().unwrap_or_else(|| config.workdir.clone());
+    let roots = WorkerRoots::new([base.as_path()], sources.home.as_deref())?;
+    if folders.is_some() && roots.is_broad(&base.join("session")) {
+        let text = format!(
+            "{} cannot hold the directories of sessions: it belongs to the system or is hidden; name another one with `--session-dirs`",
+            base.display()
+        );
+        return Err(SessionsError::Usage(text).into());
+    }
+    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
+    let store = place.open().await.map_err(SessionsError::from)?;
+    let sessions = SessionAgents {
+        cli: cli.clone(),
+        agent: args.agent.clone(),
+        typed,
+        store: Arc::clone(&store),
+        roots,
+    };
+    let listener = bind(args.listen).await?;
+    let address = listener.local_addr().map_err(|source| unbound(args.listen, &source))?;
+    let token = (!args.behind_proxy).then(random_token).transpose().map_err(|error| {
+        StartError { error: error.into(), exit_code: ExitCode::Internal, stop_reason: "other" }
+    })?;
+    let access = access(args, address, token.as_deref(), tokens)?;
+    let (signal, drain) = (JobSignal::new(), CancellationToken::new());
+    let wakes = signal.clone();
+    let offered = OfferedAgents::new(sessions.clone(), folders, base);
+    let server = Server::builder(Arc::clone(&store), offered, access);
+    let server = server
+        .map_err(|_| no_queue(NoQueue))?
+        .with_queued(move || wakes.notify())
+        .with_shutdown(drain.clone())
+        .build();
+    let worker = worker(args, store, sessions, signal)?;
+    tell(args, address, token.as_deref());
+    let limits =
+        ConnectionLimits { drain_timeout: args.drain_timeout, ..ConnectionLimits::default() };
+    let serves = listen(listener, server.router(), limits, drain.clone());
+    let works = async {
+        match &worker {
+            Some(worker) => drop(worker.run(&drain).await),
+            None => drain.cancelled().await,
+        }
+    };
+    let signals = async {
+        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
+        signals.next().await;
+        console::tell("stopping: no new runs; waiting for running steps");
+        drain.cancel();
+        signals.next().await
+    };
+    match select(pin!(join(serves, works)), pin!(signals)).await {
+        Either::Left(_) => Ok(ExitCode::Done),
+        Either::Right((reason, _)) => Ok(exit_code(reason)),
+    }
+}
+
+/// Refuses what would let others in that are not meant.
+fn check(args: &ServeArgs, tokens: &TokenFile) -> Result<(), SessionsError> {
+    let refused = |text: String| Err(SessionsError::Usage(text));
+    if !args.listen.ip().is_loopback() && !args.behind_proxy {
+        return refused(format!(
+            "{} can be reached from other machines, and the server does not encrypt; put a proxy with TLS in front of it and pass `--behind-proxy`",
+            args.listen
+        ));
+    }
+    if args.session_dirs.is_some() {
+        return Ok(());
+    }
+    let known = tokens.list().map_err(|error| SessionsError::Usage(error.to_string()))?;
+    let is_shared = args.behind_proxy || known.iter().any(|it| &*it.principal != "local");
+    if is_shared {
+        return refused(
+            "sessions of several principals must not share a directory; pass `--session-dirs DIR`"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Makes the directory of the directories of sessions, for this user only.
+fn session_dirs(path: &Path) -> Result<PathBuf, SessionsError> {
+    make_private(path)?;
+    let real = path.canonicalize();
+    real.map_err(|source| SessionsError::WorkerRoot { path: path.to_owned(), source })
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| unbound(address, &source))
+}
+
+fn unbound(address: SocketAddr, source: &std::io::Error) -> StartError {
+    let text =
+        format!("cannot listen on {address}: {source}; choose another address with `--listen`");
+    SessionsError::Usage(text).into()
+}
+
+fn access(
+    args: &ServeArgs,
+    address: SocketAddr,
+    token: Option<&str>,
+    tokens: TokenFile,
+) -> Result<Access, SessionsError> {
+    let own = [address.to_string(), format!("localhost:{}", address.port())];
+    let own = own.into_iter().filter(|_| address.ip().is_loopback());
+    let hosts = own.chain(args.hosts.iter().cloned());
+    let access = hosts.fold(Access::new(), Access::with_host).with_tokens(Arc::new(tokens));
+    let access = match token {
+        Some(token) => access.with_local_token(token),
+        None => access,
+    };
+    let Some(name) = &args.principal_header else { return Ok(access) };
+    let header = name.parse().map_err(|_| {
+        SessionsError::Usage(format!("`{}` is not the name of a header", sanitize_terminal(name)))
+    })?;
+    Ok(access.with_proxy_header(header, args.principal_role.into()))
+}
+
+fn worker(
+    args: &ServeArgs,
+    store: Arc<dyn SessionStore>,
+    agents: SessionAgents,
+    signal: JobSignal,
+) -> Result<Option<Worker>, StartError> {
+    if args.no_worker {
+        return Ok(None);
+    }
+    let options = WorkerOptions {
+        concurrency: args.concurrency,
+        drain_timeout: args.drain_timeout,
+        ..WorkerOptions::default()
+    };
+    let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
+    let worker = worker.with_options(options).with_signal(signal);
+    Ok(Some(worker.with_event_log(BroadcastConfig::standard())))
+}
+
+/// Says where the server listens, and with which token.
+fn tell(args: &ServeArgs, address: SocketAddr, token: Option<&str>) {
+    let url = format!("http://{address}");
+    let is_json =
+        args.agent.surroundings.output_format().is_some_and(|it| it != OutputFormat::Text);
+    if is_json {
+        console::print_json(&json!({ "type": "listening", "url": url, "token": token }));
+        return;
+    }
+    let token = token.map_or(String::new(), |it| format!("token: {it}\n"));
+    console::print(format!("url: {url}\n{token}").as_bytes());
+    if !args.agent.surroundings.quiet {
+        console::tell("serving; press Ctrl-C to stop");
+    }
+}

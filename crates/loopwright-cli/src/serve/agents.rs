@@ -1,0 +1,148 @@
+//! The agents that the server offers, and the directories that their sessions work in.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_agent::{Definitions as _, LoopFactory};
+use loopwright_core::BoxError;
+use loopwright_server::{AgentInfo, AgentsError, Principal, ServedAgents};
+use loopwright_sessions::{AgentSession, SessionHeader, SessionId, SessionQuery};
+use loopwright_worker::AgentResolver as _;
+
+use crate::conversation::{ABOUT, Command, Conversation};
+use crate::definitions::Defined;
+use crate::model;
+use crate::selected_agent::AGENT;
+use crate::session_agents::SessionAgents;
+use crate::startup::Startup;
+
+/// The agents that the server offers: that of the program, and those that are defined where sessions work.
+pub(super) struct OfferedAgents {
+    sessions: SessionAgents,
+    /// The directory of the directories of sessions, if each has one of its own.
+    folders: Option<PathBuf>,
+    /// Where agents are looked for.
+    base: PathBuf,
+}
+
+/// Sessions of other principals need directories of their own.
+#[derive(Debug, thiserror::Error)]
+#[error("sessions of other principals need directories of their own; pass `--session-dirs DIR`")]
+struct Shared;
+
+impl OfferedAgents {
+    pub(super) fn new(sessions: SessionAgents, folders: Option<PathBuf>, base: PathBuf) -> Self {
+        Self { sessions, folders, base }
+    }
+
+    fn offered(&self) -> Result<Vec<AgentInfo>, BoxError> {
+        let own = AgentInfo { name: AGENT.to_owned(), description: ABOUT.to_owned() };
+        let agent = self.args(None, &self.base);
+        let Startup { config, sources, .. } =
+            Startup::load(&self.sessions.cli, &agent, &self.sessions.typed)
+                .map_err(|refusal| refusal.error)?;
+        let providers = Arc::new(model::providers(&config, &sources)?);
+        let defined = Defined::find(&self.base, &sources, &providers);
+        let info = |name: &str, description: &str| AgentInfo {
+            name: name.to_owned(),
+            description: description.to_owned(),
+        };
+        let all = defined.agents.all();
+        let defined = all.iter().map(|it| info(&it.name, &it.description));
+        Ok(match &self.sessions.agent.definition {
+            // Only this one is offered.
+            Some(only) => defined.filter(|it| it.name == *only).collect(),
+            None => [own].into_iter().chain(defined.filter(|it| it.name != AGENT)).collect(),
+        })
+    }
+
+    /// Returns what was typed, for another agent in another directory.
+    fn args(&self, agent: Option<&str>, workdir: &Path) -> crate::args::AgentArgs {
+        let mut args = self.sessions.agent.clone();
+        args.definition = agent.filter(|it| *it != AGENT).map(str::to_owned);
+        args.surroundings.workdir = Some(workdir.to_path_buf());
+        args.surroundings.quiet = true;
+        args
+    }
+
+    /// Makes the directory of a session, or takes the one that all share.
+    fn workdir(&self, id: &SessionId, principal: &Principal) -> Result<PathBuf, BoxError> {
+        let Some(folders) = &self.folders else {
+            return if principal.is_local() { Ok(self.base.clone()) } else { Err(Shared.into()) };
+        };
+        let folder = folders.join(id.as_str());
+        match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+            _ => Ok(folder),
+        }
+    }
+
+    /// Returns the directory of a session that is its own.
+    fn own_folder(&self, session: &SessionHeader) -> Option<PathBuf> {
+        let (folders, workdir) = (self.folders.as_ref()?, session.workdir.as_deref()?);
+        let workdir = Path::new(workdir);
+        (workdir.parent() == Some(folders)).then(|| workdir.to_path_buf())
+    }
+}
+
+#[async_trait]
+impl ServedAgents for OfferedAgents {
+    async fn list(&self) -> Result<Vec<AgentInfo>, BoxError> {
+        self.offered()
+    }
+
+    async fn begin(
+        &self,
+        agent: &str,
+        id: SessionId,
+        principal: &Principal,
+    ) -> Result<AgentSession, AgentsError> {
+        let offered = self.offered().map_err(AgentsError::Unusable)?;
+        if !offered.iter().any(|it| it.name == agent) {
+            return Err(AgentsError::Unknown);
+        }
+        let folder = self.workdir(&id, principal).map_err(AgentsError::Unusable)?;
+        let args = self.args(Some(agent), &folder);
+        let sessions = &self.sessions;
+        let unusable = |refusal: crate::startup::StartError| AgentsError::Unusable(refusal.error);
+        let mut startup = Startup::load(&sessions.cli, &args, &sessions.typed).map_err(unusable)?;
+        let mut setup = Box::pin(startup.setup_of_new(&args)).await.map_err(unusable)?;
+        let system = setup.system_prompt.take().map(Arc::from);
+        let conversation = Conversation {
+            store: Arc::clone(&sessions.store),
+            setup,
+            system,
+            budget: startup.budget(),
+            interrupted: sessions.typed.interrupted(),
+            session: None,
+            is_attended: false,
+            command: Command::default(),
+        };
+        Ok(conversation.session(&id, None))
+    }
+
+    async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        self.sessions.of(session).await
+    }
+
+    fn folder(&self, session: &SessionHeader) -> Option<PathBuf> {
+        self.own_folder(session)
+    }
+
+    async fn removed(&self, session: &SessionHeader) {
+        let Some(folder) = self.own_folder(session) else { return };
+        // A fork works in the directory of its source.
+        let query = SessionQuery { workdir: session.workdir.clone(), ..SessionQuery::first(1) };
+        let is_used = match self.sessions.store.list(&query).await {
+            Ok(page) => !page.is_empty(),
+            Err(_) => true,
+        };
+        if !is_used && let Err(error) = fs::remove_dir_all(&folder) {
+            crate::console::warn(&format!("cannot remove {}: {error}", folder.display()));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The agents of stored sessions, for programs that run the sessions of others.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_agent::LoopFactory;
+use loopwright_core::BoxError;
+use loopwright_sessions::{SessionHeader, SessionRepository, SessionStore};
+use loopwright_worker::AgentResolver;
+
+use crate::agent::Setup;
+use crate::args::session::SessionArgs;
+use crate::args::{AgentArgs, Cli};
+use crate::conversation::noting_files;
+use crate::loops::FixedLoop;
+use crate::session::SessionsError;
+use crate::startup::{NoopListener, Startup};
+use crate::worker_roots::WorkerRoots;
+
+/// The agent of each session, in its directory.
+#[derive(Clone)]
+pub(crate) struct SessionAgents {
+    pub(crate) cli: Cli,
+    pub(crate) agent: AgentArgs,
+    pub(crate) typed: SessionArgs,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) roots: WorkerRoots,
+}
+
+#[async_trait]
+impl AgentResolver for SessionAgents {
+    async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        // Before anything of the folder is read. A session without one works where the worker was started.
+        if let Some(folder) = header.workdir.as_deref() {
+            self.roots.check(header, Path::new(folder))?;
+        }
+        let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
+        let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, &session);
+        let opening = opening.map_err(|refusal| refusal.error)?;
+        let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
+        self.roots.check(header, setup.workdir.path())?;
+        // What was put in the place of its directory is not what somebody left work for.
+        let (real, path) = (setup.workdir.path(), header.workdir.as_deref().map(Path::new));
+        if let Some(path) = path.filter(|it| *it != real) {
+            let (id, path, real) = (header.id.clone(), path.to_owned(), real.to_owned());
+            return Err(SessionsError::Moved { id, path, real }.into());
+        }
+        // A session keeps its own instructions.
+        let setup = Setup { system_prompt: None, ..setup };
+        let agent = noting_files(&setup, &self.store, &header.id).build(NoopListener)?;
+        Ok(Arc::new(FixedLoop(agent)))
+    }
+}

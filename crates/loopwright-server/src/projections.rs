@@ -1,0 +1,95 @@
+//! The events of a run in the protocols that clients speak. Each is a fold over the same log.
+
+mod ag_ui;
+mod chat_completions;
+mod openai;
+mod responses;
+mod run;
+mod ui_messages;
+
+use std::{collections::VecDeque, convert::Infallible};
+
+use axum::{
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response, Sse, sse::Event},
+};
+use futures::stream;
+use loopwright_sessions::SessionId;
+use serde_json::Value;
+
+pub(crate) use self::openai::errors as openai_errors;
+use self::run::{RunEvent, RunFollower};
+use crate::{metrics::OpenStream, operation::Operation};
+
+/// The header that names the session of a response.
+const SESSION: HeaderName = HeaderName::from_static("x-loopwright-session");
+
+/// Returns the routes of all protocols.
+pub(crate) fn operations() -> Vec<Operation> {
+    [
+        openai::operations(),
+        chat_completions::operations(),
+        responses::operations(),
+        ag_ui::operations(),
+        ui_messages::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Makes the events of a protocol of those of a run.
+pub(crate) trait Projection: Send + 'static {
+    /// Adds what a client gets before anything has happened.
+    fn begin(&mut self, frames: &mut Frames);
+
+    /// Adds what a client gets of an event. The last event is [`RunEvent::Ended`].
+    fn project(&mut self, event: &RunEvent, frames: &mut Frames);
+}
+
+/// Server-sent events that wait to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Frames(VecDeque<Event>);
+
+impl Frames {
+    /// Adds an event with data alone.
+    pub(crate) fn data(&mut self, data: &Value) {
+        self.text(&data.to_string());
+    }
+
+    pub(crate) fn text(&mut self, data: &str) {
+        self.0.push_back(Event::default().data(data));
+    }
+
+    /// Adds an event with a name.
+    pub(crate) fn named(&mut self, name: &str, data: &Value) {
+        self.0.push_back(Event::default().event(name).data(data.to_string()));
+    }
+}
+
+/// Streams a run in a protocol.
+fn stream(mut projection: impl Projection, run: RunFollower, open: OpenStream) -> Response {
+    let session = run.session().clone();
+    let mut frames = Frames::default();
+    projection.begin(&mut frames);
+    let begin = (projection, run, frames, open);
+    let events = stream::unfold(begin, |(mut projection, mut run, mut frames, open)| async move {
+        loop {
+            if let Some(event) = frames.0.pop_front() {
+                return Some((Ok::<_, Infallible>(event), (projection, run, frames, open)));
+            }
+            let event = run.next().await?;
+            projection.project(&event, &mut frames);
+        }
+    });
+    let response = ([(header::CACHE_CONTROL, "no-cache")], Sse::new(events)).into_response();
+    of_session(response, &session)
+}
+
+/// Names the session of a response.
+fn of_session(mut response: Response, session: &SessionId) -> Response {
+    if let Ok(value) = HeaderValue::from_str(session.as_str()) {
+        response.headers_mut().insert(SESSION, value);
+    }
+    response
+}
