@@ -14,6 +14,7 @@ use crate::completions;
 use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat};
 use crate::prompt::PromptSource;
 
+pub mod acp;
 pub mod agents;
 pub mod files;
 pub mod policy;
@@ -66,6 +67,9 @@ pub enum Command {
     Worker(Box<jobs::WorkerArgs>),
     /// List submitted jobs, latest first
     Jobs(jobs::JobsArgs),
+    /// Serve an editor over standard input and output with the Agent Client Protocol
+    #[command(after_help = help::ACP)]
+    Acp(Box<acp::AcpArgs>),
     /// Run a demo agent with a scripted model, without a key or a network
     Demo(DemoArgs),
     /// List providers and models with their limits, capabilities and prices

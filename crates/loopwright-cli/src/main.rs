@@ -8,7 +8,7 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, jobs, man, models, policy, run,
+    acp, agents, chat, completions, console, demo, doctor, files, jobs, man, models, policy, run,
     sandbox, sessions, settings, skills, submit, worker,
 };
 
@@ -41,6 +41,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Submit(args) => submit::submit(cli, args),
         Command::Worker(args) => worker::worker(cli, args),
         Command::Jobs(args) => jobs::jobs(cli, args),
+        Command::Acp(args) => acp::acp(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

@@ -367,6 +367,7 @@ impl Startup {
             budget,
             interrupted,
             session,
+            new_id: None,
             is_attended: false,
             command,
         })
