@@ -14,7 +14,10 @@ mod switch;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
-use loopwright_core::{AgentState, BoxError, LlmConfig, messages::{Message, ReasoningEffort}};
+use loopwright_core::{
+    AgentState, BoxError, LlmConfig,
+    messages::{Message, ReasoningEffort},
+};
 use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
 
