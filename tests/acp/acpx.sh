@@ -54,6 +54,11 @@ scenario first_prompt "first" --format quiet prompt "first"
 scenario second_prompt "second" --format quiet prompt "second"
 scenario set_mode "plan" set-mode plan
 kill -KILL "$(cat "$folder.log.pid")" 2>/dev/null
+# The client notices the crash by itself, and takes no prompt until it has.
+for _ in $(seq 50); do
+    [[ "$(client --format json status)" == *'"running"'* ]] || break
+    sleep 0.2
+done
 scenario prompt_after_a_crash "third" --format quiet prompt "third"
 scenario list "first" --format json sessions list
 client --format quiet prompt "run sleep 300" >/dev/null &

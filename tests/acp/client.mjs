@@ -98,7 +98,7 @@ const permission = (choice, name) =>
       assert.equal(asked.options[0].kind, "allow_once");
       assert.equal(asked.options.at(-1).kind, "reject_once");
       if (choice === "allow_always") {
-        await agent.say(`write ${name} two`);
+        await agent.say(`write 2${name} two`);
         assert.equal(agent.asked.length, 1);
       }
       return reason;
@@ -165,7 +165,7 @@ const scenarios = {
   },
   permission_always: async () => {
     assert.equal(await permission("allow_always", "always.txt"), "end_turn");
-    assert.equal(readFileSync(path("always.txt"), "utf8"), "two");
+    assert.equal(readFileSync(path("2always.txt"), "utf8"), "two");
   },
   permission_rejected: async () => {
     assert.equal(await permission("reject_once", "rejected.txt"), "end_turn");

@@ -167,7 +167,7 @@ async def permission(choice, name):
         assert [options[0].kind, options[-1].kind] == ["allow_once", "reject_once"]
         assert tool_call.tool_call_id == agent.client.all("tool_call")[0].tool_call_id
         if choice == "allow_always":
-            await agent.say(f"write {name} two")
+            await agent.say(f"write 2{name} two")
             assert len(agent.client.asked) == 1
         return reason
 
@@ -179,7 +179,7 @@ async def permission_once():
 
 async def permission_always():
     assert await permission("allow_always", "always.txt") == "end_turn"
-    assert content("always.txt") == "two"
+    assert content("2always.txt") == "two"
 
 
 async def permission_rejected():

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use self::editor::{Editor, text_of};
-use crate::server::{Reply, Server, delta, error, nowhere, streamed, streamed_tool};
+use crate::server::{Reply, Server, delta, error, nowhere, streamed, streamed_call, streamed_tool};
 use crate::world::{World, lonely};
 
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
@@ -85,14 +85,17 @@ fn a_change_waits_for_the_permission_and_is_shown_as_a_diff() {
 
 #[test]
 fn a_permission_for_the_session_is_not_asked_for_again() {
-    let replies = [write("1\n"), write("2\n"), streamed("Done.", "stop")];
+    let run = |text| streamed_call("Running. ", &format!("echo {text} >> log.txt"));
+    let replies = [run("1"), run("2"), streamed("Done.", "stop")];
     let (world, server) = (World::new(), Server::start(replies));
-    let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
+    let mut editor = Editor::start(&world, &server, &["--permission-mode", "accept-edits"]);
     let session = editor.new_session(&world);
     editor.answer("allow-session");
     editor.prompt(&session, &prompt("Write it twice"));
     assert_eq!(editor.asked.len(), 1);
-    assert_eq!(fs::read_to_string(world.path("project/new.txt")).unwrap(), "2\n");
+    let options = editor.asked[0]["options"].to_string();
+    assert!(options.contains("Bash(echo *)"), "{options}");
+    assert_eq!(fs::read_to_string(world.path("project/log.txt")).unwrap(), "1\n2\n");
 }
 
 #[test]
