@@ -151,9 +151,10 @@ fn describe(workdir: &Path, call: &ToolCall) -> Value {
         "title": title(call), "name": call.name, "kind": kind(&call.name), "rawInput": arguments,
     });
     if let Some(path) = arguments["path"].as_str() {
+        // The tools count the lines that they skip.
         let mut location = json!({"path": absolute(workdir, path)});
         if let Some(line) = arguments["offset"].as_u64().and_then(|it| u32::try_from(it).ok()) {
-            location["line"] = json!(line.max(1));
+            location["line"] = json!(line.saturating_add(1));
         }
         description["locations"] = json!([location]);
     }
@@ -242,7 +243,7 @@ mod tests {
         let read = of("read_file", json!({"path": "./a.rs", "offset": 7}));
         assert_eq!(read["title"], "Read ./a.rs");
         assert_eq!(read["kind"], "read");
-        assert_eq!(read["locations"], json!([{"path": "/w/a.rs", "line": 7}]));
+        assert_eq!(read["locations"], json!([{"path": "/w/a.rs", "line": 8}]));
         let bash = of("bash", json!({"command": "cargo test\necho done"}));
         assert_eq!((&bash["kind"], bash.get("locations")), (&json!("execute"), None));
         assert!(bash["title"].as_str().unwrap().starts_with("cargo test"), "{bash}");
