@@ -151,7 +151,7 @@ async fn decide(
 }
 
 /// Returns the rules that would allow a call from now on.
-fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
+pub(crate) fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
     if !matches!(asked.kind, RequestKind::Approval { .. }) || asked.question.is_recovery() {
         return Vec::new();
     }

@@ -14,6 +14,7 @@ use crate::completions;
 use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat, ShadowFile};
 use crate::prompt::PromptSource;
 
+pub mod acp;
 pub mod agents;
 pub mod files;
 pub mod policy;
@@ -73,6 +74,9 @@ pub enum Command {
     Tokens(serve::TokensArgs),
     /// List submitted jobs, latest first
     Jobs(jobs::JobsArgs),
+    /// Serve an editor over standard input and output with the Agent Client Protocol
+    #[command(after_help = help::ACP)]
+    Acp(Box<acp::AcpArgs>),
     /// Run a demo agent with a scripted model, without a key or a network
     Demo(DemoArgs),
     /// List providers and models with their limits, capabilities and prices

@@ -14,7 +14,10 @@ mod switch;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
-use loopwright_core::{AgentState, BoxError, LlmConfig, messages::ReasoningEffort};
+use loopwright_core::{
+    AgentState, BoxError, LlmConfig,
+    messages::{Message, ReasoningEffort},
+};
 use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
 
@@ -258,7 +261,7 @@ impl ChatSession {
     /// Takes a turn; returns an exit status if it was the last one.
     async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
         let text = text.map(|text| self.complete(&text));
-        let said = UserInput { text: text.map(Into::into), steers: false };
+        let said = UserInput { message: text.map(Message::user), steers: false };
         let input = is_watched().then_some(input);
         let turn =
             approval::say(&mut self.conversation, self.stage, self.signals.as_mut(), said, input);

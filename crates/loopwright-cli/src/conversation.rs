@@ -31,7 +31,7 @@ use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
-use crate::signals::Signals;
+use crate::signals::{CancelSwitch, Signals};
 use crate::turn::Turn;
 
 /// What the agent is for.
@@ -59,6 +59,8 @@ pub struct Conversation {
     pub interrupted: OnInterrupted,
     /// The session, once there is one.
     pub session: Option<SessionId>,
+    /// The ID of the session that the first message creates; `None` generates one.
+    pub new_id: Option<SessionId>,
     /// Whether a user is there to answer what calls ask.
     pub is_attended: bool,
     /// Whether the last run ended before it heard everything that was sent to it.
@@ -77,10 +79,10 @@ pub struct Command {
 }
 
 /// What is said, and what becomes of it if another process runs the session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserInput {
-    /// The words; nothing to resume what was interrupted.
-    pub text: Option<Arc<str>>,
+    /// The message; nothing to resume what was interrupted.
+    pub message: Option<Message>,
     /// Whether they are left to the process that runs the session.
     pub steers: bool,
 }
@@ -98,72 +100,11 @@ impl Conversation {
         let scene = LiveRun::new(stage.format, self.setup.workdir.path());
         let live = input.as_mut().and_then(|it| it.live(scene.feed.clone()));
         let (live, mut typed) = live.unzip();
-        let id = self.session.clone().unwrap_or_else(SessionId::generate);
-        let agent = match noting_files(&self.setup, &self.store, &id).build(scene.feed.clone()) {
-            Ok(agent) => agent,
-            Err(error) => return stage.refuse(&error, ExitCode::Internal, "other"),
-        };
+        let given = self.session.clone().or_else(|| self.new_id.clone());
+        let id = given.unwrap_or_else(SessionId::generate);
+        self.new_id = Some(id.clone());
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
-        let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
-            .with_interrupted(self.interrupted)
-            .with_event_log(BroadcastConfig::standard())
-            .with_event_sink(Arc::new(feed.clone()));
-        let (has_begun, is_created) = (AtomicBool::new(false), AtomicBool::new(false));
-        let begins = |session: &AgentSession| {
-            has_begun.store(true, Relaxed);
-            let mut beginning = beginning(&self.setup, &agent, session.state());
-            beginning.session_id = Some(session.id().to_string());
-            feed.tell(UiEvent::Began(beginning));
-        };
-        let turn = Turn {
-            said: if self.session.is_some() { said.text.clone() } else { None },
-            steers: said.steers,
-            llm: self.setup.llm.clone(),
-            system: self.system.clone(),
-            budget: self.budget,
-            session_budget: self.setup.session_budget,
-            begins,
-        };
-        let work = async {
-            let began = Instant::now();
-            let done = async {
-                if self.session.is_none() {
-                    // Nothing names a session before it is there with what was said first.
-                    runtime.create(self.session(&id, said.text.as_ref())).await?;
-                    is_created.store(true, Relaxed);
-                }
-                runtime.execute_until(&id, &turn, brake.token()).await
-            };
-            match done.await.map_err(|error: SessionError| SessionsError::from(error)) {
-                Ok(_) if !has_begun.load(Relaxed) => (Some(id.clone()), Report::left(&id)),
-                Ok(session) => {
-                    let report = Report::of(session.state(), brake.reason(), began.elapsed());
-                    let report = report.within(&self.budget, session.state());
-                    let mut report = report.expecting(&self.setup.model()).of_session(&id);
-                    if self.is_attended && report.exit_code == ExitCode::NeedsInput {
-                        // The dialog that follows says what is asked.
-                        report.remark = None;
-                    }
-                    (Some(id.clone()), report)
-                }
-                Err(error) => {
-                    let error = match error {
-                        SessionsError::Unknown(id) if has_begun.load(Relaxed) => {
-                            SessionsError::DeletedMeanwhile(id)
-                        }
-                        error => error,
-                    };
-                    console::fail(&error, error.exit_code());
-                    let refused =
-                        Report::refused(error.exit_code(), error.stop_reason(), chain(&error));
-                    let created = is_created.load(Relaxed).then(|| id.clone());
-                    (self.session.clone().or(created), refused)
-                }
-            }
-        };
-        let (store, brake, feed) =
-            (Arc::clone(&self.store), scene.brake.clone(), scene.feed.clone());
-        let steered = Steered::default();
+        let (store, steered) = (Arc::clone(&self.store), Steered::default());
         let steering = async {
             let Some(typed) = &mut typed else { return pending::<Infallible>().await };
             while let Some(typed) = typed.recv().await {
@@ -178,13 +119,19 @@ impl Conversation {
             pending().await
         };
         let work = async {
-            match select(Box::pin(work), pin!(steering)).await {
+            let turn = Box::pin(self.take_turn(&feed, &brake, said));
+            let done = match select(turn, pin!(steering)).await {
                 Either::Left((done, _)) => done,
                 Either::Right((never, _)) => match never {},
-            }
+            };
+            let report = done.unwrap_or_else(|error| {
+                console::fail(&error, error.exit_code());
+                Report::refused(error.exit_code(), error.stop_reason(), chain(&error))
+            });
+            ((), report)
         };
-        let (session, exit_code) = stage.watch(signals, scene, work).await;
-        self.session = session;
+        let (_, exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
+        self.new_id = None;
         if let (Some(input), Some(live)) = (input, live) {
             let mut unsent = steered.unsent.into_inner().unwrap_or_else(PoisonError::into_inner);
             while let Some(Ok(typed)) = typed.as_mut().map(UnboundedReceiver::try_recv) {
@@ -195,6 +142,76 @@ impl Conversation {
         let sent = steered.sent.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.has_unheard = !sent.is_empty() && self.lacks(&sent).await;
         exit_code
+    }
+
+    /// Takes a turn, tells the feed how it goes, and reports how it ended.
+    ///
+    /// # Errors
+    ///
+    /// If the session cannot be used.
+    pub(crate) async fn take_turn(
+        &mut self,
+        feed: &UiSender,
+        brake: &CancelSwitch,
+        said: UserInput,
+    ) -> Result<Report, SessionsError> {
+        let given = self.session.clone().or_else(|| self.new_id.clone());
+        let id = given.unwrap_or_else(SessionId::generate);
+        let agent = noting_files(&self.setup, &self.store, &id).build(feed.clone());
+        let agent = agent.map_err(SessionError::from)?;
+        let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
+            .with_interrupted(self.interrupted)
+            .with_event_log(BroadcastConfig::standard())
+            .with_event_sink(Arc::new(feed.clone()));
+        let has_begun = AtomicBool::new(false);
+        let begins = |session: &AgentSession| {
+            has_begun.store(true, Relaxed);
+            let mut beginning = beginning(&self.setup, &agent, session.state());
+            beginning.session_id = Some(session.id().to_string());
+            feed.tell(UiEvent::Began(beginning));
+        };
+        let turn = Turn {
+            said: if self.session.is_some() { said.message.clone() } else { None },
+            steers: said.steers,
+            llm: self.setup.llm.clone(),
+            system: self.system.clone(),
+            budget: self.budget,
+            session_budget: self.setup.session_budget,
+            begins,
+        };
+        let began = Instant::now();
+        let mut is_created = false;
+        let done = async {
+            if self.session.is_none() {
+                // Nothing names a session before it is there with what was said first.
+                runtime.create(self.session(&id, said.message.as_ref())).await?;
+                is_created = true;
+            }
+            runtime.execute_until(&id, &turn, brake.token()).await
+        };
+        let done = done.await.map_err(|error: SessionError| SessionsError::from(error));
+        let had_begun = has_begun.load(Relaxed);
+        let report = match done {
+            Ok(_) if !had_begun => Ok(Report::left(&id)),
+            Ok(session) => {
+                let report = Report::of(session.state(), brake.reason(), began.elapsed());
+                let report = report.within(&self.budget, session.state());
+                let mut report = report.expecting(&self.setup.model()).of_session(&id);
+                if self.is_attended && report.exit_code == ExitCode::NeedsInput {
+                    // The dialog that follows says what is asked.
+                    report.remark = None;
+                }
+                Ok(report)
+            }
+            Err(SessionsError::Unknown(id)) if had_begun => {
+                Err(SessionsError::DeletedMeanwhile(id))
+            }
+            Err(error) => Err(error),
+        };
+        if is_created || report.is_ok() {
+            self.session = Some(id);
+        }
+        report
     }
 
     /// Returns `true` if the run has not heard something that was sent to it.
@@ -219,7 +236,7 @@ impl Conversation {
     }
 
     /// Makes the session of which nothing is kept yet, with what is said first.
-    pub(crate) fn session(&self, id: &SessionId, said: Option<&Arc<str>>) -> AgentSession {
+    fn session(&self, id: &SessionId, said: Option<&Message>) -> AgentSession {
         let system = self.system.as_deref().unwrap_or_default();
         let mut definition = match &self.setup.applied {
             Some(applied) => (*applied.definition).clone(),
@@ -233,8 +250,8 @@ impl Conversation {
         let session =
             factory.create_from(definition, state, id.clone(), now()).with_workdir(workdir);
         let Some(said) = said else { return session };
-        let state = session.state().clone().with_user_message(Arc::clone(said));
-        session.with_state(state).with_title(title(said))
+        let state = session.state().clone().with_message(said.clone());
+        session.with_state(state).with_title(title(&said.text()))
     }
 
     /// Says how to resume the session, if there is one and people are to know.

@@ -9,9 +9,10 @@
 //! | [`permissions`], [`policy`] | which calls run, ask or are denied, and the commands about it |
 //! | [`display`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`serve`], [`tokens`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`mod@acp`], [`worker`], [`submit`], [`jobs`], [`serve`], [`tokens`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
 //! | [`mod@reference`] | what the pages of reference are made of |
 
+pub mod acp;
 pub mod agent;
 pub mod agents;
 pub mod selected_agent;

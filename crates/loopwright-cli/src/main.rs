@@ -8,7 +8,7 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy, run,
+    acp, agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy, run,
     sandbox, serve, sessions, settings, skills, submit, tokens, worker,
 };
 
@@ -43,6 +43,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Serve(args) => serve::serve(cli, args),
         Command::Tokens(args) => tokens::tokens(cli, args),
         Command::Jobs(args) => jobs::jobs(cli, args),
+        Command::Acp(args) => acp::acp(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

@@ -35,7 +35,7 @@ use self::changes::FileDiffTracker;
 use crate::report::Report;
 
 pub(crate) use self::calls::failure;
-pub(crate) use self::changes::{content_diff, file_diff};
+pub(crate) use self::changes::{content_diff, file_diff, planned_change};
 pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
 pub(crate) use self::words::{
     WIDTH, count, duration, json as json_line, number, sanitize_terminal, single_line, summary,

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures::future::{Either, select};
-use loopwright_core::AgentState;
+use loopwright_core::{AgentState, messages::Message};
 
 use crate::approval::{self, Turned};
 use crate::args::{Cli, RunArgs};
@@ -64,7 +64,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
-    let said = UserInput { text: prompt.map(Into::into), steers: args.steer };
+    let said = UserInput { message: prompt.map(Message::user), steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn =

@@ -379,6 +379,7 @@ impl Startup {
             budget,
             interrupted,
             session,
+            new_id: None,
             is_attended: false,
             has_unheard: false,
             command,

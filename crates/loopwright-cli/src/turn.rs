@@ -15,7 +15,7 @@ use crate::session_budget::SessionBudget;
 /// One turn of a conversation, under the limits of the process that takes it.
 pub(crate) struct Turn<B> {
     /// What is said; nothing to resume what was interrupted.
-    pub(crate) said: Option<Arc<str>>,
+    pub(crate) said: Option<Message>,
     /// Whether it is left to the process that runs the session, if somebody does.
     pub(crate) steers: bool,
     /// The model from now on.
@@ -50,14 +50,14 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         let session = session.with_state(state);
         (self.begins)(&session);
         match &self.said {
-            Some(said) => SendMessage::text(Arc::clone(said)).execute(session, cx).await,
+            Some(said) => SendMessage::new(said.clone()).execute(session, cx).await,
             None => ContinueRun.execute(session, cx).await,
         }
     }
 
     fn if_busy(&self) -> Option<ControlMessage> {
         let said = self.said.as_ref().filter(|_| self.steers)?;
-        Some(ControlMessage::SendMessage(Message::user(Arc::clone(said))))
+        Some(ControlMessage::SendMessage(said.clone()))
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "the lints spare tests, but not what they share; how much was tried is told"
 )]
 
+mod acp;
 mod agents;
 mod background;
 mod chat;

@@ -180,3 +180,20 @@ Examples:
     loopwright config show -C ../web --max-steps 10
 
 Secrets appear as references, such as env:MY_KEY, never as values.";
+
+/// Ends `loopwright acp --help`.
+pub(super) const ACP: &str = "\
+The editor starts this program, and names the working directory of each session.
+Standard output carries the protocol; warnings go to standard error.
+
+Examples:
+  In the settings of Zed
+    \"agent_servers\": {
+      \"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
+    }
+
+  With a model and a permission mode
+    loopwright acp -m openai/gpt-5-mini --permission-mode ask
+
+  Continue in the terminal with the latest session of the directory
+    loopwright chat --continue";

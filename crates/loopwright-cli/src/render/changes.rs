@@ -47,6 +47,10 @@ pub(super) struct FileDiffTracker {
 /// How a file changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
+    /// What the file held before.
+    pub(crate) before: Arc<str>,
+    /// What it holds now.
+    pub(crate) after: Arc<str>,
     rows: Vec<Row>,
     /// Rows that are left out.
     rest: usize,
@@ -140,6 +144,18 @@ pub(crate) fn file_diff(
     arguments: &Value,
     width: usize,
 ) -> Option<Vec<String>> {
+    let (path, before, after) = planned_change(directory, tool, arguments)?;
+    let mut lines = vec![sanitize_terminal(&path)];
+    lines.extend(FileDiff::of(&before, &after)?.lines(width.saturating_sub(4)));
+    Some(lines)
+}
+
+/// Returns the path of the file that a call of a file tool would change, what it holds and what it would hold.
+pub(crate) fn planned_change(
+    directory: &WorkspaceRoot,
+    tool: &str,
+    arguments: &Value,
+) -> Option<(String, String, String)> {
     let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
     let path = text(arguments, "path")?;
     let before = match directory.read_text(&path, LARGEST) {
@@ -160,9 +176,7 @@ pub(crate) fn file_diff(
         }
         _ => return None,
     };
-    let mut lines = vec![sanitize_terminal(&path)];
-    lines.extend(FileDiff::of(&before, &after)?.lines(width.saturating_sub(4)));
-    Some(lines)
+    Some((path, before, after))
 }
 
 /// Returns the lines of the difference between two texts, at most so many; none if they have the same lines.
@@ -203,7 +217,8 @@ impl FileDiff {
         let (added, removed) = (of(Tag::Added), of(Tag::Removed));
         let rest = rows.len().saturating_sub(most);
         rows.truncate(most);
-        (added + removed > 0).then_some(Self { rows, rest, added, removed })
+        let (before, after) = (before.into(), after.into());
+        (added + removed > 0).then_some(Self { before, after, rows, rest, added, removed })
     }
 
     /// Returns the lines that are shown, each of at most so many columns.

@@ -1,0 +1,218 @@
+//! The connection with the editor: messages that are read, written and waited for.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::channel::{mpsc, oneshot};
+use serde_json::{Value, json};
+
+use super::error::RpcError;
+use crate::console;
+use crate::render::json_line;
+
+/// The longest message, in bytes. Pictures are part of messages.
+const MAX_LINE: u64 = 64 << 20;
+
+/// A message of the editor.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// It wants an answer.
+    Request { id: Value, method: String, params: Value },
+    /// It wants none.
+    Notification { method: String, params: Value },
+    /// It answers a request of the agent.
+    Response { id: Value, result: Result<Value, RpcError> },
+    /// It is no message.
+    Invalid { id: Value, error: RpcError },
+}
+
+impl Incoming {
+    fn read(line: &[u8]) -> Self {
+        let mut message: Value = match serde_json::from_slice(line) {
+            Ok(message) => message,
+            Err(error) => {
+                let error = RpcError::parse(format!("the message is not valid JSON: {error}"));
+                return Self::Invalid { id: Value::Null, error };
+            }
+        };
+        let id = message.get("id").cloned();
+        let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => Self::Request { id, method: method.to_owned(), params },
+            (Some(method), None) => Self::Notification { method: method.to_owned(), params },
+            (None, Some(id)) if message.get("error").is_some_and(|it| !it.is_null()) => {
+                Self::Response { id, result: Err(RpcError::of(&message["error"])) }
+            }
+            (None, Some(id)) if message.get("result").is_some() => {
+                Self::Response { id, result: Ok(message["result"].take()) }
+            }
+            (None, id) => {
+                let error = RpcError::invalid_request("the message has no method and no result");
+                Self::Invalid { id: id.unwrap_or_default(), error }
+            }
+        }
+    }
+}
+
+/// Reads messages on a thread of its own until standard input ends.
+pub(super) fn read_stdin() -> mpsc::UnboundedReceiver<Incoming> {
+    let (sender, receiver) = mpsc::unbounded();
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        while let Some(message) = next(&mut input) {
+            if sender.unbounded_send(message).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Reads the next message; `None` at the end.
+fn next(input: &mut impl BufRead) -> Option<Incoming> {
+    loop {
+        let mut line = Vec::new();
+        let length = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
+        if length == 0 {
+            return None;
+        }
+        if length as u64 == MAX_LINE && line.last() != Some(&b'\n') {
+            skip_line(input)?;
+            let error = RpcError::invalid_request("the message is longer than 64 MiB");
+            return Some(Incoming::Invalid { id: Value::Null, error });
+        }
+        if !line.trim_ascii().is_empty() {
+            return Some(Incoming::read(&line));
+        }
+    }
+}
+
+fn skip_line(input: &mut impl BufRead) -> Option<()> {
+    loop {
+        let buffer = input.fill_buf().ok()?;
+        let end = buffer.iter().position(|it| *it == b'\n');
+        let length = end.map_or(buffer.len(), |it| it + 1);
+        input.consume(length);
+        if end.is_some() || length == 0 {
+            return Some(());
+        }
+    }
+}
+
+/// What is written to the editor.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    last_id: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>>,
+    /// Held while a message is written.
+    writing: Mutex<()>,
+    is_closed: AtomicBool,
+}
+
+impl Connection {
+    /// Writes a message. An editor that is gone has read enough.
+    ///
+    /// # Errors
+    ///
+    /// If standard output does not take it.
+    fn write(&self, message: &Value) -> io::Result<()> {
+        let line = json_line(message)?;
+        let _guard = lock(&self.writing);
+        let mut output = io::stdout();
+        writeln!(output, "{line}").and_then(|()| output.flush())
+    }
+
+    fn send(&self, message: &Value) {
+        if let Err(error) = self.write(message)
+            && !self.is_closed.swap(true, Relaxed)
+        {
+            console::tell(&format!("cannot write to the client: {error}"));
+        }
+    }
+
+    /// Answers a request.
+    pub(super) fn respond(&self, id: Value, result: Result<Value, RpcError>) {
+        let mut message = json!({"jsonrpc": "2.0", "id": id});
+        match result {
+            Ok(result) => message["result"] = result,
+            Err(error) => message["error"] = error.to_json(),
+        }
+        self.send(&message);
+    }
+
+    /// Tells the editor what happens in a session.
+    ///
+    /// # Errors
+    ///
+    /// If standard output does not take it.
+    pub(super) fn update(&self, session: &str, update: Value) -> io::Result<()> {
+        let params = json!({"sessionId": session, "update": update});
+        self.write(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+    }
+
+    /// Asks the editor something and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the editor refuses or goes away.
+    pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        let id = self.last_id.fetch_add(1, Relaxed) + 1;
+        let (sender, answer) = oneshot::channel();
+        lock(&self.waiting).insert(id, sender);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let answer = answer.await;
+        answer.unwrap_or_else(|_| Err(RpcError::internal("the client has closed the connection")))
+    }
+
+    /// Takes the answer to a request. One that nobody waits for is ignored.
+    pub(super) fn settle(&self, id: &Value, result: Result<Value, RpcError>) {
+        let waiting = id.as_u64().and_then(|id| lock(&self.waiting).remove(&id));
+        if let Some(waiting) = waiting {
+            waiting.send(result).ok();
+        }
+    }
+
+    /// Lets nobody wait any longer.
+    pub(super) fn close(&self) {
+        lock(&self.waiting).clear();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<Incoming> {
+        let mut input = text.as_bytes();
+        std::iter::from_fn(|| next(&mut input)).collect()
+    }
+
+    #[test]
+    fn a_line_is_a_message() {
+        let lines = "{\"id\":1,\"method\":\"a\",\"params\":[2]}\n\n{\"method\":\"b\"}\n\
+            {\"id\":3,\"result\":null}\n{\"id\":4,\"error\":{\"code\":-1,\"message\":\"no\"}}";
+        let told: Vec<String> = read(lines).iter().map(|it| format!("{it:?}")).collect();
+        assert_eq!(
+            told,
+            [
+                "Request { id: Number(1), method: \"a\", params: Array [Number(2)] }",
+                "Notification { method: \"b\", params: Null }",
+                "Response { id: Number(3), result: Ok(Null) }",
+                "Response { id: Number(4), result: Err(RpcError { code: -1, message: \"no\" }) }",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered_and_does_not_end_the_connection() {
+        let told = read("nonsense\n[]\n7\n{\"id\":5}\n{\"method\":\"b\"}\n");
+        let invalid = |it: &Incoming| matches!(it, Incoming::Invalid { .. });
+        assert_eq!(told.iter().map(invalid).collect::<Vec<_>>(), [true, true, true, true, false]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Calls that wait for a decision, as questions to the editor.
+
+use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
+use serde_json::{Value, json};
+
+use super::tool_calls::{ToolCalls, absolute};
+use crate::agent::Setup;
+use crate::console;
+use crate::render::{planned_change, single_line};
+use crate::sessions::UserDecision;
+
+/// The most characters of an option.
+const OPTION: usize = 120;
+
+/// What a model is told of a call that waited when the user cancelled the turn.
+pub(super) const CANCELLED: &str = "the user cancelled the turn before deciding about this call";
+
+const ALLOW: &str = "allow";
+const ALLOW_SESSION: &str = "allow-session";
+const ALLOW_PROJECT: &str = "allow-project";
+const MARK_DONE: &str = "mark-done";
+const REJECT: &str = "reject";
+
+/// Makes the parameters of `session/request_permission`.
+pub(super) fn request(
+    session: &str,
+    setup: &Setup,
+    calls: &mut ToolCalls,
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+    rules: &[String],
+) -> Value {
+    let mut call = calls.description(asked.call);
+    call["toolCallId"] = json!(id(calls, state, asked));
+    call["status"] = json!("pending");
+    let mut content = vec![json!({
+        "type": "content", "content": {"type": "text", "text": question(asked)},
+    })];
+    content.extend(diff(setup, asked.call));
+    call["content"] = json!(content);
+    json!({"sessionId": session, "toolCall": call, "options": options(asked, rules)})
+}
+
+fn id(calls: &mut ToolCalls, state: &AgentState, asked: &PendingApproval<'_>) -> String {
+    let open = state.execution().and_then(|it| it.open_step());
+    let step = open.map_or(0, |it| it.number());
+    let known = calls.id_of(&(None, step, asked.index), asked.call).map(str::to_owned);
+    known.unwrap_or_else(|| calls.new_id(asked.call.id.as_deref()))
+}
+
+fn question(asked: &PendingApproval<'_>) -> String {
+    let agents: Vec<&str> = asked.path.iter().map(|it| &*it.agent).collect();
+    if agents.is_empty() {
+        return asked.question.text.clone();
+    }
+    format!("{}: {}", agents.join(" › "), asked.question.text)
+}
+
+fn diff(setup: &Setup, call: &ToolCall) -> Option<Value> {
+    let arguments = call.parse_arguments().ok()?;
+    let (path, before, after) = planned_change(&setup.workdir, &call.name, &arguments)?;
+    let path = absolute(setup.workdir.path(), &path);
+    Some(json!({"type": "diff", "path": path, "oldText": before, "newText": after}))
+}
+
+fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
+    let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": single_line(name, OPTION), "kind": kind});
+    if asked.question.is_recovery() {
+        return json!([
+            option(ALLOW, "Run it again", "allow_once"),
+            option(MARK_DONE, "It was done", "allow_once"),
+            option(REJECT, "Skip it", "reject_once"),
+        ]);
+    }
+    let mut options = vec![option(ALLOW, "Allow once", "allow_once")];
+    if !rules.is_empty() {
+        let rules = rules.join(", ");
+        let session = format!("Allow {rules} in this session");
+        options.push(option(ALLOW_SESSION, &session, "allow_always"));
+        let project = format!("Always allow {rules} in this project");
+        options.push(option(ALLOW_PROJECT, &project, "allow_always"));
+    }
+    options.push(option(REJECT, "Reject", "reject_once"));
+    json!(options)
+}
+
+/// Reads the answer and keeps the rules that it allows. `None` means that the user cancelled the turn.
+pub(super) fn decision(
+    answer: &Value,
+    setup: &Setup,
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+    rules: &[String],
+) -> Option<ApprovalDecision> {
+    let outcome = &answer["outcome"];
+    if outcome["outcome"] != "selected" {
+        return None;
+    }
+    let kept = match outcome["optionId"].as_str() {
+        Some(ALLOW) => Ok(()),
+        Some(ALLOW_SESSION) if !rules.is_empty() => setup.permissions.allow_in_session(rules),
+        Some(ALLOW_PROJECT) if !rules.is_empty() => setup.permissions.allow_always(rules),
+        Some(MARK_DONE) if asked.question.is_recovery() => {
+            return Some(UserDecision::MarkDone(None).of(Some(asked), state));
+        }
+        // What was not offered allows nothing.
+        _ => return Some(UserDecision::Deny(None).of(Some(asked), state)),
+    };
+    if let Err(error) = kept {
+        console::warn(&error);
+    }
+    Some(ApprovalDecision::Approve)
+}

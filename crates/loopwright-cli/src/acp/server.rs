@@ -1,0 +1,318 @@
+//! The methods of the protocol.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::{Either, join_all, select};
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    SessionCursor, SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStore,
+};
+use serde_json::{Map, Value, json};
+use tokio::task::{JoinHandle, spawn_local};
+
+use super::connection::{Connection, Incoming, read_stdin};
+use super::content;
+use super::error::RpcError;
+use super::modes;
+use super::session::EditorSession;
+use crate::args::acp::AcpArgs;
+use crate::args::session::ResumeArgs;
+use crate::args::{AgentArgs, Cli};
+use crate::console;
+use crate::ending::Interruption;
+use crate::exit::ExitCode;
+use crate::session::SessionsError;
+use crate::signals::{Signals, exit_code};
+use crate::startup::Startup;
+use crate::store::StoreLocation;
+
+/// The version of the protocol.
+const PROTOCOL: u16 = 1;
+
+/// The ID of the only way to authenticate.
+const API_KEY: &str = "api-key";
+
+/// How many sessions are listed at once.
+const PAGE: usize = 50;
+
+/// How long turns may take to end when the editor is gone.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves one editor.
+pub(super) struct Server {
+    cli: Cli,
+    args: AcpArgs,
+    connection: Arc<Connection>,
+    sessions: RefCell<HashMap<SessionId, Rc<EditorSession>>>,
+}
+
+impl Server {
+    pub(super) fn new(cli: Cli, args: AcpArgs) -> Self {
+        Self { cli, args, connection: Arc::default(), sessions: RefCell::default() }
+    }
+
+    /// Answers requests until standard input ends or a signal comes.
+    pub(super) async fn serve(self: Rc<Self>) -> ExitCode {
+        let mut signals = Signals::new().ok();
+        let mut messages = read_stdin();
+        let mut requests: Vec<JoinHandle<()>> = Vec::new();
+        let (reason, exit_code) = loop {
+            let signal = async {
+                match &mut signals {
+                    Some(signals) => signals.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let message = match select(messages.next(), pin!(signal)).await {
+                Either::Left((Some(message), _)) => message,
+                Either::Left((None, _)) => break (Interruption::HangUp, ExitCode::Done),
+                Either::Right((reason, _)) => break (reason, exit_code(reason)),
+            };
+            requests.retain(|it| !it.is_finished());
+            match message {
+                Incoming::Request { id, method, params } => {
+                    let server = Rc::clone(&self);
+                    requests.push(spawn_local(async move {
+                        let result = Box::pin(server.answer(&method, &params)).await;
+                        server.connection.respond(id, result);
+                        server.follow_up(&method);
+                    }));
+                }
+                Incoming::Notification { method, params } => self.notified(&method, &params),
+                Incoming::Response { id, result } => self.connection.settle(&id, result),
+                Incoming::Invalid { id, error } => self.connection.respond(id, Err(error)),
+            }
+        };
+        for session in self.sessions.borrow().values() {
+            session.cancel(reason);
+        }
+        self.connection.close();
+        // What is not over by then can be resumed all the same.
+        let _in_time = tokio::time::timeout(GRACE, join_all(requests)).await;
+        exit_code
+    }
+
+    fn notified(&self, method: &str, params: &Value) {
+        if method == "session/cancel"
+            && let Ok(session) = self.session(params)
+        {
+            session.cancel(Interruption::Interrupt);
+        }
+    }
+
+    async fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match method {
+            "initialize" => Ok(initialize()),
+            "authenticate" => self.authenticate(params).await,
+            "session/new" => self.new_session(params).await,
+            "session/load" => self.open(params, true).await,
+            "session/resume" => self.open(params, false).await,
+            "session/list" => self.list(params).await,
+            "session/close" => {
+                let session = self.session(params)?;
+                session.cancel(Interruption::Interrupt);
+                self.sessions.borrow_mut().retain(|_, it| !Rc::ptr_eq(it, &session));
+                Ok(json!({}))
+            }
+            "session/prompt" => {
+                let session = self.session(params)?;
+                session.prompt(content::message(&params["prompt"])?).await
+            }
+            "session/set_mode" => {
+                self.session(params)?.set_mode(text(params, "modeId")?)?;
+                Ok(json!({}))
+            }
+            "session/set_config_option" => {
+                let session = self.session(params)?;
+                let option = text(params, "configId")?;
+                if option != modes::OPTION {
+                    return Err(RpcError::invalid_params(format!("unknown option `{option}`")));
+                }
+                session.set_mode(text(params, "value")?)?;
+                Ok(json!({"configOptions": session.settings()["configOptions"]}))
+            }
+            _ => Err(RpcError::unknown_method(method)),
+        }
+    }
+
+    fn session(&self, params: &Value) -> Result<Rc<EditorSession>, RpcError> {
+        let id = id(params)?;
+        let session = self.sessions.borrow().get(&id).cloned();
+        session.ok_or_else(|| {
+            RpcError::not_found(format!("session `{id}` is not open; load or resume it first"))
+        })
+    }
+
+    /// Returns the options of the agent, for a directory.
+    fn agent(&self, workdir: PathBuf) -> AgentArgs {
+        let mut agent = self.args.agent.clone();
+        agent.surroundings.workdir = Some(workdir);
+        agent
+    }
+
+    /// Checks that there is a model to ask.
+    async fn authenticate(&self, params: &Value) -> Result<Value, RpcError> {
+        let method = text(params, "methodId")?;
+        if method != API_KEY {
+            return Err(RpcError::invalid_params(format!("unknown method `{method}`")));
+        }
+        let session = self.args.session_args(ResumeArgs::default());
+        let startup = Startup::load(&self.cli, &self.args.agent, &session)?;
+        startup.setup(&self.args.agent).await?;
+        Ok(json!({}))
+    }
+
+    async fn new_session(&self, params: &Value) -> Result<Value, RpcError> {
+        let id = SessionId::generate();
+        let session = self.start(params, id.clone(), ResumeArgs::default()).await?;
+        let mut answer = session.settings();
+        answer["sessionId"] = json!(id);
+        self.sessions.borrow_mut().insert(id, session);
+        Ok(answer)
+    }
+
+    /// Opens a session that is kept, and tells its history if the editor wants it.
+    async fn open(&self, params: &Value, tells_history: bool) -> Result<Value, RpcError> {
+        let id = id(params)?;
+        let open = self.sessions.borrow().get(&id).cloned();
+        let session = match open {
+            Some(session) => session,
+            None => {
+                let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
+                self.start(params, id.clone(), origin).await?
+            }
+        };
+        if tells_history {
+            session.replay().await?;
+        }
+        self.sessions.borrow_mut().insert(id, Rc::clone(&session));
+        Ok(session.settings())
+    }
+
+    async fn start(
+        &self,
+        params: &Value,
+        id: SessionId,
+        origin: ResumeArgs,
+    ) -> Result<Rc<EditorSession>, RpcError> {
+        let workdir = directory(params, "cwd")?;
+        let servers = params["mcpServers"].as_array().map_or(0, Vec::len);
+        if servers > 0 {
+            console::warn(&format!("{servers} MCP servers of the client are not connected"));
+        }
+        if origin.resume.is_some() && !self.is_kept(&workdir, &id).await? {
+            return Err(SessionsError::Unknown(id).into());
+        }
+        let (agent, typed) = (self.agent(workdir), self.args.session_args(origin));
+        let mut startup = Startup::load(&self.cli, &agent, &typed)?;
+        let conversation = startup.conversation(&self.cli, &agent, &typed, "chat");
+        let conversation = Box::pin(conversation).await?;
+        Ok(Rc::new(EditorSession::new(&self.connection, id, conversation)))
+    }
+
+    async fn store(&self, workdir: Option<PathBuf>) -> Result<Arc<dyn SessionStore>, RpcError> {
+        let session = self.args.session_args(ResumeArgs::default());
+        let agent = match workdir {
+            Some(workdir) => self.agent(workdir),
+            None => self.args.agent.clone(),
+        };
+        let startup = Startup::load(&self.cli, &agent, &session)?;
+        let place = StoreLocation::of(&startup.config, &startup.sources);
+        let store = place.map_err(SessionsError::from)?.open().await;
+        Ok(store.map_err(SessionsError::from)?)
+    }
+
+    /// Returns `true` if a session of exactly this ID is kept.
+    async fn is_kept(&self, workdir: &Path, id: &SessionId) -> Result<bool, RpcError> {
+        let store = self.store(Some(workdir.to_path_buf())).await?;
+        Ok(store.header(id).await.map_err(SessionsError::from)?.is_some())
+    }
+
+    async fn list(&self, params: &Value) -> Result<Value, RpcError> {
+        let is_given = params.get("cwd").is_some_and(|it| !it.is_null());
+        let workdir = if is_given { Some(directory(params, "cwd")?) } else { None };
+        let store = self.store(workdir.clone()).await?;
+        let after = params["cursor"].as_str().map(cursor).transpose()?;
+        let real = workdir.map(|it| it.canonicalize().unwrap_or(it));
+        let query = SessionQuery {
+            workdir: real.map(|it| it.to_string_lossy().into()),
+            kinship: SessionRelation::TopLevel,
+            after,
+            ..SessionQuery::first(PAGE)
+        };
+        let page = store.list(&query).await.map_err(SessionsError::from)?;
+        let sessions: Vec<Value> = page.sessions.iter().filter_map(info).collect();
+        let next = page.next.map(|it| format!("{}.{}", it.updated_at.millis(), it.id));
+        Ok(json!({"sessions": sessions, "nextCursor": next}))
+    }
+
+    /// Tells what an editor takes only after it knows of the session.
+    fn follow_up(&self, method: &str) {
+        if matches!(method, "session/new" | "session/load" | "session/resume") {
+            for session in self.sessions.borrow().values() {
+                session.tell_commands();
+            }
+        }
+    }
+}
+
+fn initialize() -> Value {
+    json!({
+        "protocolVersion": PROTOCOL,
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+            "mcpCapabilities": {"http": false, "sse": false},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+        },
+        "agentInfo": {
+            "name": "loopwright", "title": "Loopwright", "version": env!("CARGO_PKG_VERSION"),
+        },
+        "authMethods": [{
+            "id": API_KEY, "name": "API key",
+            "description": "Set the key of a provider, such as OPENAI_API_KEY, in the environment \
+                of the editor; `loopwright doctor` shows what is missing",
+        }],
+    })
+}
+
+/// Returns what is listed of a session; `None` if it has no directory.
+fn info(header: &SessionHeader) -> Option<Value> {
+    Some(json!({
+        "sessionId": header.id, "cwd": header.workdir.as_deref()?, "title": header.title,
+        "updatedAt": header.updated_at,
+    }))
+}
+
+fn cursor(text: &str) -> Result<SessionCursor, RpcError> {
+    let parsed = text.split_once('.').and_then(|(millis, id)| {
+        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
+        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
+    });
+    parsed.ok_or_else(|| RpcError::invalid_params(format!("invalid cursor `{text}`")))
+}
+
+fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, RpcError> {
+    let text = params.as_object().and_then(|it: &Map<String, Value>| it.get(name)?.as_str());
+    text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` must be a string")))
+}
+
+fn id(params: &Value) -> Result<SessionId, RpcError> {
+    let id = SessionId::new(text(params, "sessionId")?);
+    id.map_err(|error| RpcError::invalid_params(error.to_string()))
+}
+
+fn directory(params: &Value, name: &str) -> Result<PathBuf, RpcError> {
+    let path = PathBuf::from(text(params, name)?);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(RpcError::invalid_params(format!("`{name}` must be an absolute path")))
+}

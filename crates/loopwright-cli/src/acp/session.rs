@@ -1,0 +1,385 @@
+//! One session that an editor has open.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::{Either, select};
+use loopwright_agent::tasks::TaskList;
+use loopwright_core::{ApprovalDecision, RequestKind, messages::Message};
+use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::error::RpcError;
+use super::modes;
+use super::permission;
+use super::replay;
+use super::tool_calls::ToolCalls;
+use super::updates::{Updates, plan, text};
+use crate::approval::suggested;
+use crate::console;
+use crate::conversation::{Conversation, UserInput};
+use crate::display::chain;
+use crate::ending::{Interruption, RunEnding};
+use crate::exit::ExitCode;
+use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::permissions::RunPermissions;
+use crate::render::{UiEvent, UiSender, render_loop};
+use crate::report::Report;
+use crate::session::SessionsError;
+use crate::sessions::UserDecision;
+use crate::signals::CancelSwitch;
+use crate::startup::NoopListener;
+
+/// What the user types to continue an interrupted run without saying anything.
+pub(super) const CONTINUE: &str = "continue";
+
+/// One session that an editor has open.
+pub(super) struct EditorSession {
+    id: SessionId,
+    connection: Arc<Connection>,
+    permissions: RunPermissions,
+    calls: Arc<Mutex<ToolCalls>>,
+    /// Taken while a turn is under way.
+    conversation: RefCell<Option<Conversation>>,
+    /// What cancels the turn under way.
+    turn: RefCell<Option<CancelSwitch>>,
+}
+
+/// What became of the calls that waited.
+enum Decided {
+    /// Every call is decided about; the run can continue.
+    All,
+    /// The user cancelled the turn.
+    Cancelled,
+    /// A tool asks this; the next prompt answers it.
+    Question(String),
+}
+
+/// What a prompt says about the calls that wait.
+enum Reply {
+    /// Nothing.
+    None,
+    /// The answer to what a tool asks.
+    Answer(String),
+}
+
+impl EditorSession {
+    /// Opens a session of this ID.
+    pub(super) fn new(
+        connection: &Arc<Connection>,
+        id: SessionId,
+        mut conversation: Conversation,
+    ) -> Self {
+        if conversation.session.is_none() {
+            conversation.new_id = Some(id.clone());
+        }
+        conversation.is_attended = true;
+        let workdir = conversation.setup.workdir.path();
+        Self {
+            id,
+            connection: Arc::clone(connection),
+            permissions: conversation.setup.permissions.clone(),
+            calls: Arc::new(Mutex::new(ToolCalls::new(workdir))),
+            conversation: RefCell::new(Some(conversation)),
+            turn: RefCell::default(),
+        }
+    }
+
+    /// Returns the modes and options, as `session/new` and its like answer.
+    pub(super) fn settings(&self) -> Value {
+        json!({
+            "modes": modes::state(&self.permissions),
+            "configOptions": modes::options(&self.permissions),
+        })
+    }
+
+    /// Tells which commands a prompt can begin with.
+    pub(super) fn tell_commands(&self) {
+        let description = "Resume an interrupted run without a message";
+        let commands = json!([{"name": CONTINUE, "description": description}]);
+        self.tell(json!({
+            "sessionUpdate": "available_commands_update", "availableCommands": commands,
+        }));
+    }
+
+    fn tell(&self, update: Value) {
+        // Who does not read is found out by the next request.
+        self.connection.update(self.id.as_str(), update).ok();
+    }
+
+    fn calls(&self) -> MutexGuard<'_, ToolCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the history of the session.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or a turn is under way.
+    pub(super) async fn replay(&self) -> Result<(), RpcError> {
+        let store = match &*self.conversation.borrow() {
+            Some(conversation) => Arc::clone(&conversation.store),
+            None => return Err(busy()),
+        };
+        let loaded = store.load(&self.id).await.map_err(SessionsError::from)?;
+        let changes = loaded.map(|it| it.changes).unwrap_or_default();
+        let updates = replay::updates(&changes, &mut self.calls());
+        for update in updates {
+            self.tell(update);
+        }
+        let session = maintenance_runtime(&store).session(&self.id).await;
+        let session = session.map_err(SessionsError::from)?;
+        let tasks = TaskList::of(session.state());
+        if !tasks.0.is_empty() {
+            self.tell(plan(&tasks));
+        }
+        Ok(())
+    }
+
+    /// Changes the permission mode, also of the turn under way.
+    ///
+    /// # Errors
+    ///
+    /// If the mode cannot be selected.
+    pub(super) fn set_mode(&self, name: &str) -> Result<(), RpcError> {
+        let unknown = || RpcError::invalid_params(format!("unknown mode `{name}`"));
+        let mode = modes::find(&self.permissions, name).ok_or_else(unknown)?;
+        let set = self.permissions.set_mode(mode);
+        set.map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        self.tell(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
+        let options = modes::options(&self.permissions);
+        self.tell(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        Ok(())
+    }
+
+    /// Cancels the turn under way.
+    pub(super) fn cancel(&self, reason: Interruption) {
+        if let Some(brake) = &*self.turn.borrow() {
+            brake.cancel(reason);
+        }
+    }
+
+    /// Takes a turn, and returns why it ended.
+    ///
+    /// # Errors
+    ///
+    /// If the run fails, or another turn is under way.
+    pub(super) async fn prompt(&self, message: Message) -> Result<Value, RpcError> {
+        let mut conversation = self.conversation.borrow_mut().take().ok_or_else(busy)?;
+        let brake = CancelSwitch::new();
+        *self.turn.borrow_mut() = Some(brake.clone());
+        let is_new = conversation.session.is_none();
+        let done = self.turn(&mut conversation, &brake, message).await;
+        if is_new && conversation.session.is_some() {
+            self.tell_title(&conversation).await;
+        }
+        *self.turn.borrow_mut() = None;
+        *self.conversation.borrow_mut() = Some(conversation);
+        done.map(|reason| json!({"stopReason": reason}))
+    }
+
+    async fn tell_title(&self, conversation: &Conversation) {
+        let header = conversation.store.header(&self.id).await;
+        if let Ok(Some(header)) = header {
+            self.tell(json!({
+                "sessionUpdate": "session_info_update", "title": header.title,
+                "updatedAt": header.updated_at,
+            }));
+        }
+    }
+
+    async fn turn(
+        &self,
+        conversation: &mut Conversation,
+        brake: &CancelSwitch,
+        message: Message,
+    ) -> Result<&'static str, RpcError> {
+        let words = message.text();
+        let mut said = match words.trim() {
+            "" if message.parts().iter().all(|it| it.as_text().is_some()) => None,
+            "/continue" => None,
+            _ => Some(message),
+        };
+        if conversation.session.is_some() {
+            let reply = said.as_ref().map_or(Reply::None, |_| Reply::Answer(words.clone()));
+            let had_question = self.has_question(conversation).await?;
+            match self.decide(conversation, brake, reply).await? {
+                Decided::Cancelled => return Ok("cancelled"),
+                Decided::Question(question) => {
+                    self.tell(text("agent_message_chunk", &question));
+                    return Ok("end_turn");
+                }
+                // The answer to a question is not said again.
+                Decided::All if had_question => said = None,
+                Decided::All => {}
+            }
+        } else if said.is_none() {
+            return Err(RpcError::invalid_params("the prompt is empty"));
+        }
+        loop {
+            let report = self.run(conversation, brake, said.take()).await?;
+            if report.exit_code != ExitCode::NeedsInput {
+                return self.ended(&report, brake);
+            }
+            match self.decide(conversation, brake, Reply::None).await? {
+                Decided::All => {}
+                Decided::Cancelled => return Ok("cancelled"),
+                Decided::Question(question) => {
+                    self.tell(text("agent_message_chunk", &question));
+                    return Ok("end_turn");
+                }
+            }
+        }
+    }
+
+    /// Runs the agent until it has answered, has to ask or is cancelled.
+    async fn run(
+        &self,
+        conversation: &mut Conversation,
+        brake: &CancelSwitch,
+        message: Option<Message>,
+    ) -> Result<Report, RpcError> {
+        let (feed, notes) = UiSender::new();
+        let feed = feed.watching(conversation.setup.workdir.path());
+        let updates = Box::new(Updates {
+            connection: Arc::clone(&self.connection),
+            session: self.id.to_string(),
+            calls: Arc::clone(&self.calls),
+            context_window: conversation.setup.context_window,
+            have_spoken: BTreeSet::new(),
+        });
+        let hang_up = brake.clone();
+        let shown = tokio::task::spawn_blocking(move || {
+            render_loop(updates, &notes, || hang_up.cancel(Interruption::HangUp))
+        });
+        let said = UserInput { message, steers: false };
+        let done = Box::pin(conversation.take_turn(&feed, brake, said)).await;
+        let report = match &done {
+            Ok(report) => report.clone(),
+            Err(error) => Report::refused(error.exit_code(), error.stop_reason(), chain(error)),
+        };
+        feed.tell(UiEvent::Over(Box::new(report)));
+        // The answer to the prompt follows the last update.
+        shown.await.ok();
+        Ok(done?)
+    }
+
+    /// Says how a run ended, in the words of the protocol.
+    fn ended(&self, report: &Report, brake: &CancelSwitch) -> Result<&'static str, RpcError> {
+        if brake.reason().is_some() && report.status == "stopped" {
+            return Ok("cancelled");
+        }
+        let remark = report.remark.clone();
+        if report.status == "failed" {
+            let reason = remark.or_else(|| report.errors.last().cloned()).unwrap_or_default();
+            return Err(match report.exit_code {
+                ExitCode::NoModel => RpcError::auth_required(reason),
+                _ => RpcError::internal(reason),
+            });
+        }
+        if let Some(remark) = remark {
+            console::tell(&remark);
+            if report.status == "stopped" {
+                // The editor has no other place for it.
+                self.tell(text("agent_message_chunk", &format!("\n\n{remark}")));
+            }
+        }
+        Ok(match report.stop_reason {
+            reason if reason == RunEnding::CutOff.name() => "max_tokens",
+            "token_limit" => "max_tokens",
+            reason if reason == RunEnding::Refused.name() => "refusal",
+            reason if reason == RunEnding::Filtered.name() => "refusal",
+            _ if report.status == "stopped" => "max_turn_requests",
+            _ => "end_turn",
+        })
+    }
+
+    /// Returns `true` if a tool asks something.
+    async fn has_question(&self, conversation: &Conversation) -> Result<bool, RpcError> {
+        let session = maintenance_runtime(&conversation.store).session(&self.id).await;
+        let session = session.map_err(SessionsError::from)?;
+        let pending = session.state().pending();
+        Ok(pending.iter().any(|it| matches!(it.kind, RequestKind::Question { .. })))
+    }
+
+    /// Asks the editor about each call that waits, and records the answers.
+    async fn decide(
+        &self,
+        conversation: &Conversation,
+        brake: &CancelSwitch,
+        reply: Reply,
+    ) -> Result<Decided, RpcError> {
+        let setup = &conversation.setup;
+        let agent = setup.build(NoopListener).map_err(SessionError::from);
+        let agent = agent.map_err(SessionsError::from)?;
+        let runtime = SessionRuntime::new(Arc::clone(&conversation.store), FixedLoop(agent));
+        let mut reply = match reply {
+            Reply::None => None,
+            Reply::Answer(answer) => Some(answer),
+        };
+        let mut is_cancelled = false;
+        loop {
+            let session = runtime.session(&self.id).await.map_err(SessionsError::from)?;
+            let state = session.state();
+            let pending = state.pending();
+            let Some(asked) = pending.first() else {
+                return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
+            };
+            let is_question = matches!(asked.kind, RequestKind::Question { .. });
+            let decision = if is_question && !is_cancelled {
+                let Some(answer) = reply.take() else {
+                    return Ok(Decided::Question(asked.question.text.clone()));
+                };
+                Some(UserDecision::Reply(answer).of(Some(asked), state))
+            } else if is_cancelled {
+                None
+            } else {
+                let rules = suggested(setup, asked);
+                let params = permission::request(
+                    self.id.as_str(),
+                    setup,
+                    &mut self.calls(),
+                    state,
+                    asked,
+                    &rules,
+                );
+                match self.ask(brake, params).await? {
+                    Some(answer) => permission::decision(&answer, setup, state, asked, &rules),
+                    None => None,
+                }
+            };
+            let resolution = decision.unwrap_or_else(|| {
+                is_cancelled = true;
+                ApprovalDecision::Deny { reason: permission::CANCELLED.to_owned() }
+            });
+            let path = Some(asked.address());
+            match runtime.execute(&self.id, &DecideCall { path, resolution }).await {
+                Ok(_) => {}
+                // An answer that does not fit is not recorded, and the question stands.
+                Err(SessionError::Decision(error)) => console::warn(&error),
+                Err(error) => return Err(SessionsError::from(error).into()),
+            }
+        }
+    }
+
+    /// Asks for a permission; `None` if the turn is cancelled meanwhile.
+    async fn ask(&self, brake: &CancelSwitch, params: Value) -> Result<Option<Value>, RpcError> {
+        let asked = self.connection.request("session/request_permission", params);
+        let cancelled = brake.token().cancelled();
+        match select(pin!(asked), pin!(cancelled)).await {
+            Either::Left((Ok(answer), _)) => Ok(Some(answer)),
+            Either::Left((Err(error), _)) => Err(RpcError::internal(format!(
+                "the client did not answer a permission request: {}",
+                error.message()
+            ))),
+            Either::Right(_) => Ok(None),
+        }
+    }
+}
+
+fn busy() -> RpcError {
+    RpcError::invalid_request("a turn of this session is under way; cancel it first")
+}
