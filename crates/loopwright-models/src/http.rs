@@ -197,7 +197,7 @@ impl Http {
         let pool = &self.0.pool;
         let sending = pool.send(&method, &url, &headers, &body, timeouts.connect);
         let sent = within(timeouts.first_byte, pin!(sending)).await.and_then(|sent| sent);
-        let sent = sent.map(|response| Source::Live(response, url));
+        let sent = sent.map(|response| Source::Live(Box::new(response), url));
         let source = sent.inspect_err(|error| {
             if let Some(tape) = &mut tape {
                 tape.end = error.end();
@@ -229,7 +229,7 @@ pub(crate) struct HttpResponse {
 
 #[derive(Debug)]
 enum Source {
-    Live(connection::Response, Url),
+    Live(Box<connection::Response>, Url),
     /// From a recording, with the bytes that are still to come.
     Recorded(Response, Option<Bytes>, ExchangeEnd),
 }
@@ -269,7 +269,7 @@ impl HttpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         match &self.source {
             Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),
-            live => live.head()?.1.get(name)?.to_str().ok(),
+            live @ Source::Live(..) => live.head()?.1.get(name)?.to_str().ok(),
         }
     }
 

@@ -85,7 +85,7 @@ pub(super) struct Response {
     framing: Framing,
     can_be_used_again: bool,
     #[cfg(feature = "gzip")]
-    gzip: Option<Gunzip>,
+    gzip: Option<Box<Gunzip>>,
     connection: Option<Connection>,
     pool: Arc<Pool>,
 }
@@ -245,7 +245,7 @@ impl Connection {
             };
             match progress {
                 Poll::Pending => stream.poll_fill(cx, buffer, READ).map(Progress::Read),
-                progress => progress,
+                progress @ Poll::Ready(_) => progress,
             }
         })
         .await
@@ -300,13 +300,13 @@ impl Response {
     #[cfg(feature = "gzip")]
     async fn decoded_chunk(&mut self) -> io::Result<Option<Bytes>> {
         loop {
-            if let Some(bytes) = self.gzip.as_mut().map_or(Ok(None), Gunzip::next)? {
+            if let Some(bytes) = self.gzip.as_mut().map_or(Ok(None), |gzip| gzip.next())? {
                 return Ok(Some(bytes));
             }
             let read = self.raw_chunk().await?;
             match (&mut self.gzip, read) {
                 (Some(gzip), Some(bytes)) => gzip.push(bytes),
-                (gzip, _) => return gzip.take().map_or(Ok(None), Gunzip::finish),
+                (gzip, _) => return gzip.take().map_or(Ok(None), |gzip| gzip.finish()),
             }
         }
     }

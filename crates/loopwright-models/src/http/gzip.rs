@@ -22,7 +22,7 @@ pub(super) struct Gunzip {
 
 impl Gunzip {
     /// Takes the headers of an answer, and returns those of what it is when it is decoded. `None` means that it needs no decoding.
-    pub(super) fn of(mut headers: HeaderMap) -> (HeaderMap, Option<Self>) {
+    pub(super) fn of(mut headers: HeaderMap) -> (HeaderMap, Option<Box<Self>>) {
         let mut encodings = headers.get_all(CONTENT_ENCODING).into_iter();
         let is_gzip =
             encodings.next().is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"gzip"));
@@ -31,7 +31,7 @@ impl Gunzip {
         }
         headers.remove(CONTENT_ENCODING);
         let decoder = MultiGzDecoder::new(Vec::new());
-        (headers, Some(Self { decoder, input: Bytes::new(), is_empty: true }))
+        (headers, Some(Box::new(Self { decoder, input: Bytes::new(), is_empty: true })))
     }
 
     /// Adds bytes that came, once all before are decoded.
