@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::ModelOrigin;
-use reqwest::Url;
+use url::Url;
 
 use crate::{
     error::ErrorContext,

@@ -1,23 +1,28 @@
-//! Carries requests to providers: by `reqwest`, or directly where there is neither TLS nor a proxy.
+//! Carries requests to providers.
 
 mod body;
-mod direct;
+mod connect;
+mod connection;
 mod error;
+#[cfg(feature = "gzip")]
+mod gzip;
 mod head;
+mod proxy;
+mod stream;
 
 use std::{
     fmt,
     future::Future,
-    net::IpAddr,
     path::Path,
     pin::{Pin, pin},
-    sync::{Arc, LazyLock, OnceLock},
+    sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
+use http::{Method, header::HeaderMap};
 use loopwright_core::ModelErrorKind;
-use reqwest::{Client, Method, Url, header::HeaderMap, redirect};
+use url::Url;
 
 pub(crate) use self::error::HttpError;
 use crate::{
@@ -54,11 +59,13 @@ impl Default for Timeouts {
 
 /// Carries requests over HTTP; clones share their connections.
 ///
-/// Redirects are not followed, because a key must not be sent to anyone else. Servers on this machine
-/// are spoken to without a proxy. Dropping a request closes its connection.
+/// Redirects are not followed, because a key must not be sent to anyone else. Dropping a request closes its
+/// connection. `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads them; servers on
+/// this machine are reached without a proxy. SOCKS is not spoken.
 ///
-/// A server that is reached without TLS and without a proxy is spoken to in HTTP/1.1, on connections that
-/// need neither a task nor a buffer while they wait; every other one by `reqwest`.
+/// Servers are spoken to in HTTP/1.1, on connections that need no task while they wait, and without TLS no
+/// buffer either. How long heads and trailers are, and how often an answer may be announced before it comes, is
+/// limited.
 #[derive(Clone, Default)]
 pub struct Http(Arc<Inner>);
 
@@ -66,12 +73,7 @@ pub struct Http(Arc<Inner>);
 struct Inner {
     timeouts: Timeouts,
     mode: Mode,
-    /// For servers that a proxy may lead to.
-    remote: OnceLock<Client>,
-    /// For servers on this machine that want TLS.
-    local: OnceLock<Client>,
-    /// For all others.
-    direct: Arc<direct::Pool>,
+    pool: Arc<connection::Pool>,
 }
 
 /// Where answers come from, and whether they are kept.
@@ -192,18 +194,10 @@ impl Http {
             }
         };
         let timeouts = self.0.timeouts;
-        let sent = if is_direct(&url) {
-            let pool = &self.0.direct;
-            let sending = pool.send(&method, &url, &headers, &body, timeouts.connect);
-            let sent = within(timeouts.first_byte, pin!(sending)).await.and_then(|sent| sent);
-            sent.map(|response| Source::Direct(response, url))
-        } else {
-            let request = self.client(&url)?.request(method, url.clone());
-            let sending = request.headers(headers).body(body).send();
-            let sent = within(timeouts.first_byte, pin!(sending)).await;
-            let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
-            sent.map(Source::Remote)
-        };
+        let pool = &self.0.pool;
+        let sending = pool.send(&method, &url, &headers, &body, timeouts.connect);
+        let sent = within(timeouts.first_byte, pin!(sending)).await.and_then(|sent| sent);
+        let sent = sent.map(|response| Source::Live(Box::new(response), url));
         let source = sent.inspect_err(|error| {
             if let Some(tape) = &mut tape {
                 tape.end = error.end();
@@ -214,43 +208,12 @@ impl Http {
         }
         Ok(HttpResponse { source, tape, wait: timeouts.first_byte, idle: timeouts.idle })
     }
-
-    fn client(&self, url: &Url) -> Result<Client, HttpError> {
-        let is_local = is_loopback(url);
-        let slot = if is_local { &self.0.local } else { &self.0.remote };
-        if let Some(client) = slot.get() {
-            return Ok(client.clone());
-        }
-        let builder = Client::builder()
-            .connect_timeout(self.0.timeouts.connect)
-            .redirect(redirect::Policy::none())
-            .user_agent(USER_AGENT);
-        let builder = if is_local { builder.no_proxy() } else { builder };
-        let client = builder.build().map_err(|error| HttpError::of(error, url))?;
-        Ok(slot.get_or_init(|| client).clone())
-    }
 }
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("timeouts", &self.0.timeouts).finish_non_exhaustive()
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|it| it.is_loopback())
-}
-
-/// Returns `true` if nothing stands between here and the server.
-fn is_direct(url: &Url) -> bool {
-    static HAS_PROXY: LazyLock<bool> = LazyLock::new(|| {
-        let variables = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
-        variables.into_iter().any(|it| std::env::var_os(it).is_some_and(|it| !it.is_empty()))
-    });
-    let has_user = !url.username().is_empty() || url.password().is_some();
-    url.scheme() == "http" && !has_user && (is_loopback(url) || !*HAS_PROXY)
 }
 
 /// An answer whose body is read piece by piece.
@@ -266,8 +229,7 @@ pub(crate) struct HttpResponse {
 
 #[derive(Debug)]
 enum Source {
-    Remote(reqwest::Response),
-    Direct(direct::Response, Url),
+    Live(Box<connection::Response>, Url),
     /// From a recording, with the bytes that are still to come.
     Recorded(Response, Option<Bytes>, ExchangeEnd),
 }
@@ -276,8 +238,7 @@ impl Source {
     /// Returns status and headers of an answer that is none of a recording's.
     fn head(&self) -> Option<(u16, &HeaderMap)> {
         match self {
-            Self::Remote(response) => Some((response.status().as_u16(), response.headers())),
-            Self::Direct(response, _) => Some((response.status, &response.headers)),
+            Self::Live(response, _) => Some((response.status, &response.headers)),
             Self::Recorded(..) => None,
         }
     }
@@ -295,8 +256,7 @@ impl HttpResponse {
 
     pub(crate) fn status(&self) -> u16 {
         match &self.source {
-            Source::Remote(response) => response.status().as_u16(),
-            Source::Direct(response, _) => response.status,
+            Source::Live(response, _) => response.status,
             Source::Recorded(response, _, _) => response.status,
         }
     }
@@ -309,18 +269,14 @@ impl HttpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         match &self.source {
             Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),
-            live => live.head()?.1.get(name)?.to_str().ok(),
+            live @ Source::Live(..) => live.head()?.1.get(name)?.to_str().ok(),
         }
     }
 
     /// Returns the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let chunk = match &mut self.source {
-            Source::Remote(response) => {
-                let chunk = within(self.wait, pin!(response.chunk())).await;
-                chunk.and_then(|chunk| chunk.map_err(|error| HttpError::of(error, response.url())))
-            }
-            Source::Direct(response, url) => {
+            Source::Live(response, url) => {
                 let chunk = within(self.wait, pin!(response.chunk())).await;
                 chunk.and_then(|chunk| chunk.map_err(|error| HttpError::broke(url, error)))
             }
@@ -390,3 +346,6 @@ async fn within<T>(
         source: None,
     })
 }
+
+#[cfg(test)]
+mod tests;

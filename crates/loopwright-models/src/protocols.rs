@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use reqwest::Url;
+use url::Url;
 
 use crate::{
     anthropic, cohere, gemini, ollama, openai_chat, openai_responses,

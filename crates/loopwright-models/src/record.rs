@@ -14,9 +14,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use reqwest::{Url, header::HeaderMap};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use url::Url;
 
 use crate::{http::HttpError, secret::Secret};
 

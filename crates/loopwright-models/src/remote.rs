@@ -10,16 +10,14 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use loopwright_core::{
     ChatModel, Clock, InferCx, ModelError, ModelErrorKind,
     messages::{Cost, InferenceRequest, InferenceResponse, ModelOrigin},
 };
-use reqwest::{
-    Url,
-    header::{
-        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    },
-};
+use url::Url;
 
 use crate::{
     content_probe::{BYTES_PER_TOKEN, ContentProbe},

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use http::HeaderMap;
 use loopwright_core::{ModelError, Timestamp};
-use reqwest::{Url, header::HeaderMap};
+use url::Url;
 
 use crate::{error::ErrorContext, secret::Secret};
 

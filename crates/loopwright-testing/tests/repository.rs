@@ -65,6 +65,22 @@ fn every_test_file_is_part_of_its_binary() {
 }
 
 #[test]
+fn every_process_test_is_a_module_of_tests() {
+    let list = fs::read_to_string(Path::new(WORKSPACE).join("scripts/process-tests")).unwrap();
+    let lines: Vec<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        let (package, module) = line.split_once(' ').unwrap();
+        let member = match package {
+            "loopwright-survival" => Path::new(WORKSPACE).join("tests/survival"),
+            _ => Path::new(WORKSPACE).join("crates").join(package),
+        };
+        let file = member.join("tests").join(module.replace("::", "/")).with_extension("rs");
+        assert!(file.exists(), "{line}: there is no {}", file.display());
+    }
+}
+
+#[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
     let without: Vec<PathBuf> = crates()
         .unwrap()

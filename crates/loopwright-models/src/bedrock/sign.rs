@@ -7,11 +7,9 @@ use aws_sigv4::{
     http_request::{SignableBody, SignableRequest, SigningSettings, sign},
     sign::v4::SigningParams,
 };
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use loopwright_core::{BoxError, ModelError, ModelErrorKind, Timestamp};
-use reqwest::{
-    Url,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-};
+use url::Url;
 
 use crate::{
     error::ErrorContext,

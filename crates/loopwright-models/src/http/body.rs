@@ -3,10 +3,10 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use memchr::memchr;
-use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 
-use super::{direct::names, head::invalid};
+use super::{connection::names, head::invalid};
 
 /// A line between two chunks that is longer than this is none.
 const MAX_LINE: usize = 16 * 1024;
@@ -124,7 +124,7 @@ impl Chunk {
             Self::Trailer(_) if line.is_empty() => Ok(Self::Done),
             Self::Trailer(before) => match before + line.len() + 1 {
                 most @ ..=MAX_TRAILER => Ok(Self::Trailer(most)),
-                _ => Err(invalid("what follows its answer does not come to an end")),
+                _ => Err(invalid("the trailers of its answer do not come to an end")),
             },
             at => Ok(at),
         }

@@ -1,9 +1,9 @@
 //! Why an answer did not arrive.
 
-use std::{error::Error as _, io};
+use std::io;
 
 use loopwright_core::{BoxError, ModelErrorKind};
-use reqwest::Url;
+use url::Url;
 
 use crate::record::ExchangeEnd;
 
@@ -58,26 +58,6 @@ impl HttpError {
         let message = format!("{}: {error}", broken(url));
         Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
     }
-
-    pub(super) fn of(error: reqwest::Error, url: &Url) -> Self {
-        let (kind, message) = if error.is_connect() && error.is_timeout() {
-            (ModelErrorKind::Timeout, format!("{} in time", no_connection(url)))
-        } else if error.is_connect() {
-            (ModelErrorKind::Network, no_connection(url))
-        } else if error.is_timeout() {
-            let place = url.origin().ascii_serialization();
-            (ModelErrorKind::Timeout, format!("no answer from {place} in time"))
-        } else if error.is_builder() {
-            (ModelErrorKind::InvalidRequest, "the request cannot be sent".to_owned())
-        } else {
-            (ModelErrorKind::Network, broken(url))
-        };
-        let message = match root(&error) {
-            Some(cause) => format!("{message}: {cause}"),
-            None => message,
-        };
-        Self { kind, message, source: Some(error.without_url().into()) }
-    }
 }
 
 fn no_connection(url: &Url) -> String {
@@ -86,12 +66,4 @@ fn no_connection(url: &Url) -> String {
 
 fn broken(url: &Url) -> String {
     format!("the connection to {} broke", url.origin().ascii_serialization())
-}
-
-fn root(error: &reqwest::Error) -> Option<String> {
-    let mut cause = error.source()?;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    Some(cause.to_string())
 }

@@ -2,14 +2,21 @@
 
 use std::io;
 
-use reqwest::{
-    Method, Url,
-    header::{self, ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue},
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use http::{
+    Method,
+    header::{
+        self, ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName,
+        HeaderValue,
+    },
 };
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
 
 use super::{
     USER_AGENT,
-    direct::{authority, names},
+    connection::{authority, names},
+    proxy::Proxy,
 };
 
 /// A head that is longer than this is none.
@@ -27,16 +34,28 @@ pub(super) struct Head {
     pub(super) is_kept: bool,
 }
 
+/// What a request's head depends on besides the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Route<'p> {
+    /// The proxy that reads the request and passes it on. `None` means that the server reads it, perhaps through the tunnel of a
+    /// proxy.
+    pub(super) proxy: Option<&'p Proxy>,
+    /// A compressed answer is welcome.
+    pub(super) accepts_gzip: bool,
+}
+
 /// Writes the head of a request whose body has this length.
 pub(super) fn write_head(
     method: &Method,
     url: &Url,
     headers: &HeaderMap,
     length: usize,
+    route: Route<'_>,
 ) -> Vec<u8> {
-    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let target = &url[Position::BeforePath..Position::AfterQuery];
+    let server = if route.proxy.is_some() { ["http://", authority(url)] } else { [""; 2] };
     let mut head = Vec::with_capacity(512);
-    for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+    for part in [method.as_str(), " ", server[0], server[1], target, " HTTP/1.1\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }
     let mut line = |name: &[u8], value: &[u8]| {
@@ -51,8 +70,16 @@ pub(super) fn write_head(
     if !headers.contains_key(ACCEPT) {
         line(b"accept", b"*/*");
     }
-    // Nobody is in the way whom it would help.
-    line(b"accept-encoding", b"identity");
+    let is_compressed = route.accepts_gzip && !headers.contains_key(ACCEPT_ENCODING);
+    line(b"accept-encoding", if is_compressed { b"gzip" } else { b"identity" });
+    if !headers.contains_key(AUTHORIZATION)
+        && let Some(user) = user_of(url)
+    {
+        line(b"authorization", user.as_bytes());
+    }
+    if let Some(value) = route.proxy.and_then(|proxy| proxy.authorization.as_ref()) {
+        line(b"proxy-authorization", value.as_bytes());
+    }
     for (name, value) in headers.iter().filter(|(name, _)| !is_own(name)) {
         line(name.as_str().as_bytes(), value.as_bytes());
     }
@@ -61,6 +88,28 @@ pub(super) fn write_head(
     }
     head.extend_from_slice(b"\r\n");
     head
+}
+
+/// Writes the head of the request that asks a proxy for a tunnel to a server.
+pub(super) fn write_tunnel_head(to: &str, proxy: &Proxy) -> Vec<u8> {
+    let mut head = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\nuser-agent: {USER_AGENT}\r\n");
+    if let Some(value) = proxy.authorization.as_ref().and_then(|value| value.to_str().ok()) {
+        head.extend(["proxy-authorization: ", value, "\r\n"]);
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+/// The user whom an address names, as a header does.
+fn user_of(url: &Url) -> Option<String> {
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    has_user.then(|| basic(url.username(), url.password().unwrap_or_default()))
+}
+
+/// Writes a user, percent-encoded as in an address, for a header.
+pub(super) fn basic(user: &str, password: &str) -> String {
+    let decode = |text| percent_decode_str(text).decode_utf8_lossy();
+    format!("Basic {}", BASE64.encode(format!("{}:{}", decode(user), decode(password))))
 }
 
 /// What is said here about the connection and the body, whatever a caller says.

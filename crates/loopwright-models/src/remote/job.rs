@@ -6,18 +6,16 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use loopwright_core::{Clock, ModelError, messages::InferenceResponse};
-use reqwest::{
-    Url,
-    header::{ACCEPT, HeaderMap, HeaderValue},
-};
+use url::Url;
 
 use super::{ERROR_BODY, RemoteModel, extend};
 use crate::{
     content_probe::ContentProbe,
     decoder::{Concluded, ResponseDecoder},
     error::{ErrorContext, with_usage},
-    http,
+    http::HttpResponse,
     retry::Attempts,
 };
 
@@ -46,7 +44,7 @@ impl RemoteModel {
     /// Reads an answer. If the provider has only accepted a job, its answer is asked for until it is there.
     pub(super) async fn receive(
         &self,
-        answer: http::HttpResponse,
+        answer: HttpResponse,
         (url, headers): (Url, HeaderMap),
         decoder: impl Fn(ErrorContext) -> ResponseDecoder,
         deltas: &mut ContentProbe<'_>,
@@ -86,7 +84,7 @@ impl RemoteModel {
         url: &Url,
         headers: &HeaderMap,
         clock: &dyn Clock,
-    ) -> Result<http::HttpResponse, ModelError> {
+    ) -> Result<HttpResponse, ModelError> {
         let (policy, request) = (&self.retry, url.as_str().as_bytes());
         let mut attempts = Attempts { policy, request, clock, deadline: None, made: 0 };
         loop {
@@ -109,7 +107,7 @@ impl RemoteModel {
 
     async fn read(
         &self,
-        mut answer: http::HttpResponse,
+        mut answer: HttpResponse,
         decoder: impl Fn(ErrorContext) -> ResponseDecoder,
         deltas: &mut ContentProbe<'_>,
         clock: &dyn Clock,
@@ -146,7 +144,7 @@ impl RemoteModel {
         Ok(concluded)
     }
 
-    fn context_of(&self, answer: &http::HttpResponse, clock: &dyn Clock) -> ErrorContext {
+    fn context_of(&self, answer: &HttpResponse, clock: &dyn Clock) -> ErrorContext {
         let head = |name: &str| answer.header(name);
         self.context.clone().with_head(answer.status(), head, clock.now())
     }

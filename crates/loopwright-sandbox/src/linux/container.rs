@@ -1,5 +1,7 @@
 //! A command in a container. The container has a name, because ending the client does not end what it started.
 
+mod syscalls;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -36,8 +38,20 @@ pub(crate) fn launch(
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     let variables = scratch.join("env");
     write_environment(job, &variables)?;
+    let profile = scratch.join("seccomp.json");
+    let profile = if job.backend == Backend::Podman {
+        let of_client = |name: &str| {
+            let mut variables = job.client_env.iter();
+            variables.find(|(it, _)| *it == name).map(|(_, value)| Path::new(value))
+        };
+        let (home, configuration) = (of_client("HOME"), of_client("XDG_CONFIG_HOME"));
+        let written = syscalls::write_profile(home, configuration, &profile);
+        written.map_err(at("system call profile"))?.map(|()| &*profile)
+    } else {
+        None
+    };
     let child = client(job)
-        .args(arguments(job, view, &variables)?)
+        .args(arguments(job, view, &variables, profile)?)
         .stdin(streams.stdin)
         .stdout(streams.stdout)
         .stderr(streams.stderr)
@@ -156,6 +170,7 @@ pub(crate) fn arguments(
     job: &LaunchRequest,
     view: &View,
     variables: &Path,
+    profile: Option<&Path>,
 ) -> Result<Vec<OsString>, Refusal> {
     let limits = &job.policy.limits;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -188,6 +203,11 @@ pub(crate) fn arguments(
     }
     if job.backend == Backend::Podman && user != 0 {
         add("--userns=keep-id");
+    }
+    if let Some(profile) = profile {
+        let mut argument = OsString::from("--security-opt=seccomp=");
+        argument.push(profile);
+        arguments.push(argument);
     }
     for entry in view.entries.iter().filter(|entry| entry.owned()) {
         arguments.push(mount(entry)?);

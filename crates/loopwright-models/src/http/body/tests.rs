@@ -1,5 +1,5 @@
+use http::header::{HeaderName, HeaderValue};
 use proptest::prelude::*;
-use reqwest::header::{HeaderName, HeaderValue};
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn what_follows_the_last_chunk_comes_to_an_end() {
     let fits = [trailer(4096), b"\r\n".to_vec()].concat();
     assert_eq!(read(Framing::Chunked(Chunk::Size), &fits, 100).unwrap(), (Vec::new(), true));
     let error = read(Framing::Chunked(Chunk::Size), &trailer(5000), 100).unwrap_err();
-    assert_eq!(error.to_string(), "what follows its answer does not come to an end");
+    assert_eq!(error.to_string(), "the trailers of its answer do not come to an end");
 }
 
 #[test]

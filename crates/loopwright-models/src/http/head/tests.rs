@@ -17,7 +17,8 @@ fn written(
     list: &[(&'static str, &'static str)],
     length: usize,
 ) -> String {
-    String::from_utf8(write_head(method, &url(address), &headers(list), length)).unwrap()
+    String::from_utf8(write_head(method, &url(address), &headers(list), length, Route::default()))
+        .unwrap()
 }
 
 #[test]
