@@ -236,7 +236,7 @@ impl Conversation {
     }
 
     /// Makes the session of which nothing is kept yet, with what is said first.
-    fn session(&self, id: &SessionId, said: Option<&Message>) -> AgentSession {
+    pub(crate) fn session(&self, id: &SessionId, said: Option<&Message>) -> AgentSession {
         let system = self.system.as_deref().unwrap_or_default();
         let mut definition = match &self.setup.applied {
             Some(applied) => (*applied.definition).clone(),

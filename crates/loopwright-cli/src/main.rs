@@ -8,8 +8,8 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    acp, agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy, run,
-    sandbox, serve, sessions, settings, skills, submit, tokens, worker,
+    acp, agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy,
+    run, sandbox, serve, sessions, settings, skills, submit, tokens, worker,
 };
 
 fn main() -> ProcessExitCode {

@@ -99,9 +99,12 @@ impl Renderer for Updates {
                 Ok(())
             }
             UiEvent::Event(source, event) => self.event(source, event),
-            UiEvent::Began(_) | UiEvent::Line(_) | UiEvent::Interrupted | UiEvent::Over(_) => {
-                Ok(())
-            }
+            UiEvent::Began(_)
+            | UiEvent::Line(_)
+            | UiEvent::Interrupted
+            | UiEvent::Typing(_)
+            | UiEvent::Sent(_)
+            | UiEvent::Over(_) => Ok(()),
         }
     }
 }

@@ -8,8 +8,8 @@ use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, McpTable, ModelRef, ModelRefs, NetworkSetting,
-    OutputFormat, Roots, RuleList, SecretRef, Strings, Text, user_only,
+    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, McpTable, ModelRef, ModelRefs,
+    NetworkSetting, OutputFormat, Roots, RuleList, SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.

@@ -119,7 +119,9 @@ impl ServedAgents for OfferedAgents {
             budget: startup.budget(),
             interrupted: sessions.typed.interrupted(),
             session: None,
+            new_id: None,
             is_attended: false,
+            has_unheard: false,
             command: Command::default(),
         };
         Ok(conversation.session(&id, None))
