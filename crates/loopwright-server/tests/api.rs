@@ -108,7 +108,7 @@ async fn a_steered_message_reaches_the_run_and_an_interrupting_one_cancels_it() 
     world.post(LOCAL, &messages, json!({"text": "first"})).await;
     // A worker that is at work holds the job and the session.
     let now = FrozenClock::new().env(0).clock.now();
-    let lasts = std::time::Duration::from_secs(60);
+    let lasts = std::time::Duration::from_mins(1);
     let queue = world.store.jobs().unwrap();
     queue.claim("worker", now, lasts).await.unwrap().unwrap();
     let claim = loopwright_sessions::LeaseRequest { owner: "w", replaces: None, now, ttl: lasts };
@@ -140,7 +140,8 @@ async fn a_list_is_paged_and_its_tag_tells_that_it_did_not_change() {
         let Some(next) = page["next"].as_str() else { break };
         path = format!("/v1/sessions?limit=2&cursor={next}");
     }
-    (ids.sort(), found.sort());
+    ids.sort();
+    found.sort();
     assert_eq!(ids, found);
     let list = world.get(LOCAL, "/v1/sessions").await;
     let tag = list.headers["etag"].clone();

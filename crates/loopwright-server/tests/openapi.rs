@@ -1,4 +1,4 @@
-//! The OpenAPI document says what the server does: every operation is called, and each answer fits its schema.
+//! The `OpenAPI` document says what the server does: every operation is called, and each answer fits its schema.
 
 use std::collections::BTreeSet;
 

@@ -123,12 +123,12 @@ impl Completion {
         }
     }
 
-    fn chunk(&self, delta: Value, finish: Option<&str>) -> Value {
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> Value {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-        self.document("chat.completion.chunk", vec![choice])
+        self.document("chat.completion.chunk", &[choice])
     }
 
-    fn document(&self, object: &str, choices: Vec<Value>) -> Value {
+    fn document(&self, object: &str, choices: &[Value]) -> Value {
         json!({
             "id": self.id, "object": object, "created": self.created, "model": self.model,
             "choices": choices,
@@ -148,7 +148,7 @@ impl Completion {
         let message = json!({ "role": "assistant", "content": text, "refusal": null });
         let choice =
             json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish });
-        let mut document = self.document("chat.completion", vec![choice]);
+        let mut document = self.document("chat.completion", &[choice]);
         document["usage"] = chat_usage(usage);
         Ok(of_session(reply(StatusCode::OK, &document)?, run.session()))
     }
@@ -168,19 +168,19 @@ fn finish(outcome: &RunOutcome) -> Result<&'static str, Problem> {
 
 impl Projection for Completion {
     fn begin(&mut self, frames: &mut Frames) {
-        frames.data(&self.chunk(json!({ "role": "assistant", "content": "" }), None));
+        frames.data(&self.chunk(&json!({ "role": "assistant", "content": "" }), None));
     }
 
     fn project(&mut self, event: &RunEvent, frames: &mut Frames) {
         if let Some(text) = self.added(event) {
-            frames.data(&self.chunk(json!({ "content": text }), None));
+            frames.data(&self.chunk(&json!({ "content": text }), None));
         }
         let RunEvent::Ended(RunEnd { outcome, usage }) = event else { return };
         match finish(outcome) {
             Ok(finish) => {
-                frames.data(&self.chunk(json!({}), Some(finish)));
+                frames.data(&self.chunk(&json!({}), Some(finish)));
                 if self.with_usage {
-                    let mut last = self.document("chat.completion.chunk", Vec::new());
+                    let mut last = self.document("chat.completion.chunk", &[]);
                     last["usage"] = chat_usage(*usage);
                     frames.data(&last);
                 }

@@ -94,13 +94,10 @@ impl Content {
         };
         let mut texts = Vec::new();
         for Part { kind, text } in parts {
-            match (&*kind, text) {
-                ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
-                _ => {
-                    let text = "only text parts are supported in messages";
-                    return Err(Problem::invalid(text));
-                }
-            }
+            let is_text = matches!(&*kind, "text" | "input_text" | "output_text");
+            let text = text.filter(|_| is_text);
+            let unsupported = || Problem::invalid("only text parts are supported in messages");
+            texts.push(text.ok_or_else(unsupported)?);
         }
         Ok(texts.join("\n"))
     }

@@ -81,20 +81,17 @@ async fn create(
         }
     };
     let (before, text) = history(messages)?;
-    let (header, after) = match &request.previous_response_id {
-        Some(previous) => {
-            let header = previous_session(&server, &principal, previous).await?;
-            if header.agent_name.as_ref() != request.model {
-                return Err(Problem::invalid("the previous response is of another model"));
-            }
-            let after = last_event(&**server.store(), &header.id).await?;
-            (header, after)
+    let (header, after) = if let Some(previous) = &request.previous_response_id {
+        let header = previous_session(&server, &principal, previous).await?;
+        if *header.agent_name != *request.model {
+            return Err(Problem::invalid("the previous response is of another model"));
         }
-        None => {
-            let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
-            let (session, _) = Box::pin(begin_with(&server, &principal, None, new, before)).await?;
-            (session.header().clone(), 0)
-        }
+        let after = last_event(&**server.store(), &header.id).await?;
+        (header, after)
+    } else {
+        let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
+        let (session, _) = Box::pin(begin_with(&server, &principal, None, new, before)).await?;
+        (session.header().clone(), 0)
     };
     let (record, _) = say(&server, &header, None, text, MessageMode::Reject).await?;
     let run = RunFollower::of(&server, &record, after).await?;

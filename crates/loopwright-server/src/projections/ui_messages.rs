@@ -102,7 +102,7 @@ impl MessageParts {
     fn end(outcome: &RunOutcome, frames: &mut Frames) {
         match outcome {
             RunOutcome::Completed => {
-                frames.data(&json!({ "type": "finish", "finishReason": "stop" }))
+                frames.data(&json!({ "type": "finish", "finishReason": "stop" }));
             }
             RunOutcome::NeedsInput(pending) => {
                 // Approvals of this protocol belong to calls of its own; these are decided elsewhere.
