@@ -1,4 +1,4 @@
-//! Servers of the Model Context Protocol as tool sources.
+//! Servers of the Model Context Protocol as tool sources, and tools as a server of it.
 
 mod backoff;
 mod capability;
@@ -18,6 +18,7 @@ mod launch;
 mod log;
 mod names;
 mod search;
+mod server;
 mod source;
 mod stdio;
 mod template;
@@ -41,6 +42,7 @@ pub use crate::{
     launch::McpHost,
     log::ServerLog,
     names::{MAX_TOOL_NAME, server_part, tool_names},
+    server::{ServeError, ServedContent, ServedPrompt, ServedResource, ToolServer},
     source::McpToolSource,
     template::{Template, TemplateError},
     text::clean,
