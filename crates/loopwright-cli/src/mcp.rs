@@ -182,11 +182,6 @@ fn prefix(server: &McpServer) -> String {
     format!("mcp__{}__", server_part(&server.name))
 }
 
-/// Returns `true` if a name is that of a tool of a server.
-pub(crate) fn is_mcp(tool: &str) -> bool {
-    tool.starts_with("mcp__")
-}
-
 /// Makes a client, which starts nothing.
 fn client(server: &McpServer, host: &McpHost, sources: &ConfigSources) -> McpClient {
     match state_directory(sources) {

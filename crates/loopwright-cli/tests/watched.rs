@@ -152,7 +152,7 @@ fn escape_stops_the_agent_and_the_chat_goes_on() {
     let terminal = Terminal::new(80)
         .typing("/help for help", "Wait")
         .pressing("bash sleep 60", "\u{1b}")
-        .typing("resume", "Go on")
+        .typing("interrupted", "Go on")
         .typing("Again.", "/quit");
     let seen = terminal.run(&chatting(&server), &[]);
     let text = seen.text();
