@@ -32,6 +32,7 @@ mod agents;
 mod deliver;
 mod event;
 mod options;
+mod parked;
 mod verdict;
 mod worker;
 
