@@ -12,9 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::is_worth_another_try;
 
-/// The last job that a session heard of. Jobs of one session come one after the other, so the last one is
-/// all that has to be known.
+/// The last job that a session heard of. Jobs of one session come one after the other, so that earlier ones matter only
+/// if they were parked.
 const HEARD: Key<DeliveredJob> = Key::session("worker", "heard");
+
+/// How many earlier jobs a session remembers.
+const MAX_EARLIER: usize = 32;
 
 /// What a session remembers of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +25,9 @@ pub(crate) struct DeliveredJob {
     job: JobId,
     /// The number of the execution that does the job.
     execution: u32,
+    /// Earlier jobs, which may be delivered again because they were parked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<JobId>,
 }
 
 /// Another process holds the job by now.
@@ -50,7 +56,13 @@ impl DeliveredJob {
     fn note(state: AgentState, job: &JobId) -> Result<AgentState, SessionError> {
         // What was interrupted continues, and does the job on the way.
         let execution = state.execution_count() + u32::from(!state.is_resumable());
-        let heard = Self { job: job.clone(), execution };
+        let mut earlier = Vec::new();
+        if let Some(last) = state.get(&HEARD) {
+            earlier = last.earlier;
+            earlier.push(last.job);
+            earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
+        }
+        let heard = Self { job: job.clone(), execution, earlier };
         let value =
             serde_json::to_value(&heard).map_err(|error| SessionError::Action(error.into()))?;
         Ok(state.edit(Edit::Set(HEARD.slot(), Some(value))))
@@ -84,6 +96,10 @@ impl SessionAction for DeliverJob<'_> {
             let is_open = heard.is_ahead(&state) || state.is_interrupted();
             let goes_on = is_open || has_failed_for_now(&state);
             return if goes_on { cx.run(session, state).await } else { Ok(session) };
+        }
+        if state.get(&HEARD).is_some_and(|heard| heard.earlier.contains(&job.id)) {
+            // A later job went on with what this one began.
+            return Ok(session);
         }
         match &job.task {
             JobTask::SendMessage(message) => {

@@ -33,6 +33,7 @@ mod deliver;
 mod event;
 mod options;
 mod signal;
+mod parked;
 mod verdict;
 mod worker;
 

@@ -27,6 +27,7 @@ use crate::{
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
     signal::JobSignal,
+    parked::ParkedJobs,
     verdict::JobResult,
 };
 
@@ -145,7 +146,13 @@ impl Worker {
     /// not happen twice have an unknown outcome then.
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
         let Some(queue) = self.store.jobs() else { return JobCounts::default() };
-        let shift = WorkerRun { worker: self, queue, drain, tally: Mutex::default() };
+        let shift = WorkerRun {
+            worker: self,
+            queue,
+            drain,
+            tally: Mutex::default(),
+            parked: ParkedJobs::default(),
+        };
         let jobs = stream::unfold((), async |()| shift.next().await.map(|job| (job, ())));
         let limit = self.options.concurrency.get();
         let work = jobs.for_each_concurrent(limit, async |claimed| shift.perform(claimed).await);
@@ -192,6 +199,7 @@ struct WorkerRun<'a> {
     queue: &'a dyn JobQueue,
     drain: &'a CancellationToken,
     tally: Mutex<JobCounts>,
+    parked: ParkedJobs,
 }
 
 impl WorkerRun<'_> {
@@ -200,6 +208,7 @@ impl WorkerRun<'_> {
     async fn next(&self) -> Option<ClaimedJob> {
         let Worker { options, env, owner, .. } = self.worker;
         while !self.drain.is_cancelled() {
+            self.resume_parked().await;
             let pause = match self.queue.claim(owner, env.clock.now(), options.lease_ttl).await {
                 Ok(Some(claimed)) => return Some(claimed),
                 Ok(None) if options.on_idle == OnIdle::Exit && self.is_all_over().await => {
@@ -235,6 +244,15 @@ impl WorkerRun<'_> {
                 self.worker.troubled(&error);
             }
             self.take_over().await;
+            self.resume_parked().await;
+        }
+    }
+
+    /// Lets parked jobs be claimed that were decided about. If that cannot be found out now, it can be later.
+    async fn resume_parked(&self) {
+        let Worker { store, env, .. } = self.worker;
+        if let Err(error) = self.parked.resume(store, self.queue, env).await {
+            self.worker.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
         }
     }
 

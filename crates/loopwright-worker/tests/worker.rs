@@ -1,4 +1,5 @@
 use std::{
+    borrow::Cow,
     future::pending,
     num::NonZeroUsize,
     sync::{
@@ -8,16 +9,19 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, ExecutionStatus, ModelError, ModelErrorKind,
-    SideEffects, ToolOptions, ToolOutput, messages::Message,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, ExecutionStatus, Hook,
+    HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, SideEffects,
+    ToolDecision, ToolOptions, ToolOutput,
+    messages::{Message, ToolCall, TurnBody},
 };
 use loopwright_sessions::{
-    ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobQueue, JobRecord,
-    JobStatus, MemoryStore, NewSession, SessionHeader, SessionId, SessionLog, SessionRepository,
-    SessionRuntime, SessionStore as _,
+    ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobOutcome, JobQueue,
+    JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId, SessionLog,
+    SessionRepository, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
@@ -382,4 +386,106 @@ async fn a_worker_that_waits_for_jobs_looks_for_them_when_it_is_signalled() {
     };
     let (counts, ()) = futures::join!(worker.run(&drain), pushes);
     assert_eq!(counts.completed, 1);
+}
+
+/// Asks about every call.
+struct Asks;
+
+#[async_trait]
+impl Hook for Asks {
+    fn name(&self) -> Cow<'static, str> {
+        "asks".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeTool.into()
+    }
+
+    async fn before_tool(
+        &self,
+        _: &ToolCall,
+        _: &AgentState,
+        _: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        Ok(ToolDecision::Ask(ApprovalRequest { text: "pay?".into(), source: "asks".into() }))
+    }
+}
+
+/// An agent that pays twice at once after each message, and asks about both.
+fn asking(paid: &Arc<AtomicUsize>) -> AgentLoop {
+    let paid = Arc::clone(paid);
+    let pay = MockTool::new("pay", "", move |_| {
+        paid.fetch_add(1, SeqCst);
+        Ok::<_, String>("paid")
+    });
+    let model = FakeModel::from_fn(|request| {
+        let last = request.prompt.turns.iter().last();
+        let is_asked = last.is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)));
+        let step = if is_asked {
+            ScenarioStep::tool_calls([("pay", json!({})), ("pay", json!({}))])
+        } else {
+            ScenarioStep::final_answer("done")
+        };
+        step.to_response()
+    });
+    let side_effects = SideEffects::AtMostOnce;
+    let pay = pay.with_options(ToolOptions { side_effects, ..ToolOptions::default() });
+    let agent = agent(&model).with_tool(pay);
+    agent.with_interceptor(Interceptor::from_hook(Arc::new(Asks)))
+}
+
+#[tokio::test]
+async fn a_parked_job_resumes_by_itself_once_every_call_was_decided() {
+    let world = World::with(&["a"]).await;
+    let paid = Arc::new(AtomicUsize::new(0));
+    let agent = asking(&paid);
+    let job = world.push("a", "hi").await;
+    let parked = JobCounts { needs_input: 1, ..JobCounts::default() };
+    assert_eq!(world.work(&agent).await, parked);
+    // Another process decides; nothing but the session is written.
+    let decide = async |call: u16, resolution| {
+        let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(asking(&paid)));
+        let decide = DecideCall { path: Some(vec![call]), resolution };
+        runtime.execute(&id("a"), &decide).await.unwrap();
+    };
+    decide(1, ApprovalDecision::Approve).await;
+    assert_eq!(world.work(&agent).await, JobCounts::default());
+    assert_eq!(world.record(&job).await.status, JobStatus::NeedsInput);
+    decide(0, ApprovalDecision::Deny { reason: "no".into() }).await;
+    assert_eq!(world.work(&agent).await, JobCounts { completed: 1, ..JobCounts::default() });
+    assert_eq!((world.record(&job).await.status, paid.load(SeqCst)), (JobStatus::Completed, 1));
+    assert_eq!(world.work(&agent).await, JobCounts::default());
+    assert_eq!(world.said("a").await.iter().filter(|text| *text == "hi").count(), 1);
+}
+
+#[tokio::test]
+async fn a_parked_job_that_a_later_one_went_on_with_is_not_done_again() {
+    let world = World::with(&["a"]).await;
+    let paid = Arc::new(AtomicUsize::new(0));
+    let agent = asking(&paid);
+    let first = world.push("a", "one").await;
+    world.work(&agent).await;
+    let second = world.push("a", "two").await;
+    world.work(&agent).await;
+    let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent.clone()));
+    for _ in 0..2 {
+        let state = world.state("a").await;
+        for pending in state.pending() {
+            let path = Some(pending.address());
+            let decide = DecideCall { path, resolution: ApprovalDecision::Approve };
+            runtime.execute(&id("a"), &decide).await.unwrap();
+        }
+        world.work(&agent).await;
+    }
+    // Even if the first job is delivered once more.
+    let now = FrozenClock::new().env(0).clock.now();
+    world.queue().answered(&id("a"), &JobOutcome::Released, now).await.unwrap();
+    world.work(&agent).await;
+    let said = world.said("a").await;
+    for text in ["one", "two"] {
+        assert_eq!(said.iter().filter(|said| *said == text).count(), 1, "{said:?}");
+    }
+    for job in [first, second] {
+        assert_eq!(world.record(&job).await.status, JobStatus::Completed, "{said:?}");
+    }
 }

@@ -1,0 +1,76 @@
+//! Jobs that wait for a decision, and resume once it is made.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loopwright_sessions::{
+    JobOutcome, JobQuery, JobQueue, JobStatus, SessionError, SessionId, SessionRepository,
+    SessionStore,
+};
+
+use crate::deliver::DeliveredJob;
+
+/// How often parked jobs are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many parked jobs are looked at.
+const MAX_PARKED: usize = 1_000;
+
+/// What was seen of the sessions of parked jobs.
+#[derive(Default)]
+pub(crate) struct ParkedJobs {
+    /// When they were looked at last.
+    last: Mutex<Option<Duration>>,
+    /// The versions of sessions that still wait. They are not loaded again before they are written.
+    seen: Mutex<HashMap<SessionId, u64>>,
+}
+
+impl ParkedJobs {
+    /// Lets workers claim the jobs again whose sessions have every answer they wait for. The decision may come from any
+    /// process: it is read off the session, so none is missed, whenever the process that made it ended.
+    pub(crate) async fn resume(
+        &self,
+        store: &Arc<dyn SessionStore>,
+        queue: &dyn JobQueue,
+        env: &loopwright_core::RunEnv,
+    ) -> Result<(), SessionError> {
+        if !self.is_due(env.clock.monotonic()) {
+            return Ok(());
+        }
+        let query = JobQuery { status: Some(JobStatus::NeedsInput), ..JobQuery::last(MAX_PARKED) };
+        let parked = queue.records(&query).await?;
+        let mut seen = std::mem::take(&mut *lock(&self.seen));
+        seen.retain(|id, _| parked.iter().any(|record| record.job.session == *id));
+        for record in parked {
+            let id = &record.job.session;
+            let Some(header) = store.header(id).await? else { continue };
+            if seen.insert(id.clone(), header.version) == Some(header.version) {
+                continue;
+            }
+            let repository = SessionRepository::new(Arc::clone(store));
+            let session = repository.load(id).await?;
+            let state = session.state();
+            let is_answered = state.is_interrupted() && state.pending().is_empty();
+            // A later job of the session goes on with what this one began.
+            if is_answered && DeliveredJob::of(state, &record.job.id).is_some() {
+                queue.answered(id, &JobOutcome::Released, env.clock.now()).await?;
+            }
+        }
+        *lock(&self.seen) = seen;
+        Ok(())
+    }
+
+    fn is_due(&self, now: Duration) -> bool {
+        let mut last = lock(&self.last);
+        let is_due = last.is_none_or(|last| now.saturating_sub(last) >= INTERVAL);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
