@@ -16,6 +16,7 @@ mod http;
 mod input;
 mod launch;
 mod log;
+mod login;
 mod names;
 mod search;
 mod source;
@@ -40,6 +41,7 @@ pub use crate::{
     event::{McpProgress, McpServerConnected},
     launch::McpHost,
     log::ServerLog,
+    login::{Login, LoginFolder, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
     source::McpToolSource,
     template::{Template, TemplateError},

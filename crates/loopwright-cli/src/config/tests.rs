@@ -119,6 +119,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         models: BTreeMap::new(),
         timeouts: Timeouts::default(),
         project_file: None,
+        mcp: McpLayers::default(),
         permissions: PermissionLayers::default(),
         sandbox: SandboxSettings::default(),
         store_url: None,
