@@ -1,6 +1,7 @@
 //! The servers of the Model Context Protocol that a directory has.
 
 mod commands;
+mod login;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_mcp::{
-    EntryError, FileCatalogs, McpClient, McpFile, McpHost, McpServer, UseMcp, server_part,
+    EntryError, FileCatalogs, LoginFolder, McpClient, McpFile, McpHost, McpServer, UseMcp,
+    server_part,
 };
 use loopwright_sandbox::SandboxPolicy;
 
@@ -197,9 +199,13 @@ fn client(server: &McpServer, host: &McpHost, sources: &ConfigSources) -> McpCli
 fn host(config: &Config, sources: &ConfigSources, commands: &Commands) -> McpHost {
     let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
     let environment = sources.environment.clone();
-    McpHost::in_dir(&config.workdir)
+    let host = McpHost::in_dir(&config.workdir)
         .with_policy(policy)
-        .with_variables(move |name| environment.get(name)?.to_str().map(ToOwned::to_owned))
+        .with_variables(move |name| environment.get(name)?.to_str().map(ToOwned::to_owned));
+    match state_directory(sources) {
+        Some(state) => host.with_logins(LoginFolder::new(state.join("mcp").join("logins"))),
+        None => host,
+    }
 }
 
 /// Changes a file of servers as a whole, keeping what is not known in it.

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use loopwright_mcp::{
-    AnswerElicitations, Elicitation, ElicitationReply, HttpServer, McpClient, McpHost, McpServer,
-    ProtocolChoice,
+    AnswerElicitations, Elicitation, ElicitationReply, HttpServer, LoginFolder, LoginOptions,
+    McpClient, McpError, McpHost, McpServer, ProtocolChoice,
 };
 use serde_json::{Map, Value, json};
+
+/// Logins of one scenario.
+const MAX_LOGINS: usize = 4;
 
 /// A user who agrees to everything and types nothing.
 #[derive(Debug)]
@@ -40,10 +43,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_protocol(protocol)
         .with_call_timeout(Duration::from_secs(20));
     let host = McpHost::in_dir(".").with_answers(Arc::new(Agreeable));
-    let client = McpClient::new(server, host);
-    client.connect().await?;
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let folder = tempfile::tempdir()?;
+    let host = host.with_logins(LoginFolder::new(folder.path()));
+    let mut client = McpClient::new(server.clone(), host.clone());
+    for _ in 0..MAX_LOGINS {
+        match client.connect().await {
+            Ok(_) => break,
+            Err(error) => log_in(&client, &error, &context).await?,
+        }
+    }
     let calls: Vec<(String, Map<String, Value>)> = match context["toolCalls"].as_array() {
         Some(calls) => calls.iter().filter_map(named).collect(),
         None => {
@@ -52,12 +62,49 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     for (tool, arguments) in calls {
-        match client.call_tool(&tool, arguments).await {
-            Ok(result) => report(&format!("{tool}: {result}")),
-            Err(error) => report(&format!("{tool}: {error}")),
+        for _ in 0..MAX_LOGINS {
+            match client.call_tool(&tool, arguments.clone()).await {
+                Ok(result) => {
+                    report(&format!("{tool}: {result}"));
+                    break;
+                }
+                Err(error) if matches!(*error, McpError::LoginRequired { .. }) => {
+                    // Another login, for more scopes: a new connection uses its token.
+                    log_in(&client, &error, &context).await?;
+                    client.close().await;
+                    client = McpClient::new(server.clone(), host.clone());
+                }
+                Err(error) => {
+                    report(&format!("{tool}: {error}"));
+                    break;
+                }
+            }
         }
     }
     client.close().await;
+    Ok(())
+}
+
+/// Logs in as a browser does that is redirected at once; returns any other error.
+async fn log_in(
+    client: &McpClient,
+    error: &Arc<McpError>,
+    context: &Value,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let McpError::LoginRequired { challenge, .. } = &**error else {
+        return Err(error.to_string().into());
+    };
+    let mut options = LoginOptions::new("http://127.0.0.1:8797/callback")
+        .with_challenge(challenge.clone())
+        .with_client_metadata_url("https://conformance-test.local/client-metadata.json");
+    if let Some(id) = context["client_id"].as_str() {
+        options = options.with_client(id, context["client_secret"].as_str().map(ToOwned::to_owned));
+    }
+    let login = client.start_login(options).await?;
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+    let answer = browser.get(login.url()).send().await?;
+    let redirected = answer.headers().get("location").ok_or("the page redirects nowhere")?;
+    login.complete(redirected.to_str()?).await?;
     Ok(())
 }
 

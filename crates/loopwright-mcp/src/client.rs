@@ -23,6 +23,7 @@ use crate::handler::Progress;
 use crate::input::InputRound;
 use crate::launch::McpHost;
 use crate::log::ServerLog;
+use crate::login::{self, FileCredentials, Login, LoginOptions};
 use crate::tools::Listing;
 
 /// Lists of tools are read again at most this often.
@@ -312,6 +313,45 @@ impl McpClient {
             input.reply(reply);
         }
         true
+    }
+
+    /// Starts a login at a server at an address, whose tokens the [host](McpHost::with_logins) keeps.
+    ///
+    /// # Errors
+    ///
+    /// If the server is a process, the host keeps no logins, or the server does not say how to log in.
+    pub async fn start_login(&self, options: LoginOptions) -> Result<Login, McpError> {
+        let (url, credentials) = self.credentials()?;
+        login::start(&self.0.server, &url, credentials, options).await
+    }
+
+    /// Forgets the login. Returns `false` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the server is a process, the host keeps no logins, or the tokens cannot be removed.
+    pub fn logout(&self) -> Result<bool, McpError> {
+        let (_, credentials) = self.credentials()?;
+        let removed = credentials.remove();
+        removed.map_err(|error| McpError::Login {
+            server: self.0.server.name.clone(),
+            reason: format!("the tokens cannot be removed: {error}"),
+        })
+    }
+
+    fn credentials(&self) -> Result<(String, FileCredentials), McpError> {
+        let server = &self.0.server;
+        let login = |reason: &str| McpError::Login {
+            server: server.name.clone(),
+            reason: reason.to_owned(),
+        };
+        let ServerTransport::Http(address) = &server.transport else {
+            return Err(login("a server that is a process has no login"));
+        };
+        let url = self.0.host.expand(server, &address.url)?;
+        let logins = self.0.host.logins().ok_or_else(|| login("there is no place for tokens"))?;
+        let credentials = logins.credentials(server, &url);
+        Ok((url, credentials))
     }
 
     /// Ends the server for good and waits for its processes.

@@ -11,6 +11,7 @@ use rmcp::{
         SubscriptionFilter,
     },
     service::{ClientInitializeError, Peer, PeerRequestOptions, RunningService, ServiceError},
+    transport::StreamableHttpClientTransport,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,6 +22,7 @@ use crate::handler::{Handler, Progress, ProgressListeners};
 use crate::http;
 use crate::launch::McpHost;
 use crate::log::ServerLog;
+use crate::login;
 use crate::stdio::{EndReason, StdioTransport};
 use crate::text;
 use crate::tools::{ListedTool, Listing};
@@ -120,9 +122,27 @@ impl Connection {
                 handler.clone().serve_with_lifecycle(transport, lifecycle).await
             }
             ServerTransport::Http(address) => {
-                let transport =
-                    http::transport(server, address, host).map_err(|it| (it, EndedBy::Error))?;
-                handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                let by_error = |error| (error, EndedBy::Error);
+                let endpoint = http::endpoint(server, address, host).map_err(by_error)?;
+                let authorized = match host.logins() {
+                    Some(logins) => {
+                        let url = &endpoint.config.uri;
+                        let kept = logins.credentials(server, url);
+                        let client = endpoint.client.clone();
+                        login::authorized(server, url, kept, client).await.map_err(by_error)?
+                    }
+                    None => None,
+                };
+                match authorized {
+                    Some(client) => {
+                        let config = endpoint.config;
+                        let transport = StreamableHttpClientTransport::with_client(client, config);
+                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                    }
+                    None => {
+                        handler.clone().serve_with_lifecycle(endpoint.transport(), lifecycle).await
+                    }
+                }
             }
         };
         let service = outcome.map_err(|error| {
@@ -284,7 +304,7 @@ impl Connection {
 
     pub(crate) fn error(&self, method: &'static str, error: &ServiceError) -> McpError {
         let server = self.server.name.clone();
-        if error.is_authorization_required() {
+        if error.is_authorization_required() || error.auth_challenge().is_some() {
             let challenge = error.auth_challenge().map(ToOwned::to_owned);
             return McpError::LoginRequired { server, challenge };
         }
@@ -413,7 +433,7 @@ fn info(peer: &Peer<RoleClient>) -> ConnectionInfo {
 
 fn handshake_error(server: &McpServer, error: &ClientInitializeError, end: &EndReason) -> McpError {
     let name = server.name.clone();
-    if error.is_authorization_required() {
+    if error.is_authorization_required() || error.auth_challenge().is_some() {
         let challenge = error.auth_challenge().map(ToOwned::to_owned);
         return McpError::LoginRequired { server: name, challenge };
     }

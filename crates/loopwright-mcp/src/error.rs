@@ -50,6 +50,14 @@ pub enum McpError {
         /// The challenge of the server.
         challenge: Option<String>,
     },
+    /// A login failed.
+    #[error("login at MCP server `{server}` failed: {reason}")]
+    Login {
+        /// The server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
     /// The server has failed shortly before.
     #[error("MCP server `{server}` is not available, next attempt in {} s: {reason}", .wait.as_secs().max(1))]
     BackingOff {

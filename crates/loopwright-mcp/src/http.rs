@@ -18,12 +18,24 @@ const MAX_REDIRECTS: usize = 3;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Makes the transport of a server at an address.
-pub(crate) fn transport(
+/// What requests to a server at an address are made with.
+pub(crate) struct Endpoint {
+    pub(crate) client: reqwest::Client,
+    pub(crate) config: StreamableHttpClientTransportConfig,
+}
+
+impl Endpoint {
+    pub(crate) fn transport(self) -> StreamableHttpClientTransport<reqwest::Client> {
+        StreamableHttpClientTransport::with_client(self.client, self.config)
+    }
+}
+
+/// Makes what requests to a server at an address are made with.
+pub(crate) fn endpoint(
     server: &McpServer,
     address: &HttpServer,
     host: &McpHost,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
+) -> Result<Endpoint, McpError> {
     let url = host.expand(server, &address.url)?;
     let mut headers = HashMap::new();
     for (name, value) in &address.headers {
@@ -43,7 +55,7 @@ pub(crate) fn transport(
     check(server, &url)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(Endpoint { client, config })
 }
 
 fn check(server: &McpServer, url: &str) -> Result<(), McpError> {

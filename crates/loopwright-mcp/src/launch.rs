@@ -13,6 +13,7 @@ use loopwright_sandbox::{
 use crate::config::{McpServer, ServerNetwork, StdioServer};
 use crate::elicitation::AnswerElicitations;
 use crate::error::McpError;
+use crate::login::LoginFolder;
 use crate::template::{Template, TemplateError};
 
 /// The longest time that a policy can name and every clock can add.
@@ -30,6 +31,7 @@ pub struct McpHost {
     variables: Arc<Variables>,
     roots: Vec<PathBuf>,
     answers: Option<Arc<dyn AnswerElicitations>>,
+    logins: Option<LoginFolder>,
 }
 
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -41,6 +43,7 @@ impl McpHost {
         Self {
             sandbox: loopwright_sandbox::auto_select(),
             answers: None,
+            logins: None,
             roots: vec![folder.clone()],
             policy: SandboxPolicy::in_dir(folder),
             variables: Arc::new(|name| std::env::var(name).ok()),
@@ -72,6 +75,16 @@ impl McpHost {
     pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
         self.roots = roots.into_iter().collect();
         self
+    }
+
+    /// Keeps the tokens of logins, and sends them.
+    pub fn with_logins(mut self, logins: LoginFolder) -> Self {
+        self.logins = Some(logins);
+        self
+    }
+
+    pub(crate) fn logins(&self) -> Option<&LoginFolder> {
+        self.logins.as_ref()
     }
 
     /// Sets who answers questions of servers while a call runs.

@@ -16,6 +16,7 @@ mod http;
 mod input;
 mod launch;
 mod log;
+mod login;
 mod names;
 mod search;
 mod server;
@@ -41,6 +42,7 @@ pub use crate::{
     event::{McpProgress, McpServerConnected},
     launch::McpHost,
     log::ServerLog,
+    login::{Login, LoginFolder, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
     server::{ServeError, ServedContent, ServedPrompt, ServedResource, ToolServer},
     source::McpToolSource,

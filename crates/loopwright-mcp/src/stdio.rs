@@ -31,9 +31,12 @@ const MAX_UNSENT: usize = 1 << 20;
 /// Lines that are no messages, which a server may write to its standard output before it is given up.
 const MAX_NOISE: usize = 1_000;
 
-/// How long a server has to answer the question for its revisions. Servers of earlier revisions refuse it, and some
-/// say nothing.
-const DISCOVERY: Duration = Duration::from_secs(3);
+/// How long a server has to answer the question for its revisions before it is asked for a sign of life. Servers of
+/// earlier revisions refuse the question, and some say nothing.
+const DISCOVERY: Duration = Duration::from_secs(1);
+
+/// The id of the request for a sign of life.
+const PROBE: &str = "loopwright-probe";
 
 /// How long a server has to end once it is asked to.
 const GRACE: Duration = Duration::from_millis(500);
@@ -147,31 +150,57 @@ fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 /// A question for the revisions that the server has not answered yet, or has answered too late.
 enum Discovery {
     None,
-    Open { id: RequestId, until: Instant },
+    Open {
+        id: RequestId,
+        /// When the server is asked for a sign of life.
+        probe_at: Instant,
+    },
+    /// The server reads requests in order: if it answers this one first, it does not answer the question.
+    Probed(RequestId),
     GivenUp(RequestId),
 }
 
+/// What is done with a message.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    Pass,
+    Drop,
+    /// The question is answered as a server of an earlier revision does.
+    GiveUp(RequestId),
+}
+
 impl Discovery {
-    async fn timed_out(&self) {
+    async fn is_late(&self) {
         match self {
-            Self::Open { until, .. } => tokio::time::sleep_until(*until).await,
-            Self::None | Self::GivenUp(_) => std::future::pending().await,
+            Self::Open { probe_at, .. } => tokio::time::sleep_until(*probe_at).await,
+            Self::None | Self::Probed(_) | Self::GivenUp(_) => std::future::pending().await,
         }
     }
 
-    /// Takes note of a message. Returns `false` if it answers a question that was given up.
-    fn hear(&mut self, message: &ServerJsonRpcMessage) -> bool {
+    /// Takes note of a message.
+    fn hear(&mut self, message: &ServerJsonRpcMessage) -> Heard {
         let id = match message {
             ServerJsonRpcMessage::Response(response) => Some(&response.id),
             ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
-        match self {
-            Self::Open { id: asked, .. } if id == Some(asked) => *self = Self::None,
-            Self::GivenUp(asked) => return id != Some(asked),
-            _ => {}
+        if id == Some(&RequestId::String(PROBE.into())) {
+            return match std::mem::replace(self, Self::None) {
+                Self::Probed(asked) => {
+                    *self = Self::GivenUp(asked.clone());
+                    Heard::GiveUp(asked)
+                }
+                _ => Heard::Drop,
+            };
         }
-        true
+        match self {
+            Self::Open { id: asked, .. } | Self::Probed(asked) if id == Some(asked) => {
+                *self = Self::None;
+                Heard::Pass
+            }
+            Self::GivenUp(asked) if id == Some(asked) => Heard::Drop,
+            _ => Heard::Pass,
+        }
     }
 }
 
@@ -191,7 +220,7 @@ struct Pump {
 enum Next {
     Stop,
     Send(Outgoing),
-    NoDiscovery,
+    Probe,
     Output(Option<(OutputStream, bytes::Bytes)>),
 }
 
@@ -203,7 +232,7 @@ impl Pump {
                 biased;
                 () = self.stop.cancelled() => Next::Stop,
                 Some(message) = self.from_client.recv(), if may_send => Next::Send(message),
-                () = self.discovery.timed_out() => Next::NoDiscovery,
+                () = self.discovery.is_late() => Next::Probe,
                 output = self.child.read() => Next::Output(output),
             };
             match next {
@@ -211,11 +240,11 @@ impl Pump {
                 Next::Send(message) => {
                     self.child.queue_stdin(&message.line);
                     if let Some(id) = message.discovery {
-                        let until = Instant::now() + DISCOVERY;
-                        self.discovery = Discovery::Open { id, until };
+                        let probe_at = Instant::now() + DISCOVERY;
+                        self.discovery = Discovery::Open { id, probe_at };
                     }
                 }
-                Next::NoDiscovery => self.give_up_discovery().await,
+                Next::Probe => self.probe(),
                 Next::Output(None) => return self.ended().await,
                 Next::Output(Some((OutputStream::Stderr, bytes))) => self.log.push_bytes(&bytes),
                 Next::Output(Some((OutputStream::Stdout, bytes))) => {
@@ -234,12 +263,20 @@ impl Pump {
     async fn receive(&mut self, bytes: &[u8]) -> Result<(), String> {
         for received in self.reader.push(bytes)? {
             match received {
-                Received::Message(message) if !self.discovery.hear(&message) => {}
                 Received::Message(message) => {
+                    let message = match self.discovery.hear(&message) {
+                        Heard::Pass => *message,
+                        Heard::Drop => continue,
+                        Heard::GiveUp(id) => {
+                            let error =
+                                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None);
+                            ServerJsonRpcMessage::error(error, Some(id))
+                        }
+                    };
                     let sent = tokio::select! {
                         biased;
                         () = self.stop.cancelled() => return Ok(()),
-                        sent = self.to_client.send(*message) => sent,
+                        sent = self.to_client.send(message) => sent,
                     };
                     if sent.is_err() {
                         self.stop.cancel();
@@ -259,16 +296,13 @@ impl Pump {
         Ok(())
     }
 
-    /// Answers the question for the revisions as a server of an earlier revision does.
-    async fn give_up_discovery(&mut self) {
-        let Discovery::Open { id, .. } = std::mem::replace(&mut self.discovery, Discovery::None)
-        else {
-            return;
-        };
-        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer", None);
-        let refusal = ServerJsonRpcMessage::error(error, Some(id.clone()));
-        self.discovery = Discovery::GivenUp(id);
-        self.to_client.send(refusal).await.ok();
+    /// Asks for a sign of life, which every server may be asked for at any time.
+    fn probe(&mut self) {
+        if let Discovery::Open { id, .. } = &self.discovery {
+            self.discovery = Discovery::Probed(id.clone());
+            let probe = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{PROBE}\",\"method\":\"ping\"}}\n");
+            self.child.queue_stdin(probe.as_bytes());
+        }
     }
 
     /// The process is gone: says how it ended.

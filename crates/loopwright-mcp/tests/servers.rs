@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_core::ToolSource as _;
+use loopwright_core::{AgentState, ApprovalDecision, ToolSource as _, ToolSources};
 use loopwright_mcp::{
     McpClient, McpProgress, McpServerConnected, McpToolSource, ServerHealth, StdioServer,
 };
 use loopwright_testing::tool_source::{CASES, SourceUnderTest};
+use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
 use serde_json::json;
 
 use crate::world::{World, call};
@@ -55,6 +56,36 @@ async fn a_confined_server_sees_no_variables_and_writes_only_in_its_folder() {
     let outside = outside.path().join("file");
     call(&client, "mcp__fake__write", json!({ "text": outside })).await;
     assert!(!outside.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_server_waits_until_it_is_answered_by_another_process() {
+    let world = World::new();
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("mcp__fake__echo", json!({ "text": "hello" })),
+        "done".into(),
+    ]);
+    let agent = || {
+        let mut sources = ToolSources::default();
+        let source = McpToolSource::new(world.client("stateless"));
+        sources.add_with_wait(Arc::new(source), Duration::from_mins(1));
+        test_loop(ModelDriver::new(model.clone())).with(|parts| parts.sources = sources)
+    };
+    let state = agent().execute(AgentState::new().with_user_message("go")).await;
+    let stored = serde_json::to_string(&state).unwrap();
+    let state: AgentState = serde_json::from_str(&stored).unwrap();
+    let pending: Vec<(u16, String)> =
+        state.pending().iter().map(|it| (it.index, it.question.text.clone())).collect();
+    assert_eq!(pending, [(0, "MCP server `fake` asks: Who?".to_owned())]);
+    // Another agent, with another process of the server.
+    let state = state.decide(0, ApprovalDecision::Reply(json!({ "name": "Ada" })));
+    let state = agent().execute(state).await;
+    let told = format!("{:?}", model.requests().last().unwrap());
+    assert!(
+        told.contains("accept") && told.contains("Ada") && told.contains("opaque state"),
+        "{told}"
+    );
+    assert!(state.pending().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

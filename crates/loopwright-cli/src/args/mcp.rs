@@ -32,6 +32,10 @@ pub enum McpCommand {
     Remove(McpRemoveArgs),
     /// Approve the tools of a server as they are now
     Approve(McpApproveArgs),
+    /// Log in at a server with a URL, in a browser
+    Login(McpLoginArgs),
+    /// Forget the login at a server
+    Logout(McpLogoutArgs),
 }
 
 /// Arguments of `mcp list`.
@@ -130,6 +134,28 @@ pub struct McpRemoveArgs {
     /// Remove it from the file .mcp.json of the project
     #[arg(long)]
     pub project: bool,
+}
+
+/// Arguments of `mcp login`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpLoginArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Use this client, which was registered by hand
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+    /// Take the secret of that client from this environment variable
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    pub client_secret_env: Option<String>,
+}
+
+/// Arguments of `mcp logout`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpLogoutArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub name: String,
 }
 
 /// Arguments of `mcp approve`.

@@ -5,14 +5,15 @@ use loopwright_mcp::{
 };
 use serde_json::{Value, json};
 
+use super::login::{LoginError, log_in};
 use super::{
     ConfiguredServer, ConfiguredServers, FileError, McpServers, PROJECT_FILE, change, client, host,
     user_file,
 };
 use crate::args::Cli;
 use crate::args::mcp::{
-    McpAddArgs, McpArgs, McpCallArgs, McpCommand, McpListArgs, McpRemoveArgs, McpShowArgs,
-    McpTestArgs, SandboxArg,
+    McpAddArgs, McpArgs, McpCallArgs, McpCommand, McpListArgs, McpLoginArgs, McpRemoveArgs,
+    McpShowArgs, McpTestArgs, SandboxArg,
 };
 use crate::commands::Commands;
 use crate::config::{Config, ConfigError, ConfigSources};
@@ -50,6 +51,8 @@ enum CommandError {
     NotThere { name: String, file: String },
     #[error(transparent)]
     Server(#[from] std::sync::Arc<McpError>),
+    #[error(transparent)]
+    Login(#[from] LoginError),
 }
 
 impl CommandError {
@@ -58,7 +61,7 @@ impl CommandError {
             Self::Config(_) | Self::Folders(_) | Self::File(_) | Self::NoPlace => ExitCode::Config,
             Self::Unknown { .. } | Self::Usage(_) | Self::NotThere { .. } => ExitCode::Usage,
             Self::Untrusted(_) => ExitCode::Denied,
-            Self::Server(_) => ExitCode::Internal,
+            Self::Server(_) | Self::Login(_) => ExitCode::Internal,
         }
     }
 }
@@ -71,6 +74,8 @@ pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
             McpCommand::Show(typed) => show(cli, args, typed).await,
             McpCommand::Test(typed) => test(cli, args, typed).await,
             McpCommand::Call(typed) => call(cli, args, typed).await,
+            McpCommand::Login(typed) => login(cli, args, typed).await,
+            McpCommand::Logout(typed) => logout(cli, args, &typed.name),
             McpCommand::Add(typed) => add(cli, args, typed),
             McpCommand::Remove(typed) => remove(cli, args, typed),
             McpCommand::Approve(typed) => approve(cli, args, &typed.name).await,
@@ -376,6 +381,42 @@ async fn approve(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, Comm
     client.close().await;
     let tools = count(approved?.tools.len() as u64, "tool");
     console::tell(&sanitize_terminal(&format!("approved {tools} of {name}")));
+    Ok(ExitCode::Done)
+}
+
+async fn login(cli: &Cli, args: &McpArgs, typed: &McpLoginArgs) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let client = surroundings.client(&typed.name)?;
+    let secret = typed.client_secret_env.as_ref().map(|name| {
+        let value = surroundings.sources.environment.get(name).and_then(|it| it.to_str());
+        value.map(ToOwned::to_owned).ok_or_else(|| {
+            CommandError::Usage(format!(
+                "environment variable `{name}` is not set; set it to the secret"
+            ))
+        })
+    });
+    let registered =
+        typed.client_id.clone().map(|id| secret.transpose().map(|secret| (id, secret)));
+    let is_new = log_in(&client, registered.transpose()?).await?;
+    client.close().await;
+    let shown = sanitize_terminal(&typed.name);
+    console::tell(&if is_new {
+        format!("logged in at {shown}")
+    } else {
+        format!("{shown} needs no other login")
+    });
+    Ok(ExitCode::Done)
+}
+
+fn logout(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, CommandError> {
+    let client = Surroundings::load(cli, args)?.client(name)?;
+    let removed = client.logout().map_err(std::sync::Arc::new)?;
+    let shown = sanitize_terminal(name);
+    console::tell(&if removed {
+        format!("logged out at {shown}")
+    } else {
+        format!("no login at {shown}")
+    });
     Ok(ExitCode::Done)
 }
 

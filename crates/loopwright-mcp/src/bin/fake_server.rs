@@ -98,6 +98,16 @@ impl Server {
     fn discover(&self, id: &Value) {
         match self.mode.as_str() {
             "exit_at_discover" => leave(5, "what is this"),
+            "stateless" => answer(
+                id,
+                &json!({
+                    "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": { "tools": {} },
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                }),
+            ),
             "silent_at_discover" => {}
             "hang_at_discover" => hang(),
             _ => error(id, -32601, "unknown method"),
@@ -209,6 +219,25 @@ impl Server {
     fn call(&self, id: &Value, message: &Value) {
         let arguments = &message["params"]["arguments"];
         match self.mode.as_str() {
+            // Asks first, and works once the answer is there.
+            "stateless" => match &message["params"]["inputResponses"]["name"] {
+                Value::Null => answer(
+                    id,
+                    &json!({
+                        "resultType": "input_required",
+                        "requestState": "opaque state",
+                        "inputRequests": { "name": { "method": "elicitation/create", "params": {
+                            "mode": "form",
+                            "message": "Who?",
+                            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+                        } } },
+                    }),
+                ),
+                reply => {
+                    let state = &message["params"]["requestState"];
+                    answer(id, &text(&format!("{} {} {state}", reply["action"], reply["content"])));
+                }
+            },
             "exit_at_call" => leave(8, "crash"),
             "hang_at_call" => hang(),
             "silent_at_call" => {}
