@@ -11,14 +11,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers["content-length"])
         messages = json.loads(self.rfile.read(length))["messages"]
+        if "fail" in json.dumps(messages[-1]["content"]):
+            self.send_response(400)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"error": {"message": "refused", "type": "invalid_request_error"}}')
+            return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
         if messages[-1]["role"] == "tool":
             deltas = [{"content": it} for it in ["Nothing ", "but ", "hidden files: ädö."]]
             reason = "stop"
-        elif "fail" in json.dumps(messages[-1]["content"]):
-            deltas, reason = [], "content_filter"
         else:
             call = {"name": "list_dir", "arguments": "{}"}
             call = {"index": 0, "id": "call_1", "type": "function", "function": call}

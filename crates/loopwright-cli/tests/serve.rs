@@ -106,12 +106,12 @@ fn principals_have_directories_of_their_own_that_go_with_their_sessions() {
     let serving = Serving::start(&world, &model, &["--session-dirs", &dirs]);
     let id = serving.json(&ada, "POST", "/v1/sessions", &json!({}))["id"].clone();
     let id = id.as_str().unwrap();
-    assert!(world.has(&format!("dirs/{id}")));
+    assert!(world.path(&format!("dirs/{id}")).is_dir());
     let path = format!("/v1/sessions/{id}");
     assert_eq!(serving.send(&bob, "GET", &path, "").0, 404);
     assert_eq!(serving.send(&serving.token, "GET", &path, "").0, 404);
     assert_eq!(serving.send(&ada, "DELETE", &path, "").0, 204);
-    assert!(!world.has(&format!("dirs/{id}")));
+    assert!(!world.path(&format!("dirs/{id}")).exists());
     let listed = world.run(&["tokens", "list", "--json"]);
     assert!(!listed.stdout.contains(&ada), "{listed:?}");
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();

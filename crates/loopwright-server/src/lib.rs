@@ -32,6 +32,7 @@ mod operation;
 mod principal;
 mod problem;
 mod projections;
+mod router;
 mod routes;
 mod server;
 mod tokens;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     operation::{Content, Operation, SchemaOf, Security},
     problem::{PROBLEM_JSON, Problem},
-    routes,
+    router,
 };
 
 /// Returns the `OpenAPI` 3.1 document of all routes.
@@ -16,7 +16,7 @@ pub fn document() -> Value {
         .with(|it| it.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
-    for operation in routes::all() {
+    for operation in router::operations() {
         let described = described(&operation, &mut generator);
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = described;

@@ -1,11 +1,11 @@
 //! The events of a run in the protocols that clients speak. Each is a fold over the same log.
 
-mod ag_ui;
-mod chat_completions;
-mod openai;
-mod responses;
+pub(crate) mod ag_ui;
+pub(crate) mod chat_completions;
+pub(crate) mod openai;
+pub(crate) mod responses;
 mod run;
-mod ui_messages;
+pub(crate) mod ui_messages;
 
 use std::{collections::VecDeque, convert::Infallible};
 
@@ -17,26 +17,11 @@ use futures::stream;
 use loopwright_sessions::SessionId;
 use serde_json::Value;
 
-pub(crate) use self::openai::errors as openai_errors;
 use self::run::{RunEvent, RunFollower};
-use crate::{metrics::OpenStream, operation::Operation};
+use crate::metrics::OpenStream;
 
 /// The header that names the session of a response.
 const SESSION: HeaderName = HeaderName::from_static("x-loopwright-session");
-
-/// Returns the routes of all protocols.
-pub(crate) fn operations() -> Vec<Operation> {
-    [
-        openai::operations(),
-        chat_completions::operations(),
-        responses::operations(),
-        ag_ui::operations(),
-        ui_messages::operations(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
 
 /// Makes the events of a protocol of those of a run.
 pub(crate) trait Projection: Send + 'static {

@@ -14,23 +14,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::{extract::etag, operation::Operation, problem::Problem, projections};
-
-/// Returns all routes.
-pub(crate) fn all() -> Vec<Operation> {
-    [
-        health::operations(),
-        agents::operations(),
-        sessions::operations(),
-        messages::operations(),
-        streams::operations(),
-        pending::operations(),
-        projections::operations(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
+use crate::{extract::etag, problem::Problem};
 
 /// Makes a JSON response.
 pub(crate) fn reply<T: Serialize>(status: StatusCode, value: &T) -> Result<Response, Problem> {

@@ -2,34 +2,17 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderName, HeaderValue, header},
-    middleware::{Next, from_fn, from_fn_with_state},
-    response::{IntoResponse as _, Response},
-};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
 use loopwright_sessions::{Job, JobQueue, SessionHeader, SessionRuntime, SessionStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Access,
-    agents::ServedAgents,
-    events::EventStreams,
-    metrics::Metrics,
-    operation::{Operation, Security},
-    problem::Problem,
-    projections::openai_errors,
-    routes,
+    access::Access, agents::ServedAgents, events::EventStreams, metrics::Metrics, problem::Problem,
 };
 
 /// The most bytes of the body of a request.
 const MAX_BODY: usize = 1 << 20;
-
-/// The paths whose errors are those of `OpenAI`.
-const OPENAI: [&str; 3] = ["/v1/models", "/v1/chat/completions", "/v1/responses"];
 
 /// Agents over HTTP: everything that the routes share. Cheap to clone.
 ///
@@ -85,33 +68,6 @@ impl Server {
         }))
     }
 
-    /// Returns all routes, to be served or merged into another router.
-    pub fn router(&self) -> Router {
-        let routed = routes::all().into_iter().fold(Router::new(), |router, operation| {
-            router.route(operation.path, self.guarded(&operation))
-        });
-        let server = self.clone();
-        routed
-            .fallback(async || Problem::not_found("unknown path"))
-            .method_not_allowed_fallback(async || {
-                Problem::method_not_allowed("this path does not support the method")
-            })
-            .layer(DefaultBodyLimit::max(self.0.max_body))
-            .layer(from_fn_with_state(server, checked))
-            .layer(from_fn(secured))
-            .with_state(self.clone())
-    }
-
-    /// Returns the method router of an operation, behind the check of who may do it.
-    fn guarded(&self, operation: &Operation) -> axum::routing::MethodRouter<Self> {
-        let state = (self.clone(), operation.security);
-        let guarded = (operation.handler)().route_layer(from_fn_with_state(state, authorized));
-        if OPENAI.contains(&operation.path) {
-            return guarded.route_layer(from_fn(openai_errors));
-        }
-        guarded
-    }
-
     pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
         &self.0.store
     }
@@ -122,6 +78,14 @@ impl Server {
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.env.clock
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub(crate) fn max_body(&self) -> usize {
+        self.0.max_body
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -231,62 +195,6 @@ impl ServerBuilder {
         self.0.streams = self.0.streams.with_shutdown(self.0.drain.clone());
         Server(Arc::new(self.0))
     }
-}
-
-/// Checks the host and the origin of each request, and counts it.
-async fn checked(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let (parts, body) = request.into_parts();
-    let response = match server.0.access.check_origin(&parts) {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(problem) => problem.into_response(),
-    };
-    server.0.metrics.count(&method, response.status());
-    response
-}
-
-/// Finds out who sends a request, and whether it may do this.
-async fn authorized(
-    State((server, security)): State<(Server, Security)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Security::Role(role) = security else { return next.run(request).await };
-    let now = server.clock().now();
-    match server.0.access.principal(request.headers(), now) {
-        Ok(principal) if principal.role() < role => {
-            Problem::forbidden(format!("this operation requires role `{role}`")).into_response()
-        }
-        Ok(principal) => {
-            request.extensions_mut().insert(principal);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
-}
-
-/// Headers of every response that keep browsers from doing what no page of this server needs.
-const HEADERS: [(HeaderName, &str); 5] = [
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
-    ),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
-
-async fn secured(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    let is_set = response.headers().contains_key(header::CACHE_CONTROL);
-    if !is_set {
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
-    response
 }
 
 impl fmt::Debug for Server {

@@ -9,10 +9,8 @@ use axum::{
 use loopwright_sessions::{JobStatus, SessionQuery};
 
 use crate::{
-    openapi,
     operation::{ADMIN, Operation, Security, other},
     problem::Problem,
-    routes,
     server::Server,
 };
 
@@ -57,14 +55,6 @@ pub(crate) fn operations() -> Vec<Operation> {
             const { &[other(200, "The figures.", "text/plain")] },
             || get(metrics),
         ),
-        of(
-            "/v1/openapi.json",
-            "openapi",
-            "Read this document",
-            Security::Public,
-            const { &[other(200, "The OpenAPI document.", "application/json")] },
-            || get(document),
-        ),
     ]
 }
 
@@ -84,8 +74,4 @@ async fn metrics(State(server): State<Server>) -> Result<Response, Problem> {
     }
     let text = server.metrics().render(&jobs);
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, METRICS)], text).into_response())
-}
-
-async fn document() -> Result<Response, Problem> {
-    routes::reply(StatusCode::OK, &openapi::document())
 }
