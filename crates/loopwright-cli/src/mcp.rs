@@ -1,6 +1,7 @@
 //! The servers of the Model Context Protocol that a directory has.
 
 mod commands;
+mod serve;
 
 use std::collections::BTreeSet;
 use std::fs;
