@@ -327,6 +327,31 @@ impl RunArgs {
 }
 
 impl AgentArgs {
+    /// Makes the options of an agent that works in a directory, as if nothing else was typed.
+    pub fn in_dir(workdir: PathBuf) -> Self {
+        Self {
+            model: None,
+            fallback: None,
+            base_url: None,
+            definition: None,
+            system_prompt: None,
+            no_agents_md: false,
+            no_stream: false,
+            record: None,
+            replay: None,
+            permissions: PermissionArgs::default(),
+            on_ask: OnAskArg::default(),
+            limits: LimitArgs::default(),
+            surroundings: OutputArgs {
+                workdir: Some(workdir),
+                output_format: None,
+                json: false,
+                quiet: true,
+                color: ColorChoice::Auto,
+            },
+        }
+    }
+
     /// Returns the source of model responses.
     pub fn transport(&self) -> Transport {
         match (&self.record, &self.replay) {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod login;
+mod serve;
 
 use std::collections::BTreeSet;
 use std::fs;

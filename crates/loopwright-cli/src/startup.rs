@@ -142,17 +142,12 @@ impl Startup {
         }
         let grants = self.grants();
         limit_options(&mut chosen.llm.options, &grants);
-        let workdir = tools::workdir(&config.workdir).map_err(|error| StartError {
-            error: error.into(),
-            exit_code: ExitCode::Usage,
-            stop_reason: "usage",
-        })?;
         let commands = Commands::of(config, &self.sources);
         let setup = Setup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
-            workdir: self.without_own(workdir),
+            workdir: self.workdir()?,
             mcp: self.mcp(&commands)?,
             commands,
             permissions: RunPermissions::of(config, &self.sources)?,
@@ -170,6 +165,16 @@ impl Startup {
             })?;
         }
         Ok(setup)
+    }
+
+    /// Returns the directory that agents work in.
+    pub(crate) fn workdir(&self) -> Result<WorkspaceRoot, StartError> {
+        let workdir = tools::workdir(&self.config.workdir).map_err(|error| StartError {
+            error: error.into(),
+            exit_code: ExitCode::Usage,
+            stop_reason: "usage",
+        })?;
+        Ok(self.without_own(workdir))
     }
 
     /// Prepares the servers that may be started.

@@ -43,6 +43,20 @@ pub struct McpProgress {
     pub message: Option<String>,
 }
 
+impl McpProgress {
+    /// Reports the progress of a call that a [`ToolServer`](crate::ToolServer) runs, to its client.
+    pub fn new(tool: &str, progress: f64, message: impl Into<String>) -> Self {
+        Self {
+            server: String::new(),
+            tool: tool.to_owned(),
+            call_id: None,
+            progress,
+            total: None,
+            message: Some(message.into()),
+        }
+    }
+}
+
 impl CustomEvent for McpProgress {
     const NAME: &'static str = "mcp_progress";
 }

@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::PermissionArgs;
+use super::values::{StoreParser, parsed};
+use crate::completions;
+use crate::config::{ModelRef, Text};
 
 /// Arguments of `mcp`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -36,6 +42,37 @@ pub enum McpCommand {
     Login(McpLoginArgs),
     /// Forget the login at a server
     Logout(McpLogoutArgs),
+    /// Serve agents, sessions and skills, or tools, to a client over standard input and output
+    Serve(Box<McpServeArgs>),
+}
+
+/// Arguments of `mcp serve`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct McpServeArgs {
+    /// Serve these tools instead of agents; no model is needed
+    #[arg(long, value_name = "KIND,…", value_enum, value_delimiter = ',', conflicts_with_all = ["agents", "model"])]
+    pub tools: Vec<ServedTools>,
+    /// Serve only this agent; repeatable [default: all agents]
+    #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
+    pub agents: Vec<String>,
+    /// Use this model of this provider
+    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
+    pub model: Option<ModelRef>,
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+    /// The permissions of calls.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+}
+
+/// Tools that can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServedTools {
+    /// The file tools
+    Files,
+    /// Commands in the sandbox
+    Bash,
 }
 
 /// Arguments of `mcp list`.

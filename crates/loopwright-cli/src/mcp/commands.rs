@@ -70,6 +70,7 @@ impl CommandError {
 pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
     with_runtime(async {
         let done = match &args.command {
+            McpCommand::Serve(typed) => return super::serve::serve(cli, args, typed).await,
             McpCommand::List(typed) => list(cli, args, typed),
             McpCommand::Show(typed) => show(cli, args, typed).await,
             McpCommand::Test(typed) => test(cli, args, typed).await,

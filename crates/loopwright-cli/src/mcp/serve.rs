@@ -1,0 +1,139 @@
+//! `loopwright mcp serve`: agents or tools for any client of the Model Context Protocol.
+
+mod agent_tool;
+mod library;
+
+use std::sync::Arc;
+
+use loopwright_agent::Definitions as _;
+use loopwright_capabilities::permissions::OnAsk;
+use loopwright_core::{AgentLoop, LlmConfig, ToolSet};
+use loopwright_mcp::ToolServer;
+use loopwright_models::Providers;
+
+use self::agent_tool::agent_tool;
+use self::library::Library;
+use super::McpServers;
+use crate::agent::Setup;
+use crate::args::mcp::{McpArgs, McpServeArgs, ServedTools};
+use crate::args::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use crate::args::{AgentArgs, Cli};
+use crate::commands::Commands;
+use crate::console;
+use crate::definitions::Defined;
+use crate::exit::ExitCode;
+use crate::model;
+use crate::permissions::RunPermissions;
+use crate::selected_agent::AGENT;
+use crate::session::SessionsError;
+use crate::session_budget::SessionBudget;
+use crate::startup::{NoopListener, StartError, Startup};
+use crate::store::StoreLocation;
+
+/// How much a conversation holds that no model reads.
+const NO_WINDOW: u64 = 1 << 20;
+
+/// Serves a client on standard input and output until it goes away.
+pub(super) async fn serve(cli: &Cli, args: &McpArgs, typed: &McpServeArgs) -> ExitCode {
+    let server = match prepare(cli, args, typed).await {
+        Ok(server) => server,
+        Err(refused) => return console::fail(&*refused.error, refused.exit_code),
+    };
+    match server.serve_stdio().await {
+        Ok(()) => ExitCode::Done,
+        Err(error) => console::fail(&error, ExitCode::Internal),
+    }
+}
+
+async fn prepare(
+    cli: &Cli,
+    args: &McpArgs,
+    typed: &McpServeArgs,
+) -> Result<ToolServer, StartError> {
+    let mut agent = AgentArgs::in_dir(args.workdir.clone());
+    agent.model.clone_from(&typed.model);
+    agent.permissions.clone_from(&typed.permissions);
+    let session = SessionArgs {
+        origin: ResumeArgs::default(),
+        store: typed.store.clone(),
+        on_interrupted: OnInterruptedArg::ReportUnknown,
+    };
+    let startup = Startup::load(cli, &agent, &session)?;
+    if !typed.tools.is_empty() {
+        return tool_server(&startup, &typed.tools);
+    }
+    let providers = model::providers(&startup.config, &startup.sources)?;
+    let defined = Defined::find(&startup.config.workdir, &startup.sources, &providers);
+    defined.tell_refused();
+    let mut tools = ToolSet::new();
+    let every = typed.agents.is_empty();
+    if every || typed.agents.iter().any(|it| it == AGENT) {
+        let about = "Works on the files of one directory: reads, changes and runs what it needs.";
+        tools.add(agent_tool(cli, &agent, &session, None, about));
+    }
+    for definition in defined.agents.all() {
+        if every || typed.agents.iter().any(|it| **it == *definition.name) {
+            let name = Some(&*definition.name);
+            tools.add(agent_tool(cli, &agent, &session, name, &definition.description));
+        }
+    }
+    if let Some(unknown) = typed
+        .agents
+        .iter()
+        .find(|it| *it != AGENT && !defined.agents.all().iter().any(|known| *known.name == ***it))
+    {
+        return Err(StartError {
+            error: format!("unknown agent `{unknown}`; list agents with `loopwright agents list`")
+                .into(),
+            exit_code: ExitCode::Usage,
+            stop_reason: "usage",
+        });
+    }
+    let place = StoreLocation::of(&startup.config, &startup.sources);
+    let store = place.map_err(SessionsError::from)?.open().await.map_err(SessionsError::from)?;
+    let workdir = startup.config.workdir.to_string_lossy().into_owned();
+    Ok(ToolServer::new(tools)
+        .with_name("loopwright", env!("CARGO_PKG_VERSION"))
+        .with_content(Arc::new(Library { store, workdir, skills: defined.skills })))
+}
+
+/// Serves tools of the program, under the permission rules. No model is needed.
+fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, StartError> {
+    let config = &startup.config;
+    let setup = Setup {
+        models: Arc::new(Providers::empty()),
+        llm: LlmConfig::default(),
+        context_window: NO_WINDOW,
+        workdir: startup.workdir()?,
+        mcp: McpServers::default(),
+        commands: Commands::of(config, &startup.sources),
+        permissions: RunPermissions::of(config, &startup.sources)?,
+        on_ask: OnAsk::Pause,
+        system_prompt: None,
+        applied: None,
+        project: loopwright_templates::ProjectInstructions::default(),
+        session_budget: SessionBudget::of(&config.limits.session),
+    };
+    setup.permissions.tell_warnings();
+    let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {
+        error: error.into(),
+        exit_code: ExitCode::Internal,
+        stop_reason: "other",
+    })?;
+    let is_wanted = |name: &str| {
+        let kind = match name {
+            "bash" => ServedTools::Bash,
+            // Commands in the background end with the call that starts them.
+            "bash_start" | "bash_read" | "bash_stop" => return false,
+            _ => ServedTools::Files,
+        };
+        wanted.contains(&kind)
+    };
+    let tools = agent.tools().filter(|tool| is_wanted(&tool.spec().name));
+    let directory = setup.workdir.path().display();
+    Ok(ToolServer::from_agent(&agent.with_tools(tools))
+        .with_name("loopwright-tools", env!("CARGO_PKG_VERSION"))
+        .with_instructions(format!(
+            "The tools work in {directory} and reach nothing outside it. Calls are subject to permission rules."
+        )))
+}
