@@ -104,6 +104,37 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
 }
 
 #[tokio::test]
+async fn a_container_of_podman_may_not_make_user_namespaces_or_trace_processes() {
+    let world = World::in_tier(Backend::Podman);
+    let log = world.outside("log");
+    let copy = format!(
+        "for a in \"$@\"; do case \"$a\" in --security-opt=seccomp=*) \
+         cp \"${{a#--security-opt=seccomp=}}\" {}.profile;; esac; done",
+        log.display()
+    );
+    let driver = world.driver().program(recorder(&world, &copy));
+    run(&driver, &sh("true"), &world.policy()).await.unwrap();
+    let places = ["/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json"];
+    if !places.iter().any(|path| fs::exists(path).unwrap()) {
+        assert_eq!(logged(&world, "profile"), "");
+        return;
+    }
+    let profile: serde_json::Value = serde_json::from_str(&logged(&world, "profile")).unwrap();
+    let rules = profile["syscalls"].as_array().unwrap();
+    let allows = |name: &str| {
+        rules.iter().any(|rule| {
+            rule["action"] == "SCMP_ACT_ALLOW"
+                && rule["names"].as_array().unwrap().iter().any(|it| it == name)
+                && rule["args"].as_array().is_none_or(Vec::is_empty)
+        })
+    };
+    assert!(allows("read") && allows("execve"));
+    for name in ["ptrace", "process_vm_readv", "clone", "clone3", "unshare", "setns", "mount"] {
+        assert!(!allows(name), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_container_runs_as_the_owner_of_the_folder() {
     use std::os::unix::fs::MetadataExt as _;
     let world = World::in_tier(Backend::Docker);
