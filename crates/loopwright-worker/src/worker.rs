@@ -26,8 +26,8 @@ use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
-    signal::JobSignal,
     parked::ParkedJobs,
+    signal::JobSignal,
     verdict::JobResult,
 };
 
