@@ -26,7 +26,7 @@
 //!
 //! A job is delivered at least once and takes effect once: the session remembers the job whose message it
 //! heard, outcomes that are durable are used again, and a call that was interrupted and must not happen
-//! twice makes the session wait for a decision. The job is *parked* then, which ends it.
+//! twice makes the session wait for a decision. The job is *parked* then, and resumes once every call was decided.
 
 mod agents;
 mod deliver;

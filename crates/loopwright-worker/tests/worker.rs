@@ -419,7 +419,7 @@ fn asking(paid: &Arc<AtomicUsize>) -> AgentLoop {
         Ok::<_, String>("paid")
     });
     let model = FakeModel::from_fn(|request| {
-        let last = request.prompt.turns.iter().last();
+        let last = request.prompt.turns.last();
         let is_asked = last.is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)));
         let step = if is_asked {
             ScenarioStep::tool_calls([("pay", json!({})), ("pay", json!({}))])
