@@ -20,6 +20,7 @@ mod hooks;
 mod hostile;
 mod killed;
 mod mcp;
+mod mcp_serve;
 mod models;
 mod pages;
 mod permissions;
