@@ -19,7 +19,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
-use crate::mcp::McpServers;
+use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
 use crate::selected_agent::SelectedAgent;
@@ -128,7 +128,7 @@ impl Setup {
             hooks: hooks.clone(),
             sandbox: auto_select(),
             policy,
-            permissions: self.permissions.clone(),
+            permissions: self.permissions.shared().clone(),
             home: self.commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         })

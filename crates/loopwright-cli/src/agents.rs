@@ -19,8 +19,9 @@ use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, Validate
 use crate::check::Check;
 use crate::config::ConfigSources;
 use crate::console;
-use crate::definitions::{self, Defined, plain, shown};
+use crate::definitions::{self, Defined};
 use crate::exit::ExitCode;
+use crate::project::{plain, shown};
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::table::table;

@@ -130,7 +130,7 @@ impl Conversation {
             });
             ((), report)
         };
-        let (_, exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
+        let ((), exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
         self.new_id = None;
         if let (Some(input), Some(live)) = (input, live) {
             let mut unsent = steered.unsent.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -190,9 +190,9 @@ impl Conversation {
             runtime.execute_until(&id, &turn, brake.token()).await
         };
         let done = done.await.map_err(|error: SessionError| SessionsError::from(error));
-        let had_begun = has_begun.load(Relaxed);
+        let did_begin = has_begun.load(Relaxed);
         let report = match done {
-            Ok(_) if !had_begun => Ok(Report::left(&id)),
+            Ok(_) if !did_begin => Ok(Report::left(&id)),
             Ok(session) => {
                 let report = Report::of(session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
@@ -203,7 +203,7 @@ impl Conversation {
                 }
                 Ok(report)
             }
-            Err(SessionsError::Unknown(id)) if had_begun => {
+            Err(SessionsError::Unknown(id)) if did_begin => {
                 Err(SessionsError::DeletedMeanwhile(id))
             }
             Err(error) => Err(error),
@@ -298,7 +298,7 @@ impl Steered {
         let message = ControlMessage::SendMessage(Message::user(text.as_str()));
         loop {
             match store.send_control(id, &message).await {
-                Ok(_) => break,
+                Ok(()) => break,
                 Err(StoreError::NotFound(_)) => tokio::time::sleep(LOOKS).await,
                 Err(error) => {
                     return console::warn(&format!("the message was not sent: {error}"));

@@ -28,6 +28,7 @@ use crate::console;
 use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
 use crate::permissions::RunPermissions;
+use crate::project::{PROJECT_SKILLS, plain, project_root};
 use crate::tools;
 
 /// Capabilities of the inventory that a definition cannot configure, because files of a project could then
@@ -39,9 +40,6 @@ const ELSEWHERE: [(&str, &str); 5] = [
     ("use_recording", "a definition cannot name files; use `--record FILE`"),
     ("use_replay", "a definition cannot name files; use `--replay FILE`"),
 ];
-
-/// Where skills are in a project, those that count first.
-const PROJECT_SKILLS: [&str; 3] = [".loopwright/skills", ".agents/skills", ".claude/skills"];
 
 /// Where commands of other programs are, in a project and in the user's home directory.
 const COMMANDS: &str = ".claude/commands";
@@ -343,42 +341,4 @@ pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
 fn leads_out(root: &Path, directory: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))
-}
-
-/// Returns the root of the project that a directory is in: the nearest directory with definitions of
-/// its own, and not beyond a repository. Outside of repositories it is the directory itself.
-pub(crate) fn project_root(workdir: &Path) -> PathBuf {
-    let Some(repository) = workdir.ancestors().find(|it| it.join(".git").exists()) else {
-        return workdir.to_owned();
-    };
-    let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
-    let has_own = |directory: &&Path| {
-        let mut places = DefinitionPaths::PROJECT.iter().chain(&PROJECT_SKILLS);
-        places.any(|it| directory.join(it).is_dir())
-    };
-    within.into_iter().find(has_own).unwrap_or(repository).to_owned()
-}
-
-/// Writes a path on one line: what would end the line, or move what is shown, is written as `\n` and the
-/// like.
-pub(crate) fn plain(path: &Path) -> String {
-    let path = path.display().to_string();
-    path.chars().fold(String::new(), |text, c| {
-        if c.is_control() {
-            text + &c.escape_default().to_string()
-        } else {
-            text + c.encode_utf8(&mut [0; 4])
-        }
-    })
-}
-
-/// Writes a path as people know it: from the project, or from the home directory.
-pub(crate) fn shown(path: &Path, root: &Path, home: Option<&Path>) -> String {
-    if let Ok(below) = path.strip_prefix(root) {
-        return below.display().to_string();
-    }
-    match home.and_then(|home| path.strip_prefix(home).ok()) {
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
-    }
 }

@@ -154,7 +154,7 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
-        mcp: crate::mcp::McpServers::default(),
+        mcp: crate::mcp_servers::McpServers::default(),
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
         system_prompt: None,

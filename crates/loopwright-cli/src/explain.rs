@@ -13,7 +13,7 @@ use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy};
 
 use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
-use crate::definitions::{plain, shown};
+use crate::project::{plain, shown};
 
 /// Says it in lines of a name and what it stands for.
 pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<&OsStr>) -> String {

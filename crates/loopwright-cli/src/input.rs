@@ -15,7 +15,7 @@ use std::pin::pin;
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder,
+    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _,
     Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
     ValidationResult, Validator, default_emacs_keybindings,
 };

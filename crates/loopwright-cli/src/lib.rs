@@ -45,6 +45,8 @@ mod session_agents;
 pub mod tokens;
 pub mod man;
 pub mod mcp;
+mod mcp_servers;
+mod project;
 pub mod model;
 pub mod models;
 pub mod startup;

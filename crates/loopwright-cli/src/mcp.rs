@@ -1,248 +1,442 @@
-//! The servers of the Model Context Protocol that a directory has.
+//! `loopwright mcp`.
 
-mod commands;
 mod login;
 mod serve;
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use loopwright_mcp::{
-    EntryError, FileCatalogs, LoginFolder, McpClient, McpFile, McpHost, McpServer, UseMcp,
-    server_part,
+    McpClient, McpError, McpServer, ServerEntry, ServerTransport, Template, tool_names,
 };
-use loopwright_sandbox::SandboxPolicy;
+use serde_json::{Value, json};
 
-pub use self::commands::mcp;
-pub(crate) use self::commands::tell_status;
+use self::login::{LoginError, log_in};
+use crate::args::Cli;
+use crate::args::mcp::{
+    McpAddArgs, McpArgs, McpCallArgs, McpCommand, McpListArgs, McpLoginArgs, McpRemoveArgs,
+    McpShowArgs, McpTestArgs, SandboxArg,
+};
 use crate::commands::Commands;
-use crate::config::{Config, ConfigSources, read_text};
+use crate::config::{Config, ConfigError, ConfigSources};
 use crate::console;
-use crate::definitions::plain;
-use crate::permissions::ProjectSettings;
-use crate::render::{count, sanitize_terminal};
-use crate::store::state_directory;
+use crate::exit::ExitCode;
+use crate::folders::FoldersError;
+use crate::load_config::configured;
+use crate::mcp_servers::{
+    ConfiguredServer, ConfiguredServers, FileError, McpServers, change, client, host, user_file,
+};
+use crate::permissions::{MCP_FILE, ProjectSettings};
+use crate::project::{plain, project_root};
+use crate::render::{count, sanitize_terminal, single_line};
+use crate::report::SCHEMA_VERSION;
+use crate::run::with_runtime;
+use crate::table::table;
 
-/// The file of servers, of a project and beside the user's configuration.
-pub(crate) const PROJECT_FILE: &str = ".mcp.json";
-const USER_FILE: &str = "mcp.json";
-
-/// A server that is configured.
-#[derive(Debug)]
-pub(crate) struct ConfiguredServer {
-    pub(crate) server: McpServer,
-    /// The file that it is from.
-    pub(crate) file: PathBuf,
-    /// Whether it may be started: it is the user's own, or that of a trusted project.
-    pub(crate) is_trusted: bool,
+/// Why a command about servers cannot be run.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Folders(#[from] FoldersError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("unknown MCP server `{name}`; available: {available}")]
+    Unknown { name: String, available: String },
+    #[error(
+        "MCP server `{0}` belongs to this project, which is not trusted; look with `loopwright mcp list`, trust with `loopwright trust`"
+    )]
+    Untrusted(String),
+    #[error("no place for your MCP servers; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`")]
+    NoPlace,
+    #[error("{0}")]
+    Usage(String),
+    #[error("no MCP server `{name}` in {file}")]
+    NotThere { name: String, file: String },
+    #[error(transparent)]
+    Server(#[from] std::sync::Arc<McpError>),
+    #[error(transparent)]
+    Login(#[from] LoginError),
 }
 
-/// The servers of a directory, and what is wrong with others.
-#[derive(Debug, Default)]
-pub(crate) struct ConfiguredServers {
-    pub(crate) servers: Vec<ConfiguredServer>,
-    pub(crate) problems: Vec<String>,
-}
-
-/// Returns the file of servers of the user.
-pub(crate) fn user_file(sources: &ConfigSources) -> Option<PathBuf> {
-    Some(sources.own_directory()?.join(USER_FILE))
-}
-
-impl ConfiguredServers {
-    /// Finds the servers of a configuration. Of two servers of a name, the user's own counts: rules that allow its tools
-    /// must never allow those of a project.
-    pub(crate) fn find(
-        config: &Config,
-        sources: &ConfigSources,
-        project: &ProjectSettings,
-    ) -> Self {
-        let mut found = Self::default();
-        for (name, table) in &config.mcp.user {
-            let file = table.origin.file().map(Path::to_path_buf).unwrap_or_default();
-            if !table.value.0.disabled {
-                found.add(table.value.0.to_server(name), &file, true);
-            }
-        }
-        if let Some(path) = user_file(sources)
-            && let Ok(text) = read_text(&path)
-        {
-            found.add_file(&text, &path, true);
-        }
-        let is_trusted = project.is_trusted();
-        for (name, table) in &config.mcp.project {
-            let file = table.origin.file().map(Path::to_path_buf).unwrap_or_default();
-            if !table.value.0.disabled {
-                found.add(table.value.0.to_server(name), &file, is_trusted);
-            }
-        }
-        let path = project.root.join(PROJECT_FILE);
-        if let Some(text) = project.text(&path) {
-            found.add_file(text, &path, is_trusted);
-        }
-        found
-    }
-
-    fn add_file(&mut self, text: &str, path: &Path, is_trusted: bool) {
-        match McpFile::parse(text) {
-            Ok(file) => {
-                for server in file.servers() {
-                    self.add(server, path, is_trusted);
-                }
-            }
-            Err(error) => {
-                let (line, column) = (error.line(), error.column());
-                let problem = format!(
-                    "{}:{line}:{column}: not a file of MCP servers; correct it",
-                    plain(path)
-                );
-                self.problems.push(problem);
-            }
+impl CommandError {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) | Self::Folders(_) | Self::File(_) | Self::NoPlace => ExitCode::Config,
+            Self::Unknown { .. } | Self::Usage(_) | Self::NotThere { .. } => ExitCode::Usage,
+            Self::Untrusted(_) => ExitCode::Denied,
+            Self::Server(_) | Self::Login(_) => ExitCode::Internal,
         }
     }
+}
 
-    fn add(&mut self, server: Result<McpServer, EntryError>, file: &Path, is_trusted: bool) {
-        let server = match server {
-            Ok(server) => server,
-            Err(error) => return self.problems.push(format!("{}: {error}", plain(file))),
+/// Lists, shows, tests and changes the configured servers.
+pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
+    with_runtime(async {
+        let done = match &args.command {
+            McpCommand::Serve(typed) => return serve::serve(cli, args, typed).await,
+            McpCommand::List(typed) => list(cli, args, typed),
+            McpCommand::Show(typed) => show(cli, args, typed).await,
+            McpCommand::Test(typed) => test(cli, args, typed).await,
+            McpCommand::Call(typed) => call(cli, args, typed).await,
+            McpCommand::Login(typed) => login(cli, args, typed).await,
+            McpCommand::Logout(typed) => logout(cli, args, &typed.name),
+            McpCommand::Add(typed) => add(cli, args, typed),
+            McpCommand::Remove(typed) => remove(cli, args, typed),
+            McpCommand::Approve(typed) => approve(cli, args, &typed.name).await,
         };
-        let part = server_part(&server.name);
-        if let Some(first) = self.servers.iter().find(|it| server_part(&it.server.name) == part) {
-            let problem = format!(
-                "{}: MCP server `{}` is already defined in {}; rename one of them",
-                plain(file),
-                server.name,
-                plain(&first.file)
-            );
-            return self.problems.push(problem);
-        }
-        self.servers.push(ConfiguredServer { server, file: file.to_path_buf(), is_trusted });
-    }
+        done.unwrap_or_else(|error| console::fail(&error, error.exit_code()))
+    })
+}
 
-    /// Warns about servers that are not used.
-    pub(crate) fn tell_warnings(&self) {
-        for problem in &self.problems {
+/// The servers of a directory with what they need to be started.
+struct Surroundings {
+    config: Config,
+    sources: ConfigSources,
+    found: ConfiguredServers,
+}
+
+impl Surroundings {
+    fn load(cli: &Cli, args: &McpArgs) -> Result<Self, CommandError> {
+        let (sources, config) = configured(cli, &args.workdir, None)?;
+        let project = ProjectSettings::find(&config, &sources)?;
+        let found = ConfiguredServers::find(&config, &sources, &project);
+        for problem in &found.problems {
             console::warn(&sanitize_terminal(problem));
         }
-        let untrusted = self.servers.iter().filter(|it| !it.is_trusted).count();
-        if untrusted > 0 {
-            let ignored = count(untrusted as u64, "MCP server");
-            console::warn(&format!(
-                "this project is not trusted: {ignored} not used; look with `loopwright mcp list`, trust with `loopwright trust`"
-            ));
+        Ok(Self { config, sources, found })
+    }
+
+    fn find(&self, name: &str) -> Result<&ConfiguredServer, CommandError> {
+        let found = self.found.servers.iter().find(|it| it.server.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.found.servers.iter().map(|it| &*it.server.name).collect();
+            let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            CommandError::Unknown { name: name.to_owned(), available }
+        })
+    }
+
+    /// Makes a client of a server that may be started.
+    fn client(&self, name: &str) -> Result<McpClient, CommandError> {
+        let found = self.find(name)?;
+        if !found.is_trusted {
+            return Err(CommandError::Untrusted(name.to_owned()));
         }
+        let commands = Commands::of(&self.config, &self.sources);
+        let host = host(&self.config, &self.sources, &commands);
+        Ok(client(&found.server, &host, &self.sources))
     }
 }
 
-/// The servers of an agent. Clones share their connections.
-#[derive(Clone, Debug, Default)]
-pub struct McpServers {
-    clients: Vec<McpClient>,
-    confined: Arc<BTreeSet<String>>,
+fn list(cli: &Cli, args: &McpArgs, typed: &McpListArgs) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let servers = &surroundings.found.servers;
+    if typed.json {
+        let servers: Vec<Value> = servers.iter().map(in_json).collect();
+        let told = json!({ "schema_version": SCHEMA_VERSION, "servers": servers });
+        return Ok(console::print_json(&told));
+    }
+    if servers.is_empty() {
+        console::tell("no MCP servers; add one with `loopwright mcp add`");
+        return Ok(ExitCode::Done);
+    }
+    let mut lines = Vec::new();
+    for found in servers {
+        let trust = if found.is_trusted { "" } else { ", not trusted" };
+        let head = format!("{} ({}{trust})", found.server.name, plain(&found.file));
+        lines.push(head);
+        lines.extend(found.server.describe().into_iter().map(|line| format!("  {line}")));
+    }
+    let lines: Vec<String> = lines.iter().map(|line| sanitize_terminal(line)).collect();
+    Ok(console::print(format!("{}\n", lines.join("\n")).as_bytes()))
 }
 
-impl McpServers {
-    /// Prepares the servers that may be started. Nothing is started.
-    pub(crate) fn of(
-        found: &ConfiguredServers,
-        config: &Config,
-        sources: &ConfigSources,
-        commands: &Commands,
-    ) -> Self {
-        let trusted: Vec<&ConfiguredServer> =
-            found.servers.iter().filter(|it| it.is_trusted).collect();
-        if trusted.is_empty() {
-            return Self::default();
-        }
-        let host = host(config, sources, commands);
-        let is_confined =
-            |it: &&&ConfiguredServer| commands.are_confined() && it.server.is_confined();
-        let confined = trusted.iter().filter(is_confined).map(|it| prefix(&it.server)).collect();
-        let clients = trusted.iter().map(|it| client(&it.server, &host, sources)).collect();
-        Self { clients, confined: Arc::new(confined) }
-    }
-
-    /// Returns the capability with the tools of the servers.
-    pub(crate) fn capability(&self) -> UseMcp {
-        UseMcp::new(self.clients.iter().cloned())
-    }
-
-    /// Returns the clients.
-    pub(crate) fn clients(&self) -> &[McpClient] {
-        &self.clients
-    }
-
-    /// Returns `true` if a tool is one of a server that is confined and has no network.
-    pub(crate) fn is_confined(&self, tool: &str) -> bool {
-        self.confined.iter().any(|prefix| tool.starts_with(prefix.as_str()))
-    }
-}
-
-/// How the names of a server's tools begin.
-fn prefix(server: &McpServer) -> String {
-    format!("mcp__{}__", server_part(&server.name))
-}
-
-/// Makes a client, which starts nothing.
-fn client(server: &McpServer, host: &McpHost, sources: &ConfigSources) -> McpClient {
-    match state_directory(sources) {
-        Some(state) => {
-            let catalogs = Arc::new(FileCatalogs::new(state.join("mcp")));
-            McpClient::with_catalogs(server.clone(), host.clone(), catalogs)
-        }
-        None => McpClient::new(server.clone(), host.clone()),
-    }
-}
-
-/// Lets servers do what commands may do here.
-fn host(config: &Config, sources: &ConfigSources, commands: &Commands) -> McpHost {
-    let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
-    let environment = sources.environment.clone();
-    let host = McpHost::in_dir(&config.workdir)
-        .with_policy(policy)
-        .with_variables(move |name| environment.get(name)?.to_str().map(ToOwned::to_owned));
-    match state_directory(sources) {
-        Some(state) => host.with_logins(LoginFolder::new(state.join("mcp").join("logins"))),
-        None => host,
-    }
-}
-
-/// Changes a file of servers as a whole, keeping what is not known in it.
-fn change(path: &Path, change: impl FnOnce(&mut McpFile) -> bool) -> Result<bool, FileError> {
-    let failed = |source| FileError::Write { path: path.to_path_buf(), source };
-    let mut file = match read_text(path) {
-        Ok(text) => McpFile::parse(&text)
-            .map_err(|source| FileError::Read { path: path.to_path_buf(), source })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => McpFile::default(),
-        Err(source) => return Err(failed(source)),
+fn in_json(found: &ConfiguredServer) -> Value {
+    let transport = match &found.server.transport {
+        ServerTransport::Stdio(_) => "stdio",
+        _ => "http",
     };
-    if !change(&mut file) {
-        return Ok(false);
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
-    let new = path.with_extension("json.new");
-    fs::write(&new, text + "\n").and_then(|()| fs::rename(&new, path)).map_err(failed)?;
-    Ok(true)
+    json!({
+        "name": found.server.name,
+        "transport": transport,
+        "file": found.file,
+        "trusted": found.is_trusted,
+        "confined": found.server.is_confined(),
+        "description": found.server.describe(),
+    })
 }
 
-/// Why a file of servers cannot be changed.
-#[derive(Debug, thiserror::Error)]
-enum FileError {
-    #[error("{} is not a file of MCP servers; correct it first", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
-    #[error("cannot write {}; nothing was changed", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+async fn show(cli: &Cli, args: &McpArgs, typed: &McpShowArgs) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let client = surroundings.client(&typed.name)?;
+    let connected = client.connect().await;
+    let status = client.status();
+    let listing = status.listing.clone().unwrap_or_default();
+    let drift = client.drift().filter(|drift| !drift.is_covered());
+    let log = client.log().to_lines();
+    client.close().await;
+    if typed.json {
+        let told = json!({
+            "schema_version": SCHEMA_VERSION,
+            "server": in_json(surroundings.find(&typed.name)?),
+            "error": connected.as_ref().err().map(ToString::to_string),
+            "protocol": connected.as_ref().ok().map(|info| &info.protocol),
+            "implementation": connected.as_ref().ok().and_then(|info| info.implementation.as_ref()),
+            "tools": listing.tools,
+            "notes": listing.notes,
+            "changes": drift.map(|drift| drift.to_lines()),
+            "log": log,
+        });
+        let printed = console::print_json(&told);
+        return Ok(if connected.is_ok() { printed } else { ExitCode::Internal });
+    }
+    let mut lines = client.server().describe();
+    if let Ok(info) = &connected {
+        let implementation = info.implementation.as_deref().unwrap_or("unnamed");
+        lines.push(format!("program: {implementation}, protocol {}", info.protocol));
+    }
+    lines.extend(listing.notes.iter().map(|note| format!("note: {note}")));
+    lines.push(format!("{}:", count(listing.tools.len() as u64, "tool")));
+    let mut text = lines.join("\n") + "\n";
+    let names = tool_names(&client.server().name, listing.tools.iter().map(|it| &*it.name));
+    let rows: Vec<Vec<String>> = names
+        .into_iter()
+        .zip(&listing.tools)
+        .map(|(name, tool)| {
+            vec![format!("  {}", name.unwrap_or_default()), single_line(&tool.description, 80)]
+        })
+        .collect();
+    text += &table(&rows);
+    if let Some(drift) = drift {
+        text += "changes since the tools were approved:\n";
+        text.extend(drift.to_lines().iter().map(|line| format!("  {line}\n")));
+    }
+    if !log.is_empty() {
+        text += "log of the server:\n";
+        text.extend(log.iter().map(|line| format!("  {line}\n")));
+    }
+    let shown: Vec<String> = text.lines().map(sanitize_terminal).collect();
+    let printed = console::print(format!("{}\n", shown.join("\n")).as_bytes());
+    connected?;
+    Ok(printed)
+}
+
+async fn test(cli: &Cli, args: &McpArgs, typed: &McpTestArgs) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let names: Vec<String> = if typed.names.is_empty() {
+        surroundings.found.servers.iter().map(|it| it.server.name.clone()).collect()
+    } else {
+        typed.names.clone()
+    };
+    if names.is_empty() {
+        console::tell("no MCP servers; add one with `loopwright mcp add`");
+    }
+    let tests = names.iter().map(async |name| -> Result<String, CommandError> {
+        let client = surroundings.client(name)?;
+        let connected = client.connect().await;
+        let status = client.status();
+        client.close().await;
+        let info = connected?;
+        let listing = status.listing.unwrap_or_default();
+        let notes = listing.notes.iter().fold(String::new(), |notes, note| notes + "; " + note);
+        let tools = count(listing.tools.len() as u64, "tool");
+        Ok(format!("ok, protocol {}, {tools}{notes}", info.protocol))
+    });
+    let results = futures::future::join_all(tests).await;
+    let mut exit_code = ExitCode::Done;
+    let mut text = String::new();
+    for (name, result) in names.iter().zip(results) {
+        let told = result.unwrap_or_else(|error| {
+            exit_code = ExitCode::Internal;
+            format!("failed: {error}")
+        });
+        text += &sanitize_terminal(&format!("{name}: {told}"));
+        text.push('\n');
+    }
+    let printed = console::print(text.as_bytes());
+    Ok(if printed == ExitCode::Done { exit_code } else { printed })
+}
+
+async fn call(cli: &Cli, args: &McpArgs, typed: &McpCallArgs) -> Result<ExitCode, CommandError> {
+    let arguments = serde_json::from_str(&typed.arguments).map_err(|_| {
+        CommandError::Usage(
+            "the arguments are no JSON object; write them as `{\"path\": \"a\"}`".to_owned(),
+        )
+    })?;
+    let client = Surroundings::load(cli, args)?.client(&typed.name)?;
+    let called = client.call_tool(&typed.tool, arguments).await;
+    client.close().await;
+    Ok(console::print_json(&called?))
+}
+
+fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, CommandError> {
+    let (sources, config) = configured(cli, &args.workdir, None)?;
+    let entry = entry(typed)?;
+    let server = entry.to_server(&typed.name).map_err(|it| CommandError::Usage(it.to_string()))?;
+    let file = place(&config, &sources, typed.project)?;
+    let value = serde_json::to_value(&entry).unwrap_or_default();
+    change(&file, |servers| {
+        servers.servers.insert(typed.name.clone(), value);
+        true
+    })?;
+    tell_added(&server);
+    console::tell(&format!("added to {}", sanitize_terminal(&plain(&file))));
+    if typed.project {
+        console::tell("trust it with `loopwright trust`, then test it with `loopwright mcp test`");
+    } else {
+        console::tell(&format!(
+            "test it with `loopwright mcp test {}`",
+            sanitize_terminal(&typed.name)
+        ));
+    }
+    Ok(ExitCode::Done)
+}
+
+fn tell_added(server: &McpServer) {
+    for line in server.describe() {
+        console::tell(&sanitize_terminal(&format!("  {line}")));
+    }
+}
+
+/// Makes an entry of what was typed.
+fn entry(typed: &McpAddArgs) -> Result<ServerEntry, CommandError> {
+    let usage = |text: String| CommandError::Usage(text);
+    let mut entry = ServerEntry::default();
+    let (first, rest) =
+        typed.target.split_first().ok_or_else(|| usage("pass a URL or a command".to_owned()))?;
+    let is_url = first.starts_with("https://") || first.starts_with("http://");
+    if is_url && !rest.is_empty() {
+        return Err(usage("a URL takes no arguments".to_owned()));
+    }
+    if is_url {
+        entry.kind = Some("http".to_owned());
+        entry.url = Some(Template::new(first));
+    } else {
+        entry.command = Some(Template::new(first));
+        entry.args = rest.iter().map(Template::new).collect();
+    }
+    for variable in &typed.env {
+        let (name, value) = variable.split_once('=').ok_or_else(|| {
+            usage(format!("`--env {variable}` has no value; write `--env NAME=VALUE`"))
+        })?;
+        entry.env.insert(name.to_owned(), Template::new(value));
+    }
+    for header in &typed.header {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            usage("a header has no value; write `--header 'NAME: VALUE'`".to_owned())
+        })?;
+        entry.headers.insert(name.trim().to_owned(), Template::new(value.trim()));
+    }
+    let is_process_only = !typed.env.is_empty()
+        || typed.sandbox.is_some()
+        || !typed.network.is_empty()
+        || !typed.read.is_empty()
+        || !typed.write.is_empty();
+    if is_url && is_process_only {
+        return Err(usage(
+            "`--env`, `--sandbox`, `--network`, `--read` and `--write` are for commands".to_owned(),
+        ));
+    }
+    if !is_url && !typed.header.is_empty() {
+        return Err(usage("`--header` is for URLs".to_owned()));
+    }
+    entry.sandbox = typed.sandbox.filter(|it| *it == SandboxArg::Off).map(|_| "off".to_owned());
+    entry.network = match typed.network.as_slice() {
+        [] => None,
+        [all] if all == "all" => Some(json!("all")),
+        hosts => Some(json!(hosts)),
+    };
+    entry.read.clone_from(&typed.read);
+    entry.write.clone_from(&typed.write);
+    Ok(entry)
+}
+
+fn place(
+    config: &Config,
+    sources: &ConfigSources,
+    is_project: bool,
+) -> Result<std::path::PathBuf, CommandError> {
+    if is_project {
+        return Ok(project_root(&config.workdir).join(MCP_FILE));
+    }
+    user_file(sources).ok_or(CommandError::NoPlace)
+}
+
+fn remove(cli: &Cli, args: &McpArgs, typed: &McpRemoveArgs) -> Result<ExitCode, CommandError> {
+    let (sources, config) = configured(cli, &args.workdir, None)?;
+    let file = place(&config, &sources, typed.project)?;
+    let shown = sanitize_terminal(&plain(&file));
+    if !change(&file, |servers| servers.servers.remove(&typed.name).is_some())? {
+        return Err(CommandError::NotThere { name: typed.name.clone(), file: shown });
+    }
+    console::tell(&format!("removed from {shown}"));
+    Ok(ExitCode::Done)
+}
+
+async fn approve(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let client = surroundings.client(name)?;
+    client.connect().await?;
+    if let Some(drift) = client.drift() {
+        for line in drift.to_lines() {
+            console::tell(&sanitize_terminal(&format!("  {line}")));
+        }
+    }
+    let approved = client.approve().await;
+    client.close().await;
+    let tools = count(approved?.tools.len() as u64, "tool");
+    console::tell(&sanitize_terminal(&format!("approved {tools} of {name}")));
+    Ok(ExitCode::Done)
+}
+
+async fn login(cli: &Cli, args: &McpArgs, typed: &McpLoginArgs) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::load(cli, args)?;
+    let client = surroundings.client(&typed.name)?;
+    let secret = typed.client_secret_env.as_ref().map(|name| {
+        let value = surroundings.sources.environment.get(name).and_then(|it| it.to_str());
+        value.map(ToOwned::to_owned).ok_or_else(|| {
+            CommandError::Usage(format!(
+                "environment variable `{name}` is not set; set it to the secret"
+            ))
+        })
+    });
+    let registered =
+        typed.client_id.clone().map(|id| secret.transpose().map(|secret| (id, secret)));
+    let is_new = log_in(&client, registered.transpose()?).await?;
+    client.close().await;
+    let shown = sanitize_terminal(&typed.name);
+    console::tell(&if is_new {
+        format!("logged in at {shown}")
+    } else {
+        format!("{shown} needs no other login")
+    });
+    Ok(ExitCode::Done)
+}
+
+fn logout(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, CommandError> {
+    let client = Surroundings::load(cli, args)?.client(name)?;
+    let removed = client.logout().map_err(std::sync::Arc::new)?;
+    let shown = sanitize_terminal(name);
+    console::tell(&if removed {
+        format!("logged out at {shown}")
+    } else {
+        format!("no login at {shown}")
+    });
+    Ok(ExitCode::Done)
+}
+
+/// Tells what servers of a conversation do, for `/mcp`.
+pub(crate) fn tell_status(servers: &McpServers) {
+    if servers.clients().is_empty() {
+        return console::tell("no MCP servers; add one with `loopwright mcp add`");
+    }
+    for client in servers.clients() {
+        let status = client.status();
+        let tools = status.listing.map_or_else(
+            || "tools not known yet".to_owned(),
+            |listing| count(listing.tools.len() as u64, "tool"),
+        );
+        let health = format!("{:?}", status.health).to_lowercase();
+        let error = status.last_error.map(|error| format!("; {error}")).unwrap_or_default();
+        let line = format!("{}: {health}, {tools}{error}", client.server().name);
+        console::tell(&sanitize_terminal(&line));
+    }
 }

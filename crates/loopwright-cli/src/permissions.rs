@@ -16,11 +16,13 @@ use sha2::{Digest as _, Sha256};
 use crate::command_hooks::{self, CommandHooks};
 use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
 use crate::console;
-use crate::definitions::project_root;
 use crate::folders::{self, Folder, FoldersError};
-use crate::mcp;
+use crate::project::project_root;
 use crate::render::{count, sanitize_terminal};
 use crate::tools::{COMMANDS, FILES};
+
+/// The file of a project that names servers of the Model Context Protocol.
+pub(crate) const MCP_FILE: &str = ".mcp.json";
 
 /// Settings of Claude Code whose permissions hold here as well, below the root of a project.
 const CLAUDE: [(&str, SourceKind); 2] = [
@@ -58,7 +60,7 @@ impl ProjectSettings {
                 files.push((path, text));
             }
         }
-        let path = root.join(mcp::PROJECT_FILE);
+        let path = root.join(MCP_FILE);
         if let Ok(text) = text_of(&path) {
             files.push((path, text));
         }

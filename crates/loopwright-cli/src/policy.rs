@@ -13,12 +13,12 @@ use crate::args::{Cli, PermissionArgs};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
 use crate::console;
-use crate::definitions::plain;
 use crate::exit::ExitCode;
 use crate::folders::{self, FoldersError};
 use crate::load_config;
-use crate::mcp::ConfiguredServers;
+use crate::mcp_servers::ConfiguredServers;
 use crate::permissions::{self, ProjectSettings, confined};
+use crate::project::plain;
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;
 
@@ -128,7 +128,9 @@ fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, Poli
     let (policy, project) = permissions::policy(&config, &sources)?;
     permissions::tell_warnings(&policy, &project);
     let (hooks, warnings) = permissions::hooks(&sources, &project);
-    warnings.iter().for_each(|warning| console::warn(warning));
+    for warning in &warnings {
+        console::warn(warning);
+    }
     let hooks: Vec<String> =
         hooks.iter().map(|hook| sanitize_terminal(&hook.to_string())).collect();
     let rules: Vec<_> = policy.rules().collect();

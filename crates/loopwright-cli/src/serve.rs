@@ -87,7 +87,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     tell(args, address, token.as_deref());
     let limits =
         ConnectionLimits { drain_timeout: args.drain_timeout, ..ConnectionLimits::default() };
-    let serves = listen(listener, server.router(), limits, drain.clone());
+    let serving = listen(listener, server.router(), limits, drain.clone());
     let works = async {
         match &worker {
             Some(worker) => drop(worker.run(&drain).await),
@@ -101,7 +101,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         drain.cancel();
         signals.next().await
     };
-    match select(pin!(join(serves, works)), pin!(signals)).await {
+    match select(pin!(join(serving, works)), pin!(signals)).await {
         Either::Left(_) => Ok(ExitCode::Done),
         Either::Right((reason, _)) => Ok(exit_code(reason)),
     }

@@ -49,14 +49,13 @@ pub fn tokens(_cli: &Cli, args: &TokensArgs) -> ExitCode {
 ///
 /// If there is no place for it.
 pub(crate) fn token_file(typed: Option<&Path>) -> Result<TokenFile, StoreLocationError> {
-    let path: PathBuf = match typed {
-        Some(path) => path.to_path_buf(),
-        None => {
-            let sources = ConfigSources::from_process().map_err(|_| StoreLocationError::NoHome)?;
-            let state = state_directory(&sources).ok_or(StoreLocationError::NoHome)?;
-            make_private(&state)?;
-            state.join("tokens.json")
-        }
+    let path: PathBuf = if let Some(path) = typed {
+        path.to_path_buf()
+    } else {
+        let sources = ConfigSources::from_process().map_err(|_| StoreLocationError::NoHome)?;
+        let state = state_directory(&sources).ok_or(StoreLocationError::NoHome)?;
+        make_private(&state)?;
+        state.join("tokens.json")
     };
     Ok(TokenFile::new(path))
 }

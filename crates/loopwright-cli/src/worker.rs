@@ -128,7 +128,7 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             let _told = console::print(row.as_bytes());
         }
         WorkerEvent::JobLost(job) => {
-            console::warn(&format!("job {} was taken over by another worker", job.id))
+            console::warn(&format!("job {} was taken over by another worker", job.id));
         }
         WorkerEvent::JobsTakenOver { jobs, .. } => {
             console::warn(&format!("{jobs} jobs of a dead worker were requeued"));

@@ -54,13 +54,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(error) => log_in(&client, &error, &context).await?,
         }
     }
-    let calls: Vec<(String, Map<String, Value>)> = match context["toolCalls"].as_array() {
-        Some(calls) => calls.iter().filter_map(named).collect(),
-        None => {
+    let calls: Vec<(String, Map<String, Value>)> =
+        if let Some(calls) = context["toolCalls"].as_array() {
+            calls.iter().filter_map(named).collect()
+        } else {
             let tools = client.tools().await?;
             tools.tools.iter().map(|tool| (tool.name.clone(), sample(&tool.input_schema))).collect()
-        }
-    };
+        };
     for (tool, arguments) in calls {
         for _ in 0..MAX_LOGINS {
             match client.call_tool(&tool, arguments.clone()).await {

@@ -52,7 +52,9 @@ async fn a_dead_server_delays_nothing_and_the_search_says_what_is_wrong() {
         world.host(),
     );
     let model = FakeModel::script(["done"]);
-    agent(&model, &[dead.clone()]).execute(AgentState::new().with_user_message("go")).await;
+    agent(&model, std::slice::from_ref(&dead))
+        .execute(AgentState::new().with_user_message("go"))
+        .await;
     assert_eq!(names(&model.requests()[0]), ["mcp_search"]);
     let model = FakeModel::script([
         ScenarioStep::tool_call("mcp_search", json!({ "query": "" })),
@@ -72,7 +74,9 @@ async fn approved_tools_are_there_without_a_start_and_changed_ones_are_refused()
     assert_eq!(first.tools().await.unwrap().tools.len(), 2);
     let second = client("changing");
     let model = FakeModel::script(["done"]);
-    agent(&model, &[second.clone()]).execute(AgentState::new().with_user_message("go")).await;
+    agent(&model, std::slice::from_ref(&second))
+        .execute(AgentState::new().with_user_message("go"))
+        .await;
     assert_eq!(names(&model.requests()[0]), ["mcp__fake__echo", "mcp__fake__tool1"]);
     assert_eq!(second.status().starts, 0);
     // The server of `changing` has another second tool each time that it lists its tools.

@@ -30,9 +30,6 @@ use crate::{
     replay::{RecordingError, Replay},
 };
 
-/// What this program calls itself.
-const USER_AGENT: &str = concat!("loopwright/", env!("CARGO_PKG_VERSION"));
-
 /// How long to wait for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {

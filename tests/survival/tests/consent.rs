@@ -26,7 +26,7 @@ use loopwright_core::{
 };
 use loopwright_sessions::{
     ContinueRun, DecideCall, MemoryStore, SendMessage, SessionFactory, SessionId,
-    SessionRepository, SessionRuntime, SessionStore,
+    SessionRepository, SessionRuntime, SessionStore as _,
 };
 use loopwright_survival::{
     ledger::Entry,
@@ -223,13 +223,13 @@ impl Case {
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let killer = Killer {
+                let kills = Killer {
                     world: Arc::clone(&world),
                     at: kill,
                     died: killed,
                     number: AtomicU64::new(0),
                 };
-                let watched = Watched::new(store, killer);
+                let watched = Watched::new(store, kills);
                 let clock = FrozenClock::new();
                 // The leases of those before it have ended.
                 clock.advance(Duration::from_hours(24 * number));

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Clock, ExecutionStatus, StopReason, ToolOutput};
+use loopwright_core::{AgentState, Clock as _, ExecutionStatus, StopReason, ToolOutput};
 use loopwright_sessions::{
     ControlMessage, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
     SessionStore as _,

@@ -98,7 +98,8 @@ impl Rules {
         let reason = verdict.reason.to_string();
         match (verdict.decision, self.on_ask) {
             (Decision::Allow, _) => ToolDecision::Run,
-            (Decision::Ask, _) if cx.already_approved => ToolDecision::Run,
+            // A call of a tool that does not exist is not asked about: it fails.
+            (Decision::Ask, _) if cx.already_approved || tool.is_none() => ToolDecision::Run,
             (Decision::Ask, OnAsk::Pause) => {
                 ToolDecision::Ask(ApprovalRequest { text: reason, source: HOOK.into() })
             }

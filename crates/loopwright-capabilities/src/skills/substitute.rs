@@ -46,7 +46,7 @@ pub(super) fn counted_from_zero(text: &str) -> String {
         match digit(from, before) {
             Some(0) => return text.to_owned(),
             Some(number) => {
-                rewritten.push_str(&format!("$ARGUMENTS[{}]", number - 1));
+                rewritten.extend(["$ARGUMENTS[", &(number - 1).to_string(), "]"]);
                 rest = &from[2..];
             }
             None => {

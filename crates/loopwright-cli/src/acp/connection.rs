@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// Answers a request.
-    pub(super) fn respond(&self, id: Value, result: Result<Value, RpcError>) {
+    pub(super) fn respond(&self, id: &Value, result: Result<Value, RpcError>) {
         let mut message = json!({"jsonrpc": "2.0", "id": id});
         match result {
             Ok(result) => message["result"] = result,
@@ -147,7 +147,7 @@ impl Connection {
     /// # Errors
     ///
     /// If standard output does not take it.
-    pub(super) fn update(&self, session: &str, update: Value) -> io::Result<()> {
+    pub(super) fn update(&self, session: &str, update: &Value) -> io::Result<()> {
         let params = json!({"sessionId": session, "update": update});
         self.write(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
     }

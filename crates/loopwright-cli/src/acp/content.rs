@@ -91,15 +91,12 @@ fn decoded(path: &str) -> String {
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
         let hex = path.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match hex.and_then(|it| u8::from_str_radix(it, 16).ok()) {
-            Some(byte) => {
-                plain.push(byte);
-                at += 3;
-            }
-            None => {
-                plain.push(bytes[at]);
-                at += 1;
-            }
+        if let Some(byte) = hex.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            plain.push(byte);
+            at += 3;
+        } else {
+            plain.push(bytes[at]);
+            at += 1;
         }
     }
     String::from_utf8_lossy(&plain).into_owned()

@@ -43,7 +43,7 @@ pub(super) fn request(
 
 fn id(calls: &mut ToolCalls, state: &AgentState, asked: &PendingApproval<'_>) -> String {
     let open = state.execution().and_then(|it| it.open_step());
-    let step = open.map_or(0, |it| it.number());
+    let step = open.map_or(0, loopwright_core::OpenStep::number);
     let known = calls.id_of(&(None, step, asked.index), asked.call).map(str::to_owned);
     known.unwrap_or_else(|| calls.new_id(asked.call.id.as_deref()))
 }

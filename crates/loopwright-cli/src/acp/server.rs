@@ -81,13 +81,13 @@ impl Server {
                     let server = Rc::clone(&self);
                     requests.push(spawn_local(async move {
                         let result = Box::pin(server.answer(&method, &params)).await;
-                        server.connection.respond(id, result);
+                        server.connection.respond(&id, result);
                         server.follow_up(&method);
                     }));
                 }
                 Incoming::Notification { method, params } => self.notified(&method, &params),
                 Incoming::Response { id, result } => self.connection.settle(&id, result),
-                Incoming::Invalid { id, error } => self.connection.respond(id, Err(error)),
+                Incoming::Invalid { id, error } => self.connection.respond(&id, Err(error)),
             }
         };
         for session in self.sessions.borrow().values() {
@@ -182,12 +182,11 @@ impl Server {
     async fn open(&self, params: &Value, tells_history: bool) -> Result<Value, RpcError> {
         let id = id(params)?;
         let open = self.sessions.borrow().get(&id).cloned();
-        let session = match open {
-            Some(session) => session,
-            None => {
-                let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
-                self.start(params, id.clone(), origin).await?
-            }
+        let session = if let Some(session) = open {
+            session
+        } else {
+            let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
+            self.start(params, id.clone(), origin).await?
         };
         if tells_history {
             session.replay().await?;

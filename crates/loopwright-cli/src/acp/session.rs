@@ -100,12 +100,12 @@ impl EditorSession {
     pub(super) fn tell_commands(&self) {
         let description = "Resume an interrupted run without a message";
         let commands = json!([{"name": CONTINUE, "description": description}]);
-        self.tell(json!({
+        self.tell(&json!({
             "sessionUpdate": "available_commands_update", "availableCommands": commands,
         }));
     }
 
-    fn tell(&self, update: Value) {
+    fn tell(&self, update: &Value) {
         // Who does not read is found out by the next request.
         self.connection.update(self.id.as_str(), update).ok();
     }
@@ -128,13 +128,13 @@ impl EditorSession {
         let changes = loaded.map(|it| it.changes).unwrap_or_default();
         let updates = replay::updates(&changes, &mut self.calls());
         for update in updates {
-            self.tell(update);
+            self.tell(&update);
         }
         let session = maintenance_runtime(&store).session(&self.id).await;
         let session = session.map_err(SessionsError::from)?;
         let tasks = TaskList::of(session.state());
         if !tasks.0.is_empty() {
-            self.tell(plan(&tasks));
+            self.tell(&plan(&tasks));
         }
         Ok(())
     }
@@ -149,9 +149,9 @@ impl EditorSession {
         let mode = modes::find(&self.permissions, name).ok_or_else(unknown)?;
         let set = self.permissions.set_mode(mode);
         set.map_err(|error| RpcError::invalid_params(error.to_string()))?;
-        self.tell(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
+        self.tell(&json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
         let options = modes::options(&self.permissions);
-        self.tell(json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        self.tell(&json!({"sessionUpdate": "config_option_update", "configOptions": options}));
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl EditorSession {
     async fn tell_title(&self, conversation: &Conversation) {
         let header = conversation.store.header(&self.id).await;
         if let Ok(Some(header)) = header {
-            self.tell(json!({
+            self.tell(&json!({
                 "sessionUpdate": "session_info_update", "title": header.title,
                 "updatedAt": header.updated_at,
             }));
@@ -209,7 +209,7 @@ impl EditorSession {
             match self.decide(conversation, brake, reply).await? {
                 Decided::Cancelled => return Ok("cancelled"),
                 Decided::Question(question) => {
-                    self.tell(text("agent_message_chunk", &question));
+                    self.tell(&text("agent_message_chunk", &question));
                     return Ok("end_turn");
                 }
                 // The answer to a question is not said again.
@@ -228,7 +228,7 @@ impl EditorSession {
                 Decided::All => {}
                 Decided::Cancelled => return Ok("cancelled"),
                 Decided::Question(question) => {
-                    self.tell(text("agent_message_chunk", &question));
+                    self.tell(&text("agent_message_chunk", &question));
                     return Ok("end_turn");
                 }
             }
@@ -284,7 +284,7 @@ impl EditorSession {
             console::tell(&remark);
             if report.status == "stopped" {
                 // The editor has no other place for it.
-                self.tell(text("agent_message_chunk", &format!("\n\n{remark}")));
+                self.tell(&text("agent_message_chunk", &format!("\n\n{remark}")));
             }
         }
         Ok(match report.stop_reason {

@@ -27,12 +27,12 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    fn send(&self, update: Value) -> io::Result<()> {
+    fn send(&self, update: &Value) -> io::Result<()> {
         self.connection.update(&self.session, update)
     }
 
     fn send_all(&self, updates: Vec<Value>) -> io::Result<()> {
-        updates.into_iter().try_for_each(|it| self.send(it))
+        updates.into_iter().try_for_each(|it| self.send(&it))
     }
 
     fn with_calls<T>(&self, work: impl FnOnce(&mut ToolCalls) -> T) -> T {
@@ -42,12 +42,12 @@ impl Updates {
     fn answered(&mut self, answer: &Answer) -> io::Result<()> {
         let has_spoken = self.have_spoken.remove(&answer.source);
         if !has_spoken && !answer.source.is_subagent() && !answer.text.is_empty() {
-            self.send(text("agent_message_chunk", &answer.text))?;
+            self.send(&text("agent_message_chunk", &answer.text))?;
         }
         for (index, call) in (0u16..).zip(&answer.calls) {
             let key = (agent(&answer.source), answer.step, index);
             let update = self.with_calls(|calls| calls.created(key, call));
-            self.send(update)?;
+            self.send(&update)?;
         }
         Ok(())
     }
@@ -59,9 +59,9 @@ impl Updates {
             AgentEvent::StreamDelta(it) => match &it.delta {
                 StreamFragment::Text(words) => {
                     self.have_spoken.insert(source.clone());
-                    self.send(text("agent_message_chunk", words))
+                    self.send(&text("agent_message_chunk", words))
                 }
-                StreamFragment::Reasoning(words) => self.send(text("agent_thought_chunk", words)),
+                StreamFragment::Reasoning(words) => self.send(&text("agent_thought_chunk", words)),
                 _ => Ok(()),
             },
             AgentEvent::ToolCallStarted(it) => {
@@ -74,12 +74,12 @@ impl Updates {
                 let key = (agent, it.step, it.call);
                 self.send_all(self.with_calls(|calls| calls.completed(&key, &call, &it.outcome)))?;
                 match plan_of(&it.outcome).filter(|_| !source.is_subagent()) {
-                    Some(tasks) => self.send(plan(&tasks)),
+                    Some(tasks) => self.send(&plan(&tasks)),
                     None => Ok(()),
                 }
             }
             AgentEvent::StepCompleted(it) if !source.is_subagent() && it.usage.total() > 0 => self
-                .send(json!({
+                .send(&json!({
                     "sessionUpdate": "usage_update", "used": it.usage.total(),
                     "size": self.context_window,
                 })),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::AgentArgs;
+use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
 use super::values::StoreParser;
 use crate::config::Text;

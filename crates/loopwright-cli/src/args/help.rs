@@ -80,7 +80,7 @@ Keys:
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /compact /diff
   /context /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
-  /effort [LEVEL] /mode [MODE] /permissions /hooks /quit, and /NAME for a skill or command;
+  /effort [LEVEL] /mode [MODE] /mcp /permissions /hooks /quit, and /NAME for a skill or command;
   !COMMAND runs a command in the sandbox, @FILE attaches a file
 
 Without a terminal, each line of standard input is a turn.";

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use loopwright_sessions::{JobId, JobStatus, SessionId};
 
-use super::AgentArgs;
+use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
 use super::values::{StoreParser, parsed};
 use crate::completions;

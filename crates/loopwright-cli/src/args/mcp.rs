@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::PermissionArgs;
+use super::agent::PermissionArgs;
 use super::values::{StoreParser, parsed};
 use crate::completions;
 use crate::config::{ModelRef, Text};

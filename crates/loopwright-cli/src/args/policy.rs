@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::PermissionArgs;
+use super::agent::PermissionArgs;
 
 /// Arguments of `policy`.
 #[derive(Clone, Debug, PartialEq, Args)]

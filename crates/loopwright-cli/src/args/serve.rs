@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_server::Role;
 
-use super::AgentArgs;
+use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
 use super::values::{StoreParser, parsed};
 use crate::config::Text;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::agent::LimitArgs;
+use super::help;
 use super::values::{BaseUrlParser, StoreParser, parsed};
-use super::{LimitArgs, help};
 use crate::config::{BaseUrl, Flags, ModelRef, ModelRefs, Text};
 
 /// The commands of `config`.

@@ -5,6 +5,11 @@ use clap::error::ErrorKind;
 
 use super::*;
 use crate::config::SettingValue;
+use std::time::Duration;
+
+use clap::ColorChoice;
+
+use crate::config::{Flags, OutputFormat};
 
 fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from([&["loopwright"], line].concat())

@@ -200,8 +200,8 @@ fn rewind(words: &[&str]) -> Option<Rewind> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expect: ChatCommand) {
-        assert_eq!(ChatCommand::of(text), expect, "{text}");
+    fn check(text: &str, expect: impl Into<Option<ChatCommand>>) {
+        assert_eq!(Some(ChatCommand::of(text)), expect.into(), "{text}");
     }
 
     fn named(line: &str, name: &str, arguments: &str) -> ChatCommand {

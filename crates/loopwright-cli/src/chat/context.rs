@@ -1,5 +1,7 @@
 //! `/context` and `/cost`.
 
+use std::fmt::Write as _;
+
 use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _};
 use loopwright_core::{
     AgentLoop, AgentState,
@@ -47,9 +49,11 @@ pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> Str
         ]
     };
     text += &table(&rows.map(row).collect::<Vec<_>>());
-    if let Some(usage) = state.last_step().map(|it| it.usage()).filter(|it| it.input > 0) {
+    if let Some(usage) =
+        state.last_step().map(loopwright_core::Step::usage).filter(|it| it.input > 0)
+    {
         let (input, cached) = (number(usage.input), number(usage.cache_read));
-        text += &format!("the last request had {input} tokens, {cached} of them cached\n");
+        let _ = writeln!(text, "the last request had {input} tokens, {cached} of them cached");
     }
     text.trim_end().to_owned()
 }

@@ -42,7 +42,8 @@ pub(super) fn attach(text: &str, workdir: &WorkspaceRoot) -> Attached {
             continue;
         };
         let end = if content.ends_with('\n') { "" } else { "\n" };
-        attached.text += &format!("\n\n<file path=\"{path}\">\n{content}{end}</file>");
+        let file = format!("\n\n<file path=\"{path}\">\n{content}{end}</file>");
+        attached.text.push_str(&file);
         attached.files.push(shown);
     }
     attached

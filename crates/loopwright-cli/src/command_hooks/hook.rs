@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_capabilities::permissions::Permissions;
 use loopwright_core::messages::{Message, Part, Role, ToolCall, Turn, TurnBody};
 use loopwright_core::{
     AgentState, ApprovalRequest, Arguments, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::{HookDecision, Said};
 use super::{CommandHooks, HookEvent, OnFailure, foreign_name};
-use crate::permissions::RunPermissions;
 
 const NAME: &str = "command_hooks";
 
@@ -32,7 +32,7 @@ pub(crate) struct HookSetup {
     pub(crate) hooks: CommandHooks,
     pub(crate) sandbox: Arc<dyn Sandbox>,
     pub(crate) policy: SandboxPolicy,
-    pub(crate) permissions: RunPermissions,
+    pub(crate) permissions: Permissions,
     /// The user's home, where their hooks are.
     pub(crate) home: Option<PathBuf>,
     /// Shows a message to the user.
@@ -173,7 +173,7 @@ impl HookSetup {
             Mode::Auto => "auto",
             Mode::Deny => "dontAsk",
             Mode::Unconfined => "bypassPermissions",
-            _ => "default",
+            Mode::Ask => "default",
         };
         let common = [
             ("hook_event_name", json!(event.name())),

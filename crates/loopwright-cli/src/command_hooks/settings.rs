@@ -67,29 +67,29 @@ impl Reader {
                 continue;
             };
             match Vec::<Group>::deserialize(groups) {
-                Ok(groups) => groups.into_iter().for_each(|group| self.group(event, group)),
+                Ok(groups) => groups.iter().for_each(|group| self.group(event, group)),
                 Err(error) => self.warn(&format!("hooks of `{name}` are ignored: {error}")),
             }
         }
     }
 
-    fn group(&mut self, event: HookEvent, group: Group) {
-        let matcher = match Matcher::new(group.matcher.as_deref().unwrap_or_default()) {
-            Ok(matcher) => matcher,
-            Err(_) => {
+    fn group(&mut self, event: HookEvent, group: &Group) {
+        let matcher =
+            if let Ok(matcher) = Matcher::new(group.matcher.as_deref().unwrap_or_default()) {
+                matcher
+            } else {
                 // A hook that sees too much is better than one that sees nothing.
                 self.warn(&format!(
                     "a matcher of `{}` is not a regular expression; it matches every name",
                     event.name()
                 ));
                 Matcher::Every
-            }
-        };
+            };
         for entry in &group.hooks {
             match Entry::deserialize(entry) {
                 Ok(entry) => self.entry(event, &matcher, entry),
                 Err(error) => {
-                    self.warn(&format!("a hook of `{}` is ignored: {error}", event.name()))
+                    self.warn(&format!("a hook of `{}` is ignored: {error}", event.name()));
                 }
             }
         }

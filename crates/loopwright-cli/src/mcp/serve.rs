@@ -13,7 +13,6 @@ use loopwright_models::Providers;
 
 use self::agent_tool::agent_tool;
 use self::library::Library;
-use super::McpServers;
 use crate::agent::Setup;
 use crate::args::mcp::{McpArgs, McpServeArgs, ServedTools};
 use crate::args::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
@@ -22,6 +21,7 @@ use crate::commands::Commands;
 use crate::console;
 use crate::definitions::Defined;
 use crate::exit::ExitCode;
+use crate::mcp_servers::McpServers;
 use crate::model;
 use crate::permissions::RunPermissions;
 use crate::selected_agent::AGENT;

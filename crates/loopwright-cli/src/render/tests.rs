@@ -63,7 +63,7 @@ fn show(
         on_ask: OnAsk::Pause,
         workdir,
         commands: crate::commands::Commands::default(),
-        mcp: crate::mcp::McpServers::default(),
+        mcp: crate::mcp_servers::McpServers::default(),
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),

@@ -586,16 +586,15 @@ fn record(
     step: u32,
 ) -> Option<Arc<Turn>> {
     let message = thought.message.clone();
-    let body = if outcomes.is_empty() {
-        if message.is_empty() {
-            return None;
-        }
+    let body = if outcomes.is_empty() && message.is_empty() {
+        return None;
+    } else if outcomes.is_empty() {
         TurnBody::Reply(message)
     } else {
         let results = outcomes.iter().map(|it| it.to_result());
         TurnBody::ToolExchange(ToolExchange::new(message, results).ok()?)
     };
-    let trace = !outcomes.is_empty();
-    let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), is_trace: trace };
+    let is_trace = !outcomes.is_empty();
+    let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), is_trace };
     Some(Arc::new(Turn::new(body).ok()?.with_meta(meta)))
 }

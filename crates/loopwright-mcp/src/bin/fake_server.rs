@@ -220,24 +220,7 @@ impl Server {
         let arguments = &message["params"]["arguments"];
         match self.mode.as_str() {
             // Asks first, and works once the answer is there.
-            "stateless" => match &message["params"]["inputResponses"]["name"] {
-                Value::Null => answer(
-                    id,
-                    &json!({
-                        "resultType": "input_required",
-                        "requestState": "opaque state",
-                        "inputRequests": { "name": { "method": "elicitation/create", "params": {
-                            "mode": "form",
-                            "message": "Who?",
-                            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-                        } } },
-                    }),
-                ),
-                reply => {
-                    let state = &message["params"]["requestState"];
-                    answer(id, &text(&format!("{} {} {state}", reply["action"], reply["content"])));
-                }
-            },
+            "stateless" => Self::ask_and_answer(id, message),
             "exit_at_call" => leave(8, "crash"),
             "hang_at_call" => hang(),
             "silent_at_call" => {}
@@ -302,6 +285,27 @@ impl Server {
             }
             _ => Self::work(id, message["params"]["name"].as_str().unwrap_or_default(), arguments),
         }
+    }
+
+    fn ask_and_answer(id: &Value, message: &Value) {
+        let reply = &message["params"]["inputResponses"]["name"];
+        if !reply.is_null() {
+            let state = &message["params"]["requestState"];
+            return answer(id, &text(&format!("{} {} {state}", reply["action"], reply["content"])));
+        }
+        let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let asked = json!({
+            "method": "elicitation/create",
+            "params": {"mode": "form", "message": "Who?", "requestedSchema": schema},
+        });
+        answer(
+            id,
+            &json!({
+                "resultType": "input_required",
+                "requestState": "opaque state",
+                "inputRequests": {"name": asked},
+            }),
+        );
     }
 
     fn work(id: &Value, tool: &str, arguments: &Value) {

@@ -47,9 +47,8 @@ fn is_flat(schema: &Value) -> bool {
 /// Reads the user's answer.
 pub(super) fn decision(asked: &PendingApproval<'_>, result: &ElicitResult) -> ApprovalDecision {
     let deny = |reason: &str| ApprovalDecision::Deny { reason: reason.to_owned() };
-    let content = match (&result.action, &result.content) {
-        (ElicitationAction::Accept, Some(content)) => content,
-        _ => return deny("the user decided against it"),
+    let (ElicitationAction::Accept, Some(content)) = (&result.action, &result.content) else {
+        return deny("the user decided against it");
     };
     match asked.kind {
         RequestKind::Question { schema: Some(schema) } if is_flat(schema) => {

@@ -212,7 +212,7 @@ fn listed(tool: &AnyTool) -> Tool {
         .with_annotations(annotations)
 }
 
-fn internal(error: loopwright_core::BoxError) -> ErrorData {
+fn internal(error: &loopwright_core::BoxError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
@@ -256,7 +256,8 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|it| it.cursor);
-        let (resources, next) = self.content()?.resources(cursor).await.map_err(internal)?;
+        let (resources, next) =
+            self.content()?.resources(cursor).await.map_err(|error| internal(&error))?;
         let resource = |it: super::ServedResource| {
             let mut resource = Resource::new(it.uri, it.name);
             resource.description = it.description;
@@ -274,7 +275,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let text = self.content()?.read(&request.uri).await.map_err(internal)?;
+        let text = self.content()?.read(&request.uri).await.map_err(|error| internal(&error))?;
         let unknown =
             || ErrorData::resource_not_found(format!("no resource `{}`", request.uri), None);
         let contents = ResourceContents::text(text.ok_or_else(unknown)?, &request.uri);
@@ -286,7 +287,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let prompts = self.content()?.prompts().await.map_err(internal)?;
+        let prompts = self.content()?.prompts().await.map_err(|error| internal(&error))?;
         let prompt = |it: super::ServedPrompt| {
             let argument = || {
                 let argument = PromptArgument::new("arguments");
@@ -304,7 +305,11 @@ impl ServerHandler for Handler {
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.as_ref().and_then(|it| it.get("arguments"));
         let arguments = arguments.and_then(Value::as_str).unwrap_or_default();
-        let text = self.content()?.prompt(&request.name, arguments).await.map_err(internal)?;
+        let text = self
+            .content()?
+            .prompt(&request.name, arguments)
+            .await
+            .map_err(|error| internal(&error))?;
         let unknown =
             || ErrorData::invalid_params(format!("unknown prompt `{}`", request.name), None);
         let message = PromptMessage::new_text(Role::User, text.ok_or_else(unknown)?);

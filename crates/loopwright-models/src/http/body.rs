@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use memchr::memchr;
 
-use super::{connection::names, head::invalid};
+use super::head::{invalid, names};
 
 /// A line between two chunks that is longer than this is none.
 const MAX_LINE: usize = 16 * 1024;

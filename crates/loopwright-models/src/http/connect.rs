@@ -22,8 +22,8 @@ use tokio_rustls::TlsConnector;
 use url::{Position, Url};
 
 use super::{
-    connection::{Connection, authority},
-    head::{invalid, write_tunnel_head},
+    connection::Connection,
+    head::{authority, invalid, write_tunnel_head},
     proxy::{Proxy, ProxyScheme, host_of},
     stream::Stream,
 };

@@ -17,19 +17,16 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{
-    Method,
-    header::{HeaderMap, HeaderValue},
-};
+use http::{Method, header::HeaderMap};
 use tokio::{io::AsyncWrite as _, runtime::Handle, time::timeout};
 use url::{Position, Url};
 
 #[cfg(feature = "gzip")]
 use super::gzip::Gunzip;
 use super::{
-    HttpError,
     body::{Framing, Piece},
     connect::{Tls, connect, dial_server},
+    error::HttpError,
     head::{Head, Route, invalid, parse, write_head},
     proxy::{Proxies, Proxy},
     stream::Stream,
@@ -359,16 +356,6 @@ fn server(url: &Url) -> Cow<'_, str> {
     }
 }
 
-/// The server of an address, as a `Host` header names it.
-pub(super) fn authority(url: &Url) -> &str {
-    &url[Position::BeforeHost..Position::AfterPort]
-}
-
 fn cut_short() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed before the answer was complete")
-}
-
-/// Reads one value of a header as a list.
-pub(super) fn names(value: &HeaderValue) -> impl Iterator<Item = &str> {
-    value.to_str().unwrap_or_default().split(',').map(str::trim)
 }

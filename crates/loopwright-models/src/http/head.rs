@@ -13,11 +13,10 @@ use http::{
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
-use super::{
-    USER_AGENT,
-    connection::{authority, names},
-    proxy::Proxy,
-};
+use super::proxy::Proxy;
+
+/// What this program calls itself.
+pub(super) const USER_AGENT: &str = concat!("loopwright/", env!("CARGO_PKG_VERSION"));
 
 /// A head that is longer than this is none.
 const MAX_LENGTH: usize = 64 * 1024;
@@ -159,3 +158,13 @@ pub(super) fn invalid(message: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests;
+
+/// The server of an address, as a `Host` header names it.
+pub(super) fn authority(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
+}
+
+/// Reads one value of a header as a list.
+pub(super) fn names(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    value.to_str().unwrap_or_default().split(',').map(str::trim)
+}

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{connect::Tls, proxy::Proxies, *};
+use super::{connect::Tls, head::USER_AGENT, proxy::Proxies, *};
 
 /// Valid for `server.test`, `localhost` and `127.0.0.1`, until 2126.
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/tls/server.der");

@@ -64,7 +64,7 @@ impl ServedContent for Library {
         let invocable = skills.filter(|it| it.info.user_invocable);
         let prompt = |it: Arc<loopwright_capabilities::skills::Skill>| ServedPrompt {
             name: it.name().to_owned(),
-            description: it.info.description.to_string(),
+            description: it.info.description.clone(),
             takes_arguments: true,
         };
         Ok(invocable.map(prompt).collect())

@@ -1,0 +1,47 @@
+//! The project that a directory is in, and how paths are shown.
+
+use std::path::{Path, PathBuf};
+
+use loopwright_templates::DefinitionPaths;
+
+/// Where skills are in a project, those that count first.
+pub(crate) const PROJECT_SKILLS: [&str; 3] =
+    [".loopwright/skills", ".agents/skills", ".claude/skills"];
+
+/// Returns the root of the project that a directory is in: the nearest directory with definitions of
+/// its own, and not beyond a repository. Outside of repositories it is the directory itself.
+pub(crate) fn project_root(workdir: &Path) -> PathBuf {
+    let Some(repository) = workdir.ancestors().find(|it| it.join(".git").exists()) else {
+        return workdir.to_owned();
+    };
+    let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
+    let has_own = |directory: &&Path| {
+        let mut places = DefinitionPaths::PROJECT.iter().chain(&PROJECT_SKILLS);
+        places.any(|it| directory.join(it).is_dir())
+    };
+    within.into_iter().find(has_own).unwrap_or(repository).to_owned()
+}
+
+/// Writes a path on one line: what would end the line, or move what is shown, is written as `\n` and the
+/// like.
+pub(crate) fn plain(path: &Path) -> String {
+    let path = path.display().to_string();
+    path.chars().fold(String::new(), |text, c| {
+        if c.is_control() {
+            text + &c.escape_default().to_string()
+        } else {
+            text + c.encode_utf8(&mut [0; 4])
+        }
+    })
+}
+
+/// Writes a path as people know it: from the project, or from the home directory.
+pub(crate) fn shown(path: &Path, root: &Path, home: Option<&Path>) -> String {
+    if let Ok(below) = path.strip_prefix(root) {
+        return below.display().to_string();
+    }
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
