@@ -6,7 +6,8 @@ use super::command::COMMANDS;
 use crate::render::{WIDTH, wrap};
 
 const LAST: &str = "\
-Alt-Enter, or a backslash before Enter, starts a new line. Ctrl-C stops the agent.";
+Alt-Enter, or a backslash before Enter, starts a new line. While the agent works, Enter
+sends a line to it, and Esc or Ctrl-C stops it.";
 
 /// Returns what `/help` shows.
 pub(super) fn help() -> String {
