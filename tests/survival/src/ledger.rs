@@ -41,6 +41,11 @@ pub enum Entry {
         /// The effect's key.
         key: String,
     },
+    /// A sum was paid.
+    Paid {
+        /// The sum.
+        sum: u64,
+    },
     /// The worker waits until it is told to continue.
     Waits,
     /// A writer appended its mark.

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod fleet;
 pub mod ledger;
 pub mod open;
+pub mod payer;
 pub mod postgres;
 pub mod saboteur;
 pub mod script;

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use loopwright_core::ApprovalDecision;
 use serde::{Deserialize, Serialize};
 
 /// What a worker is told to do: its only argument, as JSON.
@@ -44,6 +45,8 @@ pub enum Work {
         /// How many at once.
         concurrency: NonZeroUsize,
     },
+    /// Do one thing with a session of the agent that asks before it pays.
+    Visit(Visit),
     /// Append marks until so many were taken, or the session is gone.
     Race {
         /// Who appends.
@@ -51,6 +54,24 @@ pub enum Work {
         /// How many marks.
         marks: u64,
     },
+}
+
+/// What a process does with a session of the agent that asks before it pays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Visit {
+    /// Create it.
+    Create,
+    /// Ask the agent to pay.
+    Send,
+    /// Decide about a call that waits.
+    Decide {
+        /// The call, from the root.
+        address: Vec<u16>,
+        /// What is decided.
+        decision: ApprovalDecision,
+    },
+    /// Continue the run.
+    Continue,
 }
 
 /// What is done about calls that were interrupted and must not happen twice.

@@ -25,6 +25,7 @@ use crate::{
     fleet::Crew,
     ledger::{Entry, Ledger},
     open::open,
+    payer::{Payer, visit},
     saboteur::Saboteur,
     script::Script,
     task::{Decision, Interruption, Task, Work},
@@ -72,6 +73,13 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
             Ok(())
         }
         Work::Serve { concurrency } => serve(&task.url, *concurrency, ledger).await,
+        Work::Visit(what) => {
+            let notes = ledger.clone();
+            let payer = Payer::new(move |sum| notes.note(&Entry::Paid { sum }));
+            let runtime =
+                SessionRuntime::new(store, payer).with_interrupted(OnInterrupted::RequireApproval);
+            Ok(visit(&runtime, &id, what).await?)
+        }
         Work::Race { by, marks } => {
             // All racers start at once.
             let _read = std::io::stdin().read_line(&mut String::new());
