@@ -136,19 +136,16 @@ impl Connection {
                     }
                     None => None,
                 };
-                match authorized {
-                    Some(client) => {
-                        let client = EndingClient::new(client, requests);
-                        let config = endpoint.config;
-                        let transport = StreamableHttpClientTransport::with_client(client, config);
-                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                    }
-                    None => {
-                        let client = EndingClient::new(endpoint.client, requests);
-                        let config = endpoint.config;
-                        let transport = StreamableHttpClientTransport::with_client(client, config);
-                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                    }
+                if let Some(client) = authorized {
+                    let client = EndingClient::new(client, requests);
+                    let transport =
+                        StreamableHttpClientTransport::with_client(client, endpoint.config);
+                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                } else {
+                    let client = EndingClient::new(endpoint.client, requests);
+                    let transport =
+                        StreamableHttpClientTransport::with_client(client, endpoint.config);
+                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
                 }
             }
         };

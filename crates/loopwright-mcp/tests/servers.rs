@@ -86,7 +86,7 @@ fn one_answer(text: &'static str) -> u16 {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.read(&mut [0; 4096]).unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         let length = text.len();
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}").unwrap();
     });
