@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDangerousCommand, UseBash};
+use loopwright_capabilities::bash::{
+    Background, Bash, BashPolicy, NetworkUsed, OnDangerousCommand, UseBash,
+};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
     AgentState, ChangedFile, FilesChanged, IntoTool as _, Step, ToolOutput, Writes,
 };
-use loopwright_sandbox::{Backend, Command, FakeSandbox, Network, Output, SandboxPolicy};
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+use loopwright_sandbox::{
+    Backend, Command, FakeSandbox, Network, NetworkAccess, NetworkOutcome, Output, SandboxPolicy,
+};
+use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
 use crate::subagents::{processes, sandbox_helper, until};
@@ -224,6 +228,32 @@ async fn a_command_in_the_background_is_read_and_stopped() {
     assert!(told[2].contains("[command 2 exited with status 0]"), "{}", told[2]);
     let missing = "Error: unknown background command 2; background commands end with the run that started them";
     assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
+}
+
+#[tokio::test]
+async fn hosts_that_a_command_in_the_background_asked_for_are_told() {
+    let reason = "a.example is not granted".to_owned();
+    let outcome = NetworkOutcome::Refused { reason };
+    let access = NetworkAccess { host: "a.example".to_owned(), port: 443, connections: 1, outcome };
+    let sandbox = says(Output { network: vec![access.clone()], ..Output::exited(1, "", "") });
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("bash_start", json!({ "command": "serve" })),
+        ScenarioStep::tool_call("bash_stop", json!({ "id": "1" })),
+        "done".into(),
+    ]);
+    let events = EventRecorder::new();
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed))
+        .with_event_sink(events.sink())
+        .build()
+        .unwrap();
+    let state = agent.execute(AgentState::new().with_user_message("go")).await;
+    assert_eq!(
+        told(&state)[1],
+        "[network: a.example is not granted]\n\n[command 1 exited with status 1]"
+    );
+    assert_eq!(events.events_of::<NetworkUsed>(), [NetworkUsed { hosts: vec![access] }]);
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loopwright_sandbox::AllowedDomain;
+
 use crate::template::Template;
 
 /// A server and how it is used. Plain data: references to environment variables are kept as they are written.
@@ -103,8 +105,8 @@ pub enum ServerNetwork {
     Off,
     /// Every host that this machine reaches.
     All,
-    /// These hosts.
-    Hosts(Vec<String>),
+    /// Its own processes, and these hosts by name, as [`Network::Domains`](loopwright_sandbox::Network::Domains) has it.
+    Hosts(Vec<AllowedDomain>),
 }
 
 /// The revisions of the protocol that are offered.

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::config::{McpServer, ProtocolChoice, ServerTransport};
 use crate::error::McpError;
 use crate::handler::{Handler, Progress, ProgressListeners};
-use crate::http;
+use crate::http::{self, EndingClient};
 use crate::launch::McpHost;
 use crate::log::ServerLog;
 use crate::login;
@@ -115,6 +115,9 @@ impl Connection {
     ) -> Result<Self, (McpError, EndedBy)> {
         let end = EndReason::default();
         let lifecycle = lifecycle(protocol);
+        // Ends the requests of a handshake that fails or that is given up.
+        let requests = CancellationToken::new();
+        let unfinished = requests.clone().drop_guard();
         let outcome = match &server.transport {
             ServerTransport::Stdio(stdio) => {
                 let child = host.start(server, stdio).await.map_err(|it| (it, EndedBy::Error))?;
@@ -133,15 +136,16 @@ impl Connection {
                     }
                     None => None,
                 };
-                match authorized {
-                    Some(client) => {
-                        let config = endpoint.config;
-                        let transport = StreamableHttpClientTransport::with_client(client, config);
-                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                    }
-                    None => {
-                        handler.clone().serve_with_lifecycle(endpoint.transport(), lifecycle).await
-                    }
+                if let Some(client) = authorized {
+                    let client = EndingClient::new(client, requests);
+                    let transport =
+                        StreamableHttpClientTransport::with_client(client, endpoint.config);
+                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                } else {
+                    let client = EndingClient::new(endpoint.client, requests);
+                    let transport =
+                        StreamableHttpClientTransport::with_client(client, endpoint.config);
+                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
                 }
             }
         };
@@ -159,6 +163,7 @@ impl Connection {
         }
         let info = info(&peer);
         let stop = CancellationToken::new();
+        unfinished.disarm();
         Ok(Self {
             server: Arc::clone(server),
             peer,

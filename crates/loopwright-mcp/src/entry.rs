@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loopwright_sandbox::AllowedDomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -199,9 +200,11 @@ fn network(value: Option<&Value>) -> Result<ServerNetwork, String> {
         Some(Value::String(word)) if word == "all" => Ok(ServerNetwork::All),
         Some(Value::Array(hosts)) if hosts.is_empty() => Ok(ServerNetwork::Off),
         Some(Value::Array(hosts)) => {
-            let hosts: Option<Vec<String>> =
-                hosts.iter().map(|host| host.as_str().map(ToOwned::to_owned)).collect();
-            hosts.map(ServerNetwork::Hosts).ok_or_else(unknown)
+            let host = |host: &Value| {
+                let text = host.as_str().ok_or_else(unknown)?;
+                text.parse::<AllowedDomain>().map_err(|error| format!("`network`: {error}"))
+            };
+            Ok(ServerNetwork::Hosts(hosts.iter().map(host).collect::<Result<_, _>>()?))
         }
         Some(_) => Err(unknown()),
     }
@@ -306,7 +309,10 @@ impl McpServer {
         parts.push(match &sandbox.network {
             ServerNetwork::Off => "no network".to_owned(),
             ServerNetwork::All => "network: every host".to_owned(),
-            ServerNetwork::Hosts(hosts) => format!("network: {}", text::line(&hosts.join(", "))),
+            ServerNetwork::Hosts(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+                format!("network: {}", text::line(&hosts.join(", ")))
+            }
         });
         vec![parts.join(", ")]
     }
@@ -368,10 +374,21 @@ mod tests {
             "timeout": 5, "tools": ["x*"], "defer": true, "protocol": "2025-11-25",
         });
         let server = read_entry("s", entry).unwrap().unwrap();
-        assert_eq!(server.sandbox.network, ServerNetwork::Hosts(vec!["api.github.com".to_owned()]));
+        assert_eq!(
+            server.sandbox.network,
+            ServerNetwork::Hosts(vec!["api.github.com".parse().unwrap()])
+        );
         assert_eq!((server.sandbox.memory, server.call_timeout.as_secs()), (256 << 20, 5));
         assert_eq!((server.defer, server.protocol), (Some(true), ProtocolChoice::V2025_11_25));
         assert!(server.uses("xy") && !server.uses("y"));
+    }
+
+    #[test]
+    fn a_host_that_is_none_is_refused_with_what_to_write() {
+        let entry = serde_json::json!({ "command": "a", "network": ["https://api.github.com"] });
+        let told = "`network`: `https://api.github.com` is not a host name; write `example.com`, \
+                    `*.example.com` or `example.com:8443`";
+        assert!(read_entry("s", entry).unwrap().unwrap_err().to_string().contains(told));
     }
 
     #[test]

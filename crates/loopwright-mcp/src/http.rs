@@ -1,13 +1,14 @@
 //! Servers at an address.
 
+mod ending;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
-};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+pub(crate) use self::ending::EndingClient;
 use crate::config::{HttpServer, McpServer};
 use crate::error::McpError;
 use crate::launch::McpHost;
@@ -22,12 +23,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub(crate) struct Endpoint {
     pub(crate) client: reqwest::Client,
     pub(crate) config: StreamableHttpClientTransportConfig,
-}
-
-impl Endpoint {
-    pub(crate) fn transport(self) -> StreamableHttpClientTransport<reqwest::Client> {
-        StreamableHttpClientTransport::with_client(self.client, self.config)
-    }
 }
 
 /// Makes what requests to a server at an address are made with.

@@ -134,13 +134,7 @@ impl McpHost {
         policy.network = match &server.sandbox.network {
             ServerNetwork::Off => Network::Loopback,
             ServerNetwork::All => Network::Host,
-            ServerNetwork::Hosts(hosts) => {
-                let hosts = hosts.join(", ");
-                let reason = format!(
-                    "a network of named hosts ({hosts}) cannot be enforced here; write `network = \"all\"` to allow every host, or leave it out"
-                );
-                return Err(McpError::Invalid { server: server.name.clone(), reason });
-            }
+            ServerNetwork::Hosts(hosts) => Network::Domains(hosts.clone()),
         };
         Ok(policy)
     }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bad_servers;
 #[cfg(test)]
+mod http_servers;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod world;

@@ -1,11 +1,14 @@
 //! Servers that behave.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_core::{AgentState, ApprovalDecision, ToolSource as _, ToolSources};
 use loopwright_mcp::{
-    McpClient, McpProgress, McpServerConnected, McpToolSource, ServerHealth, StdioServer,
+    McpClient, McpProgress, McpServerConnected, McpToolSource, ServerHealth, ServerNetwork,
+    StdioServer,
 };
 use loopwright_testing::tool_source::{CASES, SourceUnderTest};
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
@@ -56,6 +59,38 @@ async fn a_confined_server_sees_no_variables_and_writes_only_in_its_folder() {
     let outside = outside.path().join("file");
     call(&client, "mcp__fake__write", json!({ "text": outside })).await;
     assert!(!outside.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confined_server_reaches_the_hosts_of_its_configuration_and_no_others() {
+    let world = World::new();
+    let (granted, other) = (one_answer("welcome"), one_answer("LEAKED"));
+    let host = format!("granted.test:{granted}@127.0.0.1").parse().unwrap();
+    let mut server = World::server("network");
+    server.sandbox = server.sandbox.with_network(ServerNetwork::Hosts(vec![host]));
+    let client = McpClient::new(server, world.host());
+    let fetch = async |address: String| {
+        call(&client, "mcp__fake__fetch", json!({ "text": address })).await.0
+    };
+    let welcome = fetch(format!("http://granted.test:{granted}/")).await;
+    assert!(welcome.ends_with("welcome"), "{welcome}");
+    let refused = fetch(format!("http://127.0.0.1:{other}/")).await;
+    assert!(refused.starts_with("HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
+    let refused = fetch(format!("http://other.test:{other}/")).await;
+    assert!(refused.starts_with("HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
+}
+
+/// A server of the host that answers one request, and its port.
+fn one_answer(text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        let length = text.len();
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}").unwrap();
+    });
+    port
 }
 
 #[tokio::test(flavor = "multi_thread")]

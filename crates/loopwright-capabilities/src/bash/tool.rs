@@ -46,7 +46,7 @@ pub struct Bash {
     longest: Option<Duration>,
     starts: Starts,
     collect: Collect,
-    needs: Needs,
+    pub(super) needs: Needs,
     description: String,
 }
 

@@ -1,6 +1,7 @@
 //! A server for tests, which behaves as badly as its first argument tells it to. It is the helper of the sandbox too.
 
-use std::io::{BufRead as _, Write as _, stderr, stdin, stdout};
+use std::io::{self, BufRead as _, Read as _, Write as _, stderr, stdin, stdout};
+use std::net::TcpStream;
 use std::process::{Command, exit};
 use std::thread::sleep;
 use std::time::Duration;
@@ -196,6 +197,7 @@ impl Server {
                 ]
             }
             "array_arguments" => vec![with_schema(&json!({"type": "array"})), tool("echo")],
+            "network" => vec![tool("fetch")],
             "changing" => vec![tool("echo"), tool(&format!("tool{}", self.listings))],
             "change_flood" => {
                 let listings = self.listings;
@@ -319,9 +321,26 @@ impl Server {
                 let written = std::fs::write(path, "written");
                 answer(id, &text(&format!("{written:?}")));
             }
+            "fetch" => {
+                let address = arguments["text"].as_str().unwrap_or_default();
+                let said = fetch(address).unwrap_or_else(|error| error.to_string());
+                answer(id, &text(&said));
+            }
             _ => answer(id, &text(arguments["text"].as_str().unwrap_or_default())),
         }
     }
+}
+
+/// Gets `http://HOST:PORT/`: through the proxy that the environment names, or from the host itself.
+fn fetch(address: &str) -> io::Result<String> {
+    let host = address.trim_start_matches("http://").trim_end_matches('/');
+    let proxy = std::env::var("http_proxy").unwrap_or_default();
+    let place = proxy.strip_prefix("http://").unwrap_or(host);
+    let mut stream = TcpStream::connect(place)?;
+    write!(stream, "GET {address} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    Ok(said)
 }
 
 fn tool(name: &str) -> Value {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use loopwright_sandbox::{ExitOutcome, SandboxChild};
+use loopwright_sandbox::{ExitOutcome, Output, SandboxChild};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub(super) struct Said {
     pub(super) bytes: Vec<u8>,
     /// Bytes that came before those and were not kept.
     pub(super) lost: u64,
+    /// What the sandbox has to say of it, once it has ended.
+    pub(super) notes: Vec<String>,
     /// How it ended, if it has.
     pub(super) outcome: Option<ExitOutcome>,
 }
@@ -77,12 +79,14 @@ impl Shells {
         if mine.count() < MAX { Ok(()) } else { Err(BashError::TooManyBackground(MAX)) }
     }
 
-    /// Keeps a command going, and gives it a name.
+    /// Keeps a command going, and gives it a name. `on_end` is told when it has ended, whether or not somebody reads
+    /// it, and returns what there is to say of it.
     pub(super) fn keep(
         &self,
         run: &str,
         child: SandboxChild,
         scope: &CancellationToken,
+        on_end: impl FnOnce(&Output) -> Vec<String> + Send + 'static,
     ) -> Result<String, BashError> {
         let runtime = Handle::try_current().map_err(|_| BashError::NoRuntime)?;
         let shell = Shell { stop: scope.child_token(), said: watch::Sender::default() };
@@ -95,7 +99,7 @@ impl Shells {
         };
         let (shells, key, scope) = (self.clone(), (run.to_owned(), number), scope.clone());
         runtime.spawn(async move {
-            shell.watch(child).await;
+            shell.watch(child, on_end).await;
             // What it said last can be read as long as the run lasts.
             scope.cancelled().await;
             shells.table().shells.remove(&key);
@@ -144,26 +148,30 @@ impl Shells {
 }
 
 impl Shell {
-    async fn watch(&self, mut child: SandboxChild) {
-        let outcome = loop {
+    async fn watch(
+        &self,
+        mut child: SandboxChild,
+        on_end: impl FnOnce(&Output) -> Vec<String> + Send,
+    ) {
+        let output = loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break child.stop(GRACE).await.outcome,
+                () = self.stop.cancelled() => break child.stop(GRACE).await,
                 piece = child.read() => match piece {
                     Some((_, bytes)) => self.said.send_modify(|it| it.add(&bytes)),
-                    None => break child.wait().await.outcome,
+                    None => break child.wait().await,
                 },
             }
         };
-        self.said.send_modify(|it| it.outcome = Some(outcome));
+        let notes = on_end(&output);
+        self.said.send_modify(|it| (it.notes, it.outcome) = (notes, Some(output.outcome)));
     }
 
     fn take(&self) -> Said {
         let mut taken = Said::default();
         self.said.send_modify(|it| {
-            taken =
-                Said { bytes: std::mem::take(&mut it.bytes), lost: it.lost, outcome: it.outcome };
-            it.lost = 0;
+            let kept = Said { outcome: it.outcome, ..Said::default() };
+            taken = std::mem::replace(it, kept);
         });
         taken
     }

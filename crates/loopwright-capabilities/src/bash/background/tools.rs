@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use loopwright_core::{BoxError, FilesChanged, Tool, ToolCx, ToolOutput};
-use loopwright_sandbox::Command;
+use loopwright_sandbox::{Command, Output};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::bash::background::shells::{Said, Shells};
 use crate::bash::directory::Wrapped;
+use crate::bash::needs::{self, NetworkUsed};
 use crate::bash::{Bash, BashArgs, BashError};
 
 /// The longest wait for something new, in seconds.
@@ -81,6 +82,7 @@ fn answer(id: &str, said: &Said) -> String {
     if !text.trim().is_empty() {
         blocks.push(text.trim_end().to_owned());
     }
+    blocks.extend(said.notes.iter().map(|note| format!("[{note}]")));
     blocks.push(match said.outcome {
         Some(outcome) => format!("[command {id} {outcome}]"),
         None => format!("[command {id} is still running]"),
@@ -113,7 +115,14 @@ impl Tool for BashStart {
         };
         let spawned = self.bash.sandbox.spawn(&Command::shell(line), &policy).await;
         let child = spawned.map_err(BashError::from)?;
-        let id = self.shells.keep(&run, child, cx.cancel)?;
+        let (events, needs) = (cx.events.clone(), self.bash.needs.clone());
+        let on_end = move |output: &Output| {
+            if !output.network.is_empty() {
+                events.emit(|| NetworkUsed { hosts: output.network.clone() });
+            }
+            needs::notes(output, &policy, &needs)
+        };
+        let id = self.shells.keep(&run, child, cx.cancel, on_end)?;
         let started = format!("Command {id} is running; read what it says with bash_read.");
         let started = match note {
             Some(note) => format!("{started}\n\n{note}"),

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn the_model_is_told_what_was_said_what_was_lost_and_how_it_ended() {
-    let said = |bytes: &str, lost, outcome| Said { bytes: bytes.into(), lost, outcome };
+    let said =
+        |bytes: &str, lost, outcome| Said { bytes: bytes.into(), lost, outcome, ..Said::default() };
     assert_eq!(answer("2", &said("a\n", 0, None)), "a\n\n[command 2 is still running]");
     assert_eq!(
         answer("2", &said("a", 3, Some(ExitOutcome::Exited(1)))),
