@@ -189,6 +189,9 @@ impl Connection {
     /// Lists the tools, within the bounds of lists.
     pub(crate) async fn list_tools(&self) -> Result<Listing, McpError> {
         let mut listing = Listing::default();
+        if self.info.has_resources {
+            listing.add_resource_tools(&self.server);
+        }
         if !self.info.has_tools {
             return Ok(listing);
         }

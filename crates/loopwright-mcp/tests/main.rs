@@ -7,4 +7,6 @@ mod servers;
 #[cfg(test)]
 mod world;
 #[cfg(test)]
+mod resources;
+#[cfg(test)]
 mod search;
