@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod bad_servers;
 #[cfg(test)]
-mod servers;
-#[cfg(test)]
-mod world;
-#[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod search;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod world;
