@@ -1,6 +1,8 @@
 //! Servers as programs meet them. One binary: a module below is one theme.
 
 #[cfg(test)]
+mod bad_http;
+#[cfg(test)]
 mod bad_servers;
 #[cfg(test)]
 mod resources;
