@@ -12,6 +12,9 @@ mod rewind;
 mod shell;
 mod switch;
 
+use std::pin::pin;
+
+use futures::future::{Either, select};
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
@@ -36,6 +39,7 @@ use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp;
+use crate::mcp_mentions::{self, Attachments};
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{Verbosity, sanitize_terminal, single_line};
@@ -207,7 +211,7 @@ impl ChatSession {
             let ends = match ChatCommand::of(&text) {
                 ChatCommand::Nothing => None,
                 ChatCommand::Quit => Some(self.failed),
-                ChatCommand::Say(text) => self.say(Some(text), &mut input).await,
+                ChatCommand::Say(text) => self.say_typed(text, &mut input).await,
                 ChatCommand::Use(named) => self.use_skill(named, &mut input).await,
                 ChatCommand::Init => self.say(Some(prompts::INIT.to_owned()), &mut input).await,
                 ChatCommand::Review(what) => {
@@ -258,10 +262,55 @@ impl ChatSession {
         }
     }
 
-    /// Takes a turn; returns an exit status if it was the last one.
+    /// Takes a turn with what the user typed, and the resources of servers that it names.
+    async fn say_typed(&mut self, text: String, input: &mut Input) -> Option<ExitCode> {
+        match self.attached(&text).await {
+            Ok(attached) => {
+                let text = self.complete(&text);
+                self.send(Some(attached.to_message(&text)), input).await
+            }
+            Err(ends) => ends,
+        }
+    }
+
+    /// Takes a turn; returns an exit status if it was the last one. No resource is attached, as nobody may have typed the
+    /// text.
     async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
         let text = text.map(|text| self.complete(&text));
-        let said = UserInput { message: text.map(Message::user), steers: false };
+        self.send(text.map(Message::user), input).await
+    }
+
+    /// Reads the resources of servers that a text of the user names.
+    async fn attached(&mut self, typed: &str) -> Result<Attachments, Option<ExitCode>> {
+        let servers = self.conversation.setup.mcp.clone();
+        let attached = self.unless_signalled(mcp_mentions::attach(typed, &servers)).await?;
+        if !attached.resources.is_empty() {
+            console::tell(&format!("attached: {}", attached.resources.join(", ")));
+        }
+        for note in &attached.notes {
+            console::warn(&sanitize_terminal(note));
+        }
+        Ok(attached)
+    }
+
+    /// Waits for servers. Returns the exit status, if there is one, when the user does not want to wait.
+    async fn unless_signalled<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Option<ExitCode>> {
+        let Some(signals) = self.signals.as_mut() else { return Ok(work.await) };
+        match select(pin!(work), pin!(signals.next())).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((Interruption::Interrupt, _)) => {
+                console::tell("interrupted; nothing was sent");
+                Err(None)
+            }
+            Either::Right((reason, _)) => Err(Some(exit_code(reason))),
+        }
+    }
+
+    async fn send(&mut self, message: Option<Message>, input: &mut Input) -> Option<ExitCode> {
+        let said = UserInput { message, steers: false };
         let input = is_watched().then_some(input);
         let turn =
             approval::say(&mut self.conversation, self.stage, self.signals.as_mut(), said, input);
@@ -298,12 +347,39 @@ impl ChatSession {
     async fn use_skill(&mut self, named: NamedSkill, input: &mut Input) -> Option<ExitCode> {
         let skill = self.place.defined().and_then(|it| it.skills.get(&named.name));
         match skill.filter(|it| it.info.user_invocable) {
-            Some(skill) => self.say(Some(skill.render(Some(&named.arguments))), input).await,
+            Some(skill) => {
+                let attached = match self.attached(&named.arguments).await {
+                    Ok(attached) => attached,
+                    Err(ends) => return ends,
+                };
+                let text = self.complete(&skill.render(Some(&named.arguments)));
+                self.send(Some(attached.to_message(&text)), input).await
+            }
             None if named.is_command() => {
                 unknown(&named.line);
                 None
             }
-            None => self.say(Some(named.line), input).await,
+            None => self.use_prompt(named, input).await,
+        }
+    }
+
+    /// Uses a prompt of a server, or says the line if there is no such server.
+    async fn use_prompt(&mut self, named: NamedSkill, input: &mut Input) -> Option<ExitCode> {
+        let servers = self.conversation.setup.mcp.clone();
+        let prompt = mcp_mentions::prompt(&named.name, &named.arguments, &servers);
+        match self.unless_signalled(prompt).await {
+            Ok(Some(Ok(prompt))) => {
+                // The text is the server's: files that it names are not attached.
+                let mut printed = std::mem::take(&mut self.printed);
+                printed.push(String::new());
+                self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
+            }
+            Ok(Some(Err(reason))) => {
+                console::warn(&sanitize_terminal(&reason));
+                None
+            }
+            Ok(None) => self.say_typed(named.line, input).await,
+            Err(ends) => ends,
         }
     }
 

@@ -45,6 +45,7 @@ mod session_agents;
 pub mod tokens;
 pub mod man;
 pub mod mcp;
+mod mcp_mentions;
 mod mcp_servers;
 mod project;
 pub mod model;

@@ -69,6 +69,14 @@ impl PromptSource {
         }
     }
 
+    /// Returns what was typed on the command line; `None` if the prompt is read from standard input.
+    pub fn typed(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Stdin | Self::Piped => None,
+        }
+    }
+
     /// Reads the prompt from the command line and from the standard input of this process. Says so on
     /// standard error if the latter takes long.
     ///

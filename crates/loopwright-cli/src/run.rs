@@ -12,7 +12,10 @@ use crate::console;
 use crate::conversation::UserInput;
 use crate::exit::ExitCode;
 use crate::input::{Input, is_watched};
+use crate::mcp_mentions;
+use crate::mcp_servers::McpServers;
 use crate::prompt::PromptError;
+use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::startup::{StartError, Startup};
 use crate::store::close_all;
@@ -53,10 +56,12 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         Err(PromptError::Missing) if origin.goes_on() && !args.steer => None,
         Err(error) => return Err(error.into()),
     };
+    // Only what was typed names resources, and not what is piped in.
+    let typed = args.prompt().typed().unwrap_or_default().to_owned();
     if origin.no_session {
         let setup = opening.setup_of_new(&args.agent).await?;
-        let asked = AgentState::new().with_budget(opening.budget());
-        let asked = asked.with_user_message(prompt.unwrap_or_default());
+        let message = message(prompt.as_deref().unwrap_or_default(), &typed, &setup.mcp).await;
+        let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
         let exit_code = opening.stage.perform(&setup, asked).await.exit_code;
         setup.permissions.tell_shadow();
         return Ok(exit_code);
@@ -64,7 +69,15 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
-    let said = UserInput { message: prompt.map(Message::user), steers: args.steer };
+    let servers = conversation.setup.mcp.clone();
+    let message = async {
+        Ok(match &prompt {
+            Some(prompt) => Some(message(prompt, &typed, &servers).await),
+            None => None,
+        })
+    };
+    let message = unless_signalled(signals.as_mut(), message).await?;
+    let said = UserInput { message, steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn =
@@ -73,6 +86,15 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
+}
+
+/// Makes the message of a prompt, with the resources of servers that the user has named.
+async fn message(prompt: &str, typed: &str, servers: &McpServers) -> Message {
+    let attached = mcp_mentions::attach(typed, servers).await;
+    for note in &attached.notes {
+        console::warn(&sanitize_terminal(note));
+    }
+    attached.to_message(prompt)
 }
 
 /// Prepares a run, and reports as its result if a signal comes first.

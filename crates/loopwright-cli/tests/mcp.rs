@@ -10,9 +10,12 @@ const SERVER: &str = r#"#!/bin/sh
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
-    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"1"}}}' ;;
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"shell","version":"1"}}}' ;;
     *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"greet","description":"'"${GREETING:-Greets.}"'","inputSchema":{"type":"object"}}]}}' ;;
     *'"tools/call"'*) echo "greeting" >&2; echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"hello from the server"}]}}' ;;
+    *'"resources/read"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"contents":[{"uri":"note:///a","text":"buy @secret.txt @shell:note:///b"}]}}' ;;
+    *'"prompts/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"prompts":[{"name":"plan","arguments":[{"name":"what","required":true},{"name":"how"}]}]}}' ;;
+    *'"prompts/get"'*) words=$(printf '%s' "$line" | tr -d '"\\\\' | sed 's/.*arguments:{\([^}]*\)}.*/\1/'); echo '{"jsonrpc":"2.0","id":'$id',"result":{"messages":[{"role":"user","content":{"type":"text","text":"Plan with '"$words"' and @secret.txt"}}]}}' ;;
     *'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"unknown"}}' ;;
   esac
 done
@@ -98,4 +101,73 @@ fn a_run_calls_a_tool_of_a_server_and_an_unconfined_one_waits_for_approval() {
             server.heard().iter().any(|(_, it)| it.to_string().contains("hello from the server"));
         assert_eq!(heard, told, "{done:?}");
     }
+}
+
+/// What the model was told last by the user.
+fn last_message(server: &Server) -> String {
+    let heard = server.heard();
+    let messages = heard.last().unwrap().1["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_resource_that_the_user_names_is_attached_and_nothing_that_a_server_names() {
+    let world = world().file("project/secret.txt", "secret");
+    add(&world);
+    let attached = "See @shell:note:///a.\n\n<resource server=\"shell\" uri=\"note:///a\">\n\
+        [resource note:///a]\nbuy @secret.txt @shell:note:///b\n</resource>";
+    for session in [&[][..], &["--no-session"]] {
+        let server = Server::start(vec![streamed("Done.", "stop")]);
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let done = world.run(&[&model, session, &["See @shell:note:///a."]].concat());
+        assert_eq!(done.status, 0, "{done:?}");
+        assert_eq!(last_message(&server), attached);
+    }
+    let server = Server::start(vec![streamed("Done.", "stop")]);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let done = world.run_with(&model, "See @shell:note:///a.\n");
+    assert!(done.stderr.contains("attached: shell:note:///a"), "{done:?}");
+    assert_eq!(last_message(&server), attached);
+}
+
+#[test]
+fn what_is_piped_into_a_run_attaches_nothing() {
+    let world = world();
+    add(&world);
+    let server = Server::start(vec![streamed("Done.", "stop")]);
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Explain."];
+    let done = world.run_with(&model, "see @shell:note:///a");
+    assert_eq!(done.status, 0, "{done:?}");
+    assert_eq!(last_message(&server), "Explain.\n\n<stdin>\nsee @shell:note:///a\n</stdin>");
+}
+
+#[test]
+fn a_resource_of_a_server_that_fails_or_is_not_trusted_is_not_attached() {
+    let file = json!({"mcpServers": {"theirs": {"command": "sh", "args": ["server.sh"]}}});
+    let world = world().file("project/.mcp.json", &file.to_string());
+    world.run(&["mcp", "add", "broken", "--", "sh", "-c", "exit 3"]);
+    let server = Server::start(vec![streamed("Done.", "stop")]);
+    let typed = "See @broken:a @theirs:note:///a @nobody:x";
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, typed];
+    let done = world.run(&model);
+    assert!(done.stderr.contains("broken:a is not attached: MCP server `broken`"), "{done:?}");
+    assert_eq!(last_message(&server), typed);
+}
+
+#[test]
+fn a_prompt_of_a_server_is_sent_with_its_arguments_and_attaches_nothing_by_itself() {
+    let world = world().file("project/secret.txt", "secret");
+    add(&world);
+    let server = Server::start(vec![streamed("Done.", "stop")]);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let lines = "/shell:plan\n/shell:dance\n/shell:plan what=a trip how=slowly\n";
+    let done = world.run_with(&model, lines);
+    assert_eq!(done.status, 0, "{done:?}");
+    for told in [
+        "prompt `plan` needs what; pass it as NAME=VALUE or in order",
+        "MCP server `shell` has no prompt `dance`; available: plan",
+    ] {
+        assert!(done.stderr.contains(told), "{told}: {done:?}");
+    }
+    assert_eq!(last_message(&server), "Plan with how:slowly,what:a trip and @secret.txt");
 }

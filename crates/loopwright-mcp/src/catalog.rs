@@ -36,6 +36,9 @@ pub trait CatalogStore: Send + Sync + fmt::Debug {
 pub struct Catalog {
     /// The tools, in the order of the server.
     pub tools: Vec<ListedTool>,
+    /// Whether the server has resources.
+    #[serde(default)]
+    pub has_resources: bool,
 }
 
 /// How the tools of a server differ from those that were approved.
@@ -53,7 +56,7 @@ pub struct CatalogDiff {
 impl Catalog {
     /// Approves the tools of a listing.
     pub fn of(listing: &Listing) -> Self {
-        Self { tools: listing.tools.clone() }
+        Self { tools: listing.tools.clone(), has_resources: !listing.resource_tools.is_empty() }
     }
 
     /// Compares approved tools with those of a server.

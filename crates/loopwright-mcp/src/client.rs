@@ -133,6 +133,9 @@ impl McpClient {
         if let Some(approved) = approved {
             let mut listing = Listing::default();
             listing.tools = approved.tools;
+            if approved.has_resources {
+                listing.add_resource_tools(&client.0.server);
+            }
             client.0.state().listing = Some(Arc::new(listing));
         }
         client
@@ -496,8 +499,11 @@ impl Inner {
                 }
             }
         }
-        let is_same =
-            |known: &Listing| known.tools == listing.tools && known.notes == listing.notes;
+        let is_same = |known: &Listing| {
+            known.tools == listing.tools
+                && known.notes == listing.notes
+                && known.resource_tools == listing.resource_tools
+        };
         if !state.listing.as_deref().is_some_and(is_same) {
             state.listing = Some(Arc::new(listing));
             self.version.fetch_add(1, Ordering::AcqRel);

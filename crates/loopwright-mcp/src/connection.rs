@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::config::{McpServer, ProtocolChoice, ServerTransport};
 use crate::error::McpError;
 use crate::handler::{Handler, Progress, ProgressListeners};
-use crate::http::{self, EndingClient};
+use crate::http::{self, EndingClient, HttpFailure};
 use crate::launch::McpHost;
 use crate::log::ServerLog;
 use crate::login;
@@ -194,6 +194,9 @@ impl Connection {
     /// Lists the tools, within the bounds of lists.
     pub(crate) async fn list_tools(&self) -> Result<Listing, McpError> {
         let mut listing = Listing::default();
+        if self.info.has_resources {
+            listing.add_resource_tools(&self.server);
+        }
         if !self.info.has_tools {
             return Ok(listing);
         }
@@ -312,6 +315,14 @@ impl Connection {
         if error.is_authorization_required() || error.auth_challenge().is_some() {
             let challenge = error.auth_challenge().map(ToOwned::to_owned);
             return McpError::LoginRequired { server, challenge };
+        }
+        if let ServiceError::TransportSend(error) = error
+            && let Some(failure) = http::failure(error)
+        {
+            return match failure {
+                HttpFailure::LoginRequired => McpError::LoginRequired { server, challenge: None },
+                HttpFailure::Other(reason) => self.connection_error(reason),
+            };
         }
         match error {
             ServiceError::McpError(data) => {
@@ -442,8 +453,22 @@ fn handshake_error(server: &McpServer, error: &ClientInitializeError, end: &EndR
         let challenge = error.auth_challenge().map(ToOwned::to_owned);
         return McpError::LoginRequired { server: name, challenge };
     }
-    let reason = end.get().unwrap_or_else(|| handshake_reason(error));
+    let reason = match http_failure(error) {
+        Some(HttpFailure::LoginRequired) => {
+            return McpError::LoginRequired { server: name, challenge: None };
+        }
+        Some(HttpFailure::Other(reason)) => reason,
+        None => end.get().unwrap_or_else(|| handshake_reason(error)),
+    };
     McpError::Handshake { server: name, reason }
+}
+
+fn http_failure(error: &ClientInitializeError) -> Option<HttpFailure> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => http::failure(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => http_failure(fallback),
+        _ => None,
+    }
 }
 
 fn handshake_reason(error: &ClientInitializeError) -> String {

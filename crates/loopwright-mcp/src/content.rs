@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{ToolOutput, messages::Part};
-use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 use serde_json::Value;
 
 use crate::text;
@@ -57,6 +57,30 @@ pub(crate) fn output(
     let mut output = ToolOutput::from_parts(writer.parts);
     output.value = value.map(Arc::new);
     Ok(output)
+}
+
+/// The contents of a resource.
+pub(crate) fn resource_parts(contents: Vec<ResourceContents>) -> Vec<Part> {
+    let mut writer = Writer::default();
+    for resource in contents {
+        writer.resource(resource);
+    }
+    if writer.parts.is_empty() {
+        writer.text("[the resource is empty]");
+    }
+    writer.parts
+}
+
+/// The messages of a prompt, as one message.
+pub(crate) fn prompt_parts(messages: Vec<PromptMessage>) -> Vec<Part> {
+    let mut writer = Writer::default();
+    for message in messages {
+        if message.role == Role::Assistant {
+            writer.text("[the assistant says:]");
+        }
+        writer.block(message.content);
+    }
+    writer.parts
 }
 
 /// Returns what is wrong with structured output; `None` if it fits its schema. A schema that is itself broken lets

@@ -6,12 +6,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 
 pub(crate) use self::ending::EndingClient;
 use crate::config::{HttpServer, McpServer};
 use crate::error::McpError;
 use crate::launch::McpHost;
+use crate::text;
 
 /// Redirects that are followed, on the same server only.
 const MAX_REDIRECTS: usize = 3;
@@ -61,6 +65,67 @@ fn check(server: &McpServer, url: &str) -> Result<(), McpError> {
         "http" | "https" if parsed.has_host() => Ok(()),
         _ => Err(invalid("the address must begin with `https://` or `http://`".to_owned())),
     }
+}
+
+/// Why a request to a server at an address has failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HttpFailure {
+    /// The server wants a login, and does not say where.
+    LoginRequired,
+    /// What happened, which names no address, as addresses can hold secrets.
+    Other(String),
+}
+
+/// Returns why a request has failed; `None` if that was no request to an address.
+pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
+    let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?;
+    Some(HttpFailure::Other(match error {
+        StreamableHttpError::Client(error) => request_failure(error),
+        StreamableHttpError::HttpStatus(error) => {
+            format!("the server answered with status {}", error.status)
+        }
+        StreamableHttpError::UnexpectedContentType(kind) => match kind {
+            Some(kind) => format!(
+                "the answer has the type `{}`; the address may be that of something else",
+                text::line(kind)
+            ),
+            None => "the answer has no content type".to_owned(),
+        },
+        StreamableHttpError::UnexpectedServerResponse(response) => {
+            match response.strip_prefix("HTTP ") {
+                Some(status) if status.starts_with("401") => {
+                    return Some(HttpFailure::LoginRequired);
+                }
+                Some(status) => {
+                    let status = status.trim_end_matches([' ', ':']);
+                    format!("the server answered with status {}", text::line(status))
+                }
+                None => text::line(response),
+            }
+        }
+        other => text::line(&other.to_string()),
+    }))
+}
+
+fn request_failure(error: &reqwest::Error) -> String {
+    let what = match error {
+        error if error.is_timeout() => "the request took too long",
+        error if error.is_connect() => "no connection",
+        error if error.is_redirect() => "the redirect was not followed",
+        error if error.is_body() || error.is_decode() => "the answer broke off",
+        _ => "the request failed",
+    };
+    // What the error itself says names the address.
+    let mut reason = what.to_owned();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !reason.contains(&cause_text) {
+            reason = format!("{reason}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text::line(&reason)
 }
 
 /// Makes an HTTP client whose headers stay with one server.

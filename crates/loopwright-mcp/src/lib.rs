@@ -18,6 +18,8 @@ mod launch;
 mod log;
 mod login;
 mod names;
+mod resource_tool;
+mod resources;
 mod search;
 mod server;
 mod source;
@@ -44,6 +46,7 @@ pub use crate::{
     log::ServerLog,
     login::{Login, LoginFolder, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
+    resources::{ListedPrompt, ListedResource, PromptArgument},
     server::{ServeError, ServedContent, ServedPrompt, ServedResource, ToolServer},
     source::McpToolSource,
     template::{Template, TemplateError},

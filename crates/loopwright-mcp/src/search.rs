@@ -140,7 +140,7 @@ fn matches(client: &McpClient, listing: &Listing, query: &str) -> Vec<Found> {
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect();
-    let found = listing.named(client.server()).filter_map(|(name, tool)| {
+    let found = listing.named(client.server()).filter_map(|(name, tool, _)| {
         let score = score(&name, tool, &words);
         let summary = tool.description.lines().next().unwrap_or_default();
         let summary = text::cut(summary, MAX_SHOWN);

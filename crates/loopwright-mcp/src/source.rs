@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use loopwright_core::{BoxError, ToolListing, ToolSet, ToolSource, ToolVisibility};
 
 use crate::client::McpClient;
+use crate::resource_tool;
 use crate::tool;
+use crate::tools::ToolOwner;
 
 /// The tools of a server for agents. No run waits for the server.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ impl McpToolSource {
     }
 
     fn count(&self) -> usize {
-        self.client.status().listing.map_or(0, |listing| listing.tools.len())
+        self.client.status().listing.map_or(0, |listing| listing.count())
     }
 
     /// Returns the client.
@@ -84,8 +86,11 @@ impl ToolSource for McpToolSource {
         let visibility = if defer { ToolVisibility::Deferred } else { ToolVisibility::Always };
         let tools: ToolSet = listing
             .named(server)
-            .map(|(name, listed)| {
-                tool::tool(&self.client, name, listed, visibility, &self.announced)
+            .map(|(name, listed, owner)| match owner {
+                ToolOwner::Server => {
+                    tool::tool(&self.client, name, listed, visibility, &self.announced)
+                }
+                ToolOwner::Client => resource_tool::tool(&self.client, name, listed, visibility),
             })
             .collect();
         Ok(ToolListing::new(version, tools))

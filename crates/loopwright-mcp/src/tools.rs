@@ -19,6 +19,10 @@ const MAX_SCHEMA: usize = 128 << 10;
 /// Bytes of all schemas of one server.
 const MAX_SCHEMAS: usize = 8 << 20;
 
+/// The tool that lists resources, and the one that reads one, for servers that have resources.
+pub(crate) const LIST_RESOURCES: &str = "resources_list";
+pub(crate) const READ_RESOURCE: &str = "resources_read";
+
 /// A tool as its server describes it. The description is cleaned and cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -63,6 +67,8 @@ pub struct Listing {
     pub tools: Vec<ListedTool>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+    /// The tools for the resources of the server, if it has any.
+    pub(crate) resource_tools: Vec<ListedTool>,
     bytes: usize,
 }
 
@@ -131,13 +137,75 @@ impl Listing {
         }
     }
 
-    /// Returns the tools with their names for models. Tools whose name is there already are left out.
+    /// Adds the tools for resources that the configuration uses.
+    pub(crate) fn add_resource_tools(&mut self, server: &McpServer) {
+        let tools = [
+            resource_tool(
+                LIST_RESOURCES,
+                "Lists the resources of this server.",
+                "query",
+                "Words that the resources must have in their address, name or description. Empty for all.",
+                false,
+            ),
+            resource_tool(
+                READ_RESOURCE,
+                "Reads a resource of this server.",
+                "uri",
+                "The address, as it is listed. Fill in the parts in braces of a template.",
+                true,
+            ),
+        ];
+        self.resource_tools = tools.into_iter().filter(|it| server.uses(&it.name)).collect();
+    }
+
+    /// Returns the number of tools that agents have of the server.
+    pub(crate) fn count(&self) -> usize {
+        self.tools.len() + self.resource_tools.len()
+    }
+
+    /// Returns the tools with their names for models, those for resources last. Tools whose name is there already are left
+    /// out.
     pub(crate) fn named<'a>(
         &'a self,
         server: &'a McpServer,
-    ) -> impl Iterator<Item = (String, &'a ListedTool)> {
-        let names = names::tool_names(&server.name, self.tools.iter().map(|it| it.name.as_str()));
-        names.into_iter().zip(&self.tools).filter_map(|(name, tool)| Some((name?, tool)))
+    ) -> impl Iterator<Item = (String, &'a ListedTool, ToolOwner)> {
+        let owned = self.tools.iter().map(|it| (it, ToolOwner::Server));
+        let all = owned.chain(self.resource_tools.iter().map(|it| (it, ToolOwner::Client)));
+        let names = names::tool_names(&server.name, all.clone().map(|(it, _)| it.name.as_str()));
+        names.into_iter().zip(all).filter_map(|(name, (tool, owner))| Some((name?, tool, owner)))
+    }
+}
+
+/// Who runs a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolOwner {
+    /// The server, by `tools/call`.
+    Server,
+    /// The client, by requests about resources.
+    Client,
+}
+
+fn resource_tool(
+    name: &str,
+    description: &str,
+    argument: &str,
+    about: &str,
+    is_required: bool,
+) -> ListedTool {
+    let required = if is_required { json!([argument]) } else { json!([]) };
+    let schema = json!({
+        "type": "object",
+        "properties": { argument: { "type": "string", "description": about } },
+        "required": required,
+        "additionalProperties": false,
+    });
+    ListedTool {
+        name: name.to_owned(),
+        title: None,
+        description: description.to_owned(),
+        input_schema: Arc::new(schema),
+        output_schema: None,
+        hints: ToolHints { read_only: true, idempotent: true, destructive: false },
     }
 }
 

@@ -81,7 +81,8 @@ Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /compact /diff
   /context /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
   /effort [LEVEL] /mode [MODE] /mcp /permissions /hooks /quit, and /NAME for a skill or command;
-  !COMMAND runs a command in the sandbox, @FILE attaches a file
+  /SERVER:PROMPT sends a prompt of an MCP server; !COMMAND runs a command in the sandbox,
+  @FILE attaches a file, @SERVER:URI a resource of an MCP server
 
 Without a terminal, each line of standard input is a turn.";
 

@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 25] = [
+pub(super) const COMMANDS: [(&str, &str); 27] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
@@ -33,9 +33,11 @@ pub(super) const COMMANDS: [(&str, &str); 25] = [
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
     ("/hooks", "show the commands that run at events"),
+    ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),
     ("@FILE", "attach a text file to the message; Tab completes the path"),
+    ("@SERVER:URI", "attach a resource of an MCP server"),
     ("Ctrl-R, Ctrl-G", "search the history; write the message in your editor"),
 ];
 
@@ -168,7 +170,9 @@ fn is_taken(name: &str) -> bool {
 
 /// Returns the names of the commands, without their slashes.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().filter_map(|(typed, _)| typed.split(' ').next()?.strip_prefix('/'))
+    let names = COMMANDS.iter().filter_map(|(typed, _)| typed.split(' ').next()?.strip_prefix('/'));
+    // What has a colon stands for many.
+    names.filter(|name| !name.contains(':'))
 }
 
 fn given(text: &str) -> Option<String> {

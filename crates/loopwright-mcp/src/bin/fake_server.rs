@@ -91,6 +91,9 @@ impl Server {
             }
             (Some("tools/list"), Some(id)) => self.list(&id, message),
             (Some("tools/call"), Some(id)) => self.call(&id, message),
+            (Some(method), Some(id)) if self.is("resources") => {
+                resources(&id, method, &message["params"])
+            }
             (Some(_), Some(id)) => error(&id, -32601, "unknown method"),
             _ => {}
         }
@@ -119,7 +122,11 @@ impl Server {
         let version = message["params"]["protocolVersion"].clone();
         let result = json!({
             "protocolVersion": if self.is("unknown_version") { json!("1900-01-01") } else { version },
-            "capabilities": { "tools": { "listChanged": true } },
+            "capabilities": if self.is("resources") {
+                json!({ "tools": {}, "resources": {}, "prompts": {} })
+            } else {
+                json!({ "tools": { "listChanged": true } })
+            },
             "serverInfo": { "name": "fake", "version": "1\u{1b}[31m" },
         });
         match self.mode.as_str() {
@@ -341,6 +348,36 @@ fn fetch(address: &str) -> io::Result<String> {
     let mut said = String::new();
     stream.read_to_string(&mut said)?;
     Ok(said)
+}
+
+/// Has resources in two pages, a template, and a prompt.
+fn resources(id: &Value, method: &str, params: &Value) {
+    let resource = |name: &str| json!({"uri": format!("note:///{name}"), "name": name, "description": "a\u{1b}[31m note"});
+    let result = match (method, params["cursor"].as_str()) {
+        ("resources/list", None) => json!({"resources": [resource("one")], "nextCursor": "2"}),
+        ("resources/list", _) => json!({"resources": [resource("two")]}),
+        ("resources/templates/list", _) => {
+            json!({"resourceTemplates": [{"uriTemplate": "note:///{name}", "name": "any"}]})
+        }
+        ("resources/read", _) => match params["uri"].as_str() {
+            Some("note:///picture") => json!({"contents": [
+                {"uri": "note:///picture", "mimeType": "image/png", "blob": "aGk="},
+                {"uri": "note:///picture", "mimeType": "audio/wav", "blob": "aGk="},
+            ]}),
+            Some("note:///gone") => return error(id, -32002, "no such\u{1b}[2J note"),
+            uri => {
+                json!({"contents": [{"uri": uri, "text": format!("text of {}", uri.unwrap_or_default())}]})
+            }
+        },
+        ("prompts/list", _) => json!({"prompts": [{"name": "greet", "description": "Greets.",
+            "arguments": [{"name": "who", "required": true}, {"name": "how"}]}]}),
+        ("prompts/get", _) => json!({"messages": [
+            {"role": "user", "content": {"type": "text", "text": format!("Greet {}.", params["arguments"])}},
+            {"role": "assistant", "content": {"type": "text", "text": "How?"}},
+        ]}),
+        _ => return error(id, -32601, "unknown method"),
+    };
+    answer(id, &result);
 }
 
 fn tool(name: &str) -> Value {

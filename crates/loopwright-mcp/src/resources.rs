@@ -1,0 +1,336 @@
+//! Resources and prompts of a server, within bounds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loopwright_core::messages::Part;
+use rmcp::model::{
+    ClientRequest, GetPromptRequest, GetPromptRequestParams, InputResponses, ListPromptsRequest,
+    ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams, Prompt,
+    ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceTemplate, ServerResult,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::McpClient;
+use crate::connection::{Connection, Limits};
+use crate::content;
+use crate::elicitation::ElicitationReply;
+use crate::error::McpError;
+use crate::text;
+
+/// Resources, templates or prompts of one server that are listed.
+const MAX_LISTED: usize = 2_000;
+
+/// Pages of one list that are read.
+const MAX_PAGES: usize = 200;
+
+/// A resource as its server describes it. Texts for people are cleaned and cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ListedResource {
+    /// The address within the server. Of a template, with `{NAME}` where something has to be filled in.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The type of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Whether `uri` is a template.
+    pub is_template: bool,
+}
+
+/// A prompt as its server describes it. Texts for people are cleaned and cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ListedPrompt {
+    /// The name that the server has for it.
+    pub name: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its arguments, in the order of the server.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// The name that the server has for it.
+    pub name: String,
+    /// Whether the server needs it.
+    pub is_required: bool,
+}
+
+impl From<Resource> for ListedResource {
+    fn from(resource: Resource) -> Self {
+        Self {
+            uri: resource.uri,
+            name: text::line(&resource.name),
+            description: resource.description.as_deref().map(text::line),
+            mime_type: resource.mime_type.as_deref().map(text::line),
+            is_template: false,
+        }
+    }
+}
+
+impl From<ResourceTemplate> for ListedResource {
+    fn from(template: ResourceTemplate) -> Self {
+        Self {
+            uri: template.uri_template,
+            name: text::line(&template.name),
+            description: template.description.as_deref().map(text::line),
+            mime_type: template.mime_type.as_deref().map(text::line),
+            is_template: true,
+        }
+    }
+}
+
+impl From<Prompt> for ListedPrompt {
+    fn from(prompt: Prompt) -> Self {
+        let arguments = prompt
+            .arguments
+            .unwrap_or_default()
+            .into_iter()
+            .map(|it| PromptArgument { name: it.name, is_required: it.required.unwrap_or(false) });
+        Self {
+            name: prompt.name,
+            description: prompt.description.as_deref().map(text::line),
+            arguments: arguments.collect(),
+        }
+    }
+}
+
+/// Requests on the connection of a client.
+struct Asked<'a> {
+    client: &'a McpClient,
+    connection: Arc<Connection>,
+    cancel: &'a CancellationToken,
+}
+
+impl McpClient {
+    /// Lists the resources and then the templates of resources, starting the server if it does not run. A server without
+    /// resources has an empty list.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, or does not answer.
+    pub async fn resources(&self) -> Result<Vec<ListedResource>, Arc<McpError>> {
+        self.resources_unless(&CancellationToken::new()).await
+    }
+
+    pub(crate) async fn resources_unless(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ListedResource>, Arc<McpError>> {
+        let asked = self.asked(cancel).await?;
+        if !asked.connection.info.has_resources {
+            return Ok(Vec::new());
+        }
+        let resources = asked.pages(
+            "resources/list",
+            |params| {
+                let request = ListResourcesRequest { params, ..ListResourcesRequest::default() };
+                ClientRequest::ListResourcesRequest(request)
+            },
+            |result| match result {
+                ServerResult::ListResourcesResult(page) => Some((page.resources, page.next_cursor)),
+                _ => None,
+            },
+        );
+        let mut listed: Vec<ListedResource> =
+            resources.await?.into_iter().map(ListedResource::from).collect();
+        let templates = asked.pages(
+            "resources/templates/list",
+            |params| {
+                let request = ListResourceTemplatesRequest {
+                    params,
+                    ..ListResourceTemplatesRequest::default()
+                };
+                ClientRequest::ListResourceTemplatesRequest(request)
+            },
+            |result| match result {
+                ServerResult::ListResourceTemplatesResult(page) => {
+                    Some((page.resource_templates, page.next_cursor))
+                }
+                _ => None,
+            },
+        );
+        match templates.await {
+            Ok(templates) => listed.extend(templates.into_iter().map(ListedResource::from)),
+            // Servers without templates need not know the request.
+            Err(error) if matches!(*error, McpError::Refused { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(listed)
+    }
+
+    /// Reads a resource as parts of a message: texts, and pictures that models are shown. Other content is named and left
+    /// out. Starts the server if it does not run. Questions of the server are answered as the
+    /// [host](crate::McpHost::with_answers) says, and declined otherwise. Dropping the future cancels the request.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not answer, or refuses the address.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>, Arc<McpError>> {
+        self.read_resource_unless(uri, &CancellationToken::new()).await
+    }
+
+    pub(crate) async fn read_resource_unless(
+        &self,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Part>, Arc<McpError>> {
+        let asked = self.asked(cancel).await?;
+        let answer = asked.answered("resources/read", |responses, state| {
+            let mut params = ReadResourceRequestParams::new(uri);
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        });
+        match answer.await? {
+            ServerResult::ReadResourceResult(result) => {
+                Ok(content::resource_parts(result.contents))
+            }
+            _ => Err(Arc::new(asked.connection.unexpected("resources/read"))),
+        }
+    }
+
+    /// Lists the prompts, starting the server if it does not run. A server without prompts has an empty list.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, or does not answer.
+    pub async fn prompts(&self) -> Result<Vec<ListedPrompt>, Arc<McpError>> {
+        let cancel = CancellationToken::new();
+        let asked = self.asked(&cancel).await?;
+        if !asked.connection.info.has_prompts {
+            return Ok(Vec::new());
+        }
+        let prompts = asked.pages(
+            "prompts/list",
+            |params| {
+                let request = ListPromptsRequest { params, ..ListPromptsRequest::default() };
+                ClientRequest::ListPromptsRequest(request)
+            },
+            |result| match result {
+                ServerResult::ListPromptsResult(page) => Some((page.prompts, page.next_cursor)),
+                _ => None,
+            },
+        );
+        Ok(prompts.await?.into_iter().map(ListedPrompt::from).collect())
+    }
+
+    /// Fills in a prompt and returns it as parts of one message. Messages that the prompt puts into the mouth of a model
+    /// are marked as such. Otherwise like [`read_resource`](Self::read_resource).
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started, does not answer, or refuses the arguments.
+    pub async fn prompt(
+        &self,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<Vec<Part>, Arc<McpError>> {
+        let cancel = CancellationToken::new();
+        let asked = self.asked(&cancel).await?;
+        let arguments: Map<String, Value> =
+            arguments.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let answer = asked.answered("prompts/get", |responses, state| {
+            let mut params = GetPromptRequestParams::new(name);
+            params.arguments = (!arguments.is_empty()).then(|| arguments.clone());
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        });
+        match answer.await? {
+            ServerResult::GetPromptResult(result) => Ok(content::prompt_parts(result.messages)),
+            _ => Err(Arc::new(asked.connection.unexpected("prompts/get"))),
+        }
+    }
+
+    async fn asked<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> Result<Asked<'a>, Arc<McpError>> {
+        let connection = tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                let (server, reason) = (self.server().name.clone(), "the request was cancelled".to_owned());
+                return Err(Arc::new(McpError::Connection { server, reason }));
+            }
+            connection = self.connection() => connection?,
+        };
+        Ok(Asked { client: self, connection, cancel })
+    }
+}
+
+impl Asked<'_> {
+    async fn request(
+        &self,
+        method: &'static str,
+        request: ClientRequest,
+    ) -> Result<ServerResult, Arc<McpError>> {
+        let server = self.client.server();
+        let limits = Limits { idle: server.call_timeout, total: server.max_call_time };
+        let answer =
+            self.connection.request_with_progress(method, request, limits, self.cancel, |_| {});
+        answer.await.map_err(Arc::new)
+    }
+
+    /// Reads the pages of a list. What is beyond the bounds is left out.
+    async fn pages<T>(
+        &self,
+        method: &'static str,
+        request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
+        page: impl Fn(ServerResult) -> Option<(Vec<T>, Option<String>)>,
+    ) -> Result<Vec<T>, Arc<McpError>> {
+        let (mut listed, mut cursor): (Vec<T>, Option<String>) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let params = cursor
+                .clone()
+                .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let answer = self.request(method, request(params)).await?;
+            let (items, next) =
+                page(answer).ok_or_else(|| Arc::new(self.connection.unexpected(method)))?;
+            listed.extend(items);
+            listed.truncate(MAX_LISTED);
+            if next.is_none() || next == cursor || listed.len() == MAX_LISTED {
+                break;
+            }
+            cursor = next;
+        }
+        Ok(listed)
+    }
+
+    /// Asks until the server needs no more input.
+    async fn answered(
+        &self,
+        method: &'static str,
+        request: impl Fn(Option<InputResponses>, Option<String>) -> ClientRequest,
+    ) -> Result<ServerResult, Arc<McpError>> {
+        let (mut round, mut responses, mut state) = (0, None, None);
+        loop {
+            let answer = self.request(method, request(responses, state)).await?;
+            let ServerResult::InputRequiredResult(required) = answer else { return Ok(answer) };
+            let input = self.client.input(round, required);
+            let mut input = input.map_err(|reason| {
+                let server = self.client.server().name.clone();
+                Arc::new(McpError::Connection { server, reason })
+            })?;
+            if !self.client.answer(&mut input).await {
+                while !input.questions.is_empty() {
+                    input.reply(ElicitationReply::Decline);
+                }
+            }
+            round = input.round;
+            responses = Some(input.responses);
+            state = input.request_state;
+        }
+    }
+}
