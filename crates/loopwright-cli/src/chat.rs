@@ -9,12 +9,10 @@ mod help;
 mod mentions;
 mod prompts;
 mod rewind;
+mod servers;
 mod shell;
 mod switch;
 
-use std::pin::pin;
-
-use futures::future::{Either, select};
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
@@ -39,7 +37,6 @@ use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp;
-use crate::mcp_mentions::{self, Attachments};
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{Verbosity, sanitize_terminal, single_line};
@@ -262,51 +259,11 @@ impl ChatSession {
         }
     }
 
-    /// Takes a turn with what the user typed, and the resources of servers that it names.
-    async fn say_typed(&mut self, text: String, input: &mut Input) -> Option<ExitCode> {
-        match self.attached(&text).await {
-            Ok(attached) => {
-                let text = self.complete(&text);
-                self.send(Some(attached.to_message(&text)), input).await
-            }
-            Err(ends) => ends,
-        }
-    }
-
     /// Takes a turn; returns an exit status if it was the last one. No resource is attached, as nobody may have typed the
     /// text.
     async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
         let text = text.map(|text| self.complete(&text));
         self.send(text.map(Message::user), input).await
-    }
-
-    /// Reads the resources of servers that a text of the user names.
-    async fn attached(&mut self, typed: &str) -> Result<Attachments, Option<ExitCode>> {
-        let servers = self.conversation.setup.mcp.clone();
-        let attached = self.unless_signalled(mcp_mentions::attach(typed, &servers)).await?;
-        if !attached.resources.is_empty() {
-            console::tell(&format!("attached: {}", attached.resources.join(", ")));
-        }
-        for note in &attached.notes {
-            console::warn(&sanitize_terminal(note));
-        }
-        Ok(attached)
-    }
-
-    /// Waits for servers. Returns the exit status, if there is one, when the user does not want to wait.
-    async fn unless_signalled<T>(
-        &mut self,
-        work: impl Future<Output = T>,
-    ) -> Result<T, Option<ExitCode>> {
-        let Some(signals) = self.signals.as_mut() else { return Ok(work.await) };
-        match select(pin!(work), pin!(signals.next())).await {
-            Either::Left((done, _)) => Ok(done),
-            Either::Right((Interruption::Interrupt, _)) => {
-                console::tell("interrupted; nothing was sent");
-                Err(None)
-            }
-            Either::Right((reason, _)) => Err(Some(exit_code(reason))),
-        }
     }
 
     async fn send(&mut self, message: Option<Message>, input: &mut Input) -> Option<ExitCode> {
@@ -360,26 +317,6 @@ impl ChatSession {
                 None
             }
             None => self.use_prompt(named, input).await,
-        }
-    }
-
-    /// Uses a prompt of a server, or says the line if there is no such server.
-    async fn use_prompt(&mut self, named: NamedSkill, input: &mut Input) -> Option<ExitCode> {
-        let servers = self.conversation.setup.mcp.clone();
-        let prompt = mcp_mentions::prompt(&named.name, &named.arguments, &servers);
-        match self.unless_signalled(prompt).await {
-            Ok(Some(Ok(prompt))) => {
-                // The text is the server's: files that it names are not attached.
-                let mut printed = std::mem::take(&mut self.printed);
-                printed.push(String::new());
-                self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
-            }
-            Ok(Some(Err(reason))) => {
-                console::warn(&sanitize_terminal(&reason));
-                None
-            }
-            Ok(None) => self.say_typed(named.line, input).await,
-            Err(ends) => ends,
         }
     }
 

@@ -1,0 +1,81 @@
+//! Resources and prompts of servers of the Model Context Protocol in a chat.
+
+use std::pin::pin;
+
+use futures::future::{Either, select};
+
+use super::ChatSession;
+use super::command::NamedSkill;
+use crate::console;
+use crate::ending::Interruption;
+use crate::exit::ExitCode;
+use crate::input::Input;
+use crate::mcp_mentions::{self, Attachments};
+use crate::render::sanitize_terminal;
+use crate::signals::exit_code;
+
+impl ChatSession {
+    /// Takes a turn with what the user typed, and the resources of servers that it names.
+    pub(super) async fn say_typed(&mut self, text: String, input: &mut Input) -> Option<ExitCode> {
+        match self.attached(&text).await {
+            Ok(attached) => {
+                let text = self.complete(&text);
+                self.send(Some(attached.to_message(&text)), input).await
+            }
+            Err(ends) => ends,
+        }
+    }
+
+    /// Uses a prompt of a server, or says the line if there is no such server.
+    pub(super) async fn use_prompt(
+        &mut self,
+        named: NamedSkill,
+        input: &mut Input,
+    ) -> Option<ExitCode> {
+        let servers = self.conversation.setup.mcp.clone();
+        let prompt = mcp_mentions::prompt(&named.name, &named.arguments, &servers);
+        match self.unless_signalled(prompt).await {
+            Ok(Some(Ok(prompt))) => {
+                // The text is the server's: files that it names are not attached.
+                let mut printed = std::mem::take(&mut self.printed);
+                printed.push(String::new());
+                self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
+            }
+            Ok(Some(Err(reason))) => {
+                console::warn(&sanitize_terminal(&reason));
+                None
+            }
+            Ok(None) => self.say_typed(named.line, input).await,
+            Err(ends) => ends,
+        }
+    }
+
+    /// Reads the resources of servers that a text of the user names.
+    pub(super) async fn attached(&mut self, typed: &str) -> Result<Attachments, Option<ExitCode>> {
+        let servers = self.conversation.setup.mcp.clone();
+        let attached = self.unless_signalled(mcp_mentions::attach(typed, &servers)).await?;
+        if !attached.resources.is_empty() {
+            console::tell(&format!("attached: {}", attached.resources.join(", ")));
+        }
+        for note in &attached.notes {
+            console::warn(&sanitize_terminal(note));
+        }
+        Ok(attached)
+    }
+
+    /// Waits for servers. Returns the exit status, if there is one, when the user does not want to wait.
+    async fn unless_signalled<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Option<ExitCode>> {
+        let Some(signals) = self.signals.as_mut() else { return Ok(work.await) };
+        match select(pin!(work), pin!(signals.next())).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((Interruption::Interrupt, _)) => {
+                console::tell("interrupted; nothing was sent");
+                Err(None)
+            }
+            Either::Right((reason, _)) => Err(Some(exit_code(reason))),
+        }
+    }
+}
