@@ -153,6 +153,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_tool_factory", "takes code"),
     ("use_tool_source", "takes code"),
     ("use_tools", "takes tools, which are code"),
+    ("use_web", "reaches the internet, which the user and not a definition decides"),
 ];
 
 /// Makes a registry of everything that is on offer here.

@@ -26,6 +26,7 @@
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
 //! | [`front_matter`] | text files that begin with YAML |
 //! | [`broadcasting`] | what the agent does, told to the world outside |
+//! | `web` | pages of the web as Markdown |
 //! | [`permissions`] | rules about which calls run, ask the user or are denied |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
@@ -38,7 +39,7 @@
 //! | `structured` | `structured`, with a validator of JSON Schemas |
 //! | `inventory` | `inventory`, and all of the above |
 //!
-//! The feature `permissions`, which is off by default, adds `permissions`.
+//! The feature `permissions`, which is off by default, adds `permissions`; `web`, which is off too, adds `web`.
 //! The modules of `tools`, `skills` and `inventory` exist on Linux only.
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
@@ -81,6 +82,8 @@ pub mod tool_registry;
 pub mod cancellation;
 #[cfg(feature = "permissions")]
 pub mod permissions;
+#[cfg(feature = "web")]
+pub mod web;
 pub mod system_prompt;
 pub mod history;
 #[cfg(feature = "models")]

@@ -24,6 +24,7 @@ use http::{Method, header::HeaderMap};
 use loopwright_core::ModelErrorKind;
 use url::Url;
 
+pub use self::connect::Dial;
 pub(crate) use self::error::HttpError;
 use crate::{
     record::{Exchange, ExchangeEnd, ExchangeRecorder, Recorder, Request, Response},
@@ -140,6 +141,14 @@ impl Http {
     pub fn replaying(path: impl AsRef<Path>) -> Result<Self, RecordingError> {
         let replay = Replay::open(path.as_ref())?;
         Ok(Self::in_mode(Timeouts::default(), Mode::Replaying(replay)))
+    }
+
+    /// Carries requests over connections that somebody else makes, and through no proxy.
+    pub(crate) fn dialing(timeouts: Timeouts, dial: Arc<dyn Dial>) -> Self {
+        let mut pool = connection::Pool::default();
+        pool.proxies = proxy::Proxies::default().into();
+        pool.dial = Some(dial);
+        Self(Arc::new(Inner { timeouts, pool: pool.into(), ..Inner::default() }))
     }
 
     fn in_mode(timeouts: Timeouts, mode: Mode) -> Self {

@@ -16,6 +16,7 @@ mod error;
 mod record;
 mod replay;
 mod http;
+mod web;
 mod signer;
 mod retry;
 
@@ -70,7 +71,7 @@ pub use crate::{
     encoder::RequestEncoder,
     error::ErrorContext,
     fallback::FallbackModel,
-    http::{Http, Timeouts},
+    http::{Dial, Http, Timeouts},
     model_info::{ModelCapability, ModelCatalog, ModelInfo},
     preset::{ProviderConfig, presets},
     price::{LongContextPrices, Price, Prices},
@@ -81,5 +82,6 @@ pub use crate::{
     replay::{RecordingError, ReplayMiss},
     retry::RetryPolicy,
     secret::{EnvVars, InvalidSecretRef, Secret, SecretRef, VarSource},
+    web::{WebBody, WebClient, WebError, WebResponse},
     wire::{UnknownWire, WireApi},
 };

@@ -406,6 +406,14 @@ impl Policy {
         self.inner.rules.iter().find(is_removed).map(|compiled| &compiled.rule)
     }
 
+    /// Returns `true` if a rule that allows or asks names this tool, with a specifier or without.
+    pub fn offers(&self, tool: &str) -> bool {
+        let name = tools::find(tool);
+        self.rules()
+            .filter(|rule| rule.decision != Decision::Deny)
+            .any(|rule| crate::rule::parse(&rule.text).is_ok_and(|it| tools::find(it.tool) == name))
+    }
+
     /// Returns `true` if a rule denies every call of some tool.
     pub fn removes_tools(&self) -> bool {
         let is_whole = |compiled: &Compiled| {

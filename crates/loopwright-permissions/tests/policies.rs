@@ -354,3 +354,14 @@ fn what_only_bash_reads_as_bash_asks_in_another_shell() {
         assert_eq!(decide(&policy, command), Ask, "{command}");
     }
 }
+
+#[test]
+fn a_rule_that_allows_or_asks_offers_the_tool_it_names() {
+    let policy = policy(
+        Mode::Ask,
+        &["allow WebFetch(domain:a.example)", "ask Edit", "deny mcp__db", "deny Read(.env)"],
+    );
+    let offered = |tool: &str| policy.offers(tool);
+    assert!(offered("web_fetch") && offered("WebFetch") && offered("edit_file"));
+    assert!(!offered("mcp__db") && !offered("read_file") && !offered("web_search"));
+}

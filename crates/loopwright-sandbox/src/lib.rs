@@ -12,6 +12,7 @@ mod access;
 mod capture;
 mod child;
 mod command;
+mod address;
 mod domain;
 mod driver;
 #[cfg_attr(
@@ -50,6 +51,7 @@ mod proxy;
 pub mod transaction;
 
 pub use access::{NetworkAccess, NetworkOutcome};
+pub use address::is_public_address;
 pub use author::Author;
 pub use capture::CapturedOutput;
 pub use child::SandboxChild;

@@ -3,7 +3,6 @@
 //! It runs in the process of the agent, outside of the sandbox. It accepts connections from a socket that was made in
 //! the network of the sandbox, where there is no other way out.
 
-mod address;
 mod client_hello;
 mod connect;
 mod request;

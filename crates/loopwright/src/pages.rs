@@ -50,6 +50,11 @@ pages! {
     ToolRegistry = "docs/capabilities/tool-registry.md",
 }
 
+#[cfg(feature = "web")]
+pages! {
+    Web = "docs/capabilities/web.md",
+}
+
 #[cfg(feature = "sqlite")]
 pages! {
     Conversations = "docs/how-to/conversations.md",

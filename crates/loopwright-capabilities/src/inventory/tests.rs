@@ -84,6 +84,9 @@ const POLICIES: &[(&str, &str, &str)] = &[
     ("TodoPolicy", "use_task_planning", ""),
 ];
 
+/// The policies of capabilities that no configuration makes, with the capability of each.
+const UNCONFIGURED: &[(&str, &str)] = &[("WebPolicy", "use_web")];
+
 /// A configuration without what an entry cannot do without.
 fn base(entry: &str) -> Value {
     match entry {
@@ -132,7 +135,11 @@ fn fields(name: &str) -> Vec<String> {
 #[test]
 fn every_field_of_every_policy_can_be_configured() {
     let declared = declared(|it| it.ends_with("Policy") && !it.starts_with("Use"));
-    let known: BTreeSet<&str> = POLICIES.iter().map(|it| it.0).collect();
+    let known = POLICIES.iter().map(|it| it.0).chain(UNCONFIGURED.iter().map(|it| it.0));
+    let known: BTreeSet<&str> = known.collect();
+    for (policy, capability) in UNCONFIGURED {
+        assert!(EXCEPTIONS.iter().any(|(name, _)| name == capability), "{policy}");
+    }
     assert_eq!(declared.iter().map(String::as_str).collect::<BTreeSet<_>>(), known);
     for (policy, entry, at) in POLICIES {
         let fields = fields(policy);

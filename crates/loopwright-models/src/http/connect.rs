@@ -38,6 +38,18 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// How long one of a server's addresses is tried alone before the next one is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
+/// Connects with servers, and decides which of them may be reached.
+#[async_trait::async_trait]
+pub trait Dial: Send + Sync {
+    /// Connects with a host, which is a name or an address without brackets. Called for every new connection.
+    /// Dropping the future ends the attempt.
+    ///
+    /// # Errors
+    ///
+    /// If the host may not or cannot be reached; the error says which.
+    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream>;
+}
+
 /// What TLS needs to know.
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
@@ -74,11 +86,12 @@ pub(super) async fn connect(
     url: &Url,
     proxy: Option<&Proxy>,
     tls: &Tls,
+    dial: Option<&dyn Dial>,
     time: Duration,
 ) -> io::Result<Stream> {
     let host = host_of(url);
     let Some(proxy) = proxy else {
-        return encrypt(dial_server(url, time).await?, host, &tls.server).await;
+        return encrypt(dial_server(url, dial, time).await?, host, &tls.server).await;
     };
     let stream = through(proxy, url, tls, time).await.map_err(|error| {
         let message = format!("the proxy at {}:{}: {error}", proxy.host, proxy.port);
@@ -123,8 +136,16 @@ async fn encrypt(stream: Stream, host: &str, config: &Arc<ClientConfig>) -> io::
 }
 
 /// Connects to the server of an address, without TLS.
-pub(super) async fn dial_server(url: &Url, time: Duration) -> io::Result<Stream> {
-    dial(host_of(url), url.port_or_known_default().unwrap_or_default(), time).await
+pub(super) async fn dial_server(
+    url: &Url,
+    by: Option<&dyn Dial>,
+    time: Duration,
+) -> io::Result<Stream> {
+    let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
+    match by {
+        Some(by) => Ok(Stream::Tcp(timeout(time, by.dial(host, port)).await??)),
+        None => dial(host, port, time).await,
+    }
 }
 
 /// Connects to a server within this time.

@@ -8,6 +8,7 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
+    fmt,
     future::poll_fn,
     io::{self, IoSlice},
     pin::Pin,
@@ -25,7 +26,7 @@ use url::{Position, Url};
 use super::gzip::Gunzip;
 use super::{
     body::{Framing, Piece},
-    connect::{Tls, connect, dial_server},
+    connect::{Dial, Tls, connect, dial_server},
     error::HttpError,
     head::{Head, Route, invalid, parse, write_head},
     proxy::{Proxies, Proxy},
@@ -45,7 +46,7 @@ const MAX_READ: usize = 64 * 1024;
 const MAX_ANNOUNCED: u32 = 32;
 
 /// Connections to servers, those that wait to be used again among them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Pool {
     /// By the server that they lead to.
     idle: Mutex<HashMap<Arc<str>, VecDeque<Idle>>>,
@@ -53,6 +54,14 @@ pub(super) struct Pool {
     pub(super) proxies: OnceLock<Proxies>,
     /// `None` means the authorities that Mozilla trusts.
     pub(super) tls: Option<Tls>,
+    /// Who connects; `None` means this program, with whichever server is asked for.
+    pub(super) dial: Option<Arc<dyn Dial>>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -105,7 +114,8 @@ impl Pool {
         };
         let broke = |error: io::Error| HttpError::broke(url, error);
         // On this machine or beside it, a compressed answer costs more than it saves.
-        let accepts_gzip = cfg!(feature = "gzip") && (proxy.is_some() || !is_plain);
+        let accepts_gzip =
+            cfg!(feature = "gzip") && (proxy.is_some() || !is_plain || self.dial.is_some());
         let route = Route { proxy: proxy.filter(|_| is_plain), accepts_gzip };
         let head = write_head(method, url, headers, body.len(), route);
         let early = connection.write(&head, body).await.map_err(broke)?;
@@ -138,14 +148,16 @@ impl Pool {
         time: Duration,
     ) -> Result<Connection, HttpError> {
         let opened = if url.scheme() == "http" && proxy.is_none() {
-            dial_server(url, time).await
+            dial_server(url, self.dial.as_deref(), time).await
         } else {
             let tls = self.tls.clone().map_or_else(Tls::standard, Ok);
             match tls {
                 // Handshakes are large, and rare.
-                Ok(tls) => timeout(time, Box::pin(connect(url, proxy, &tls, time)))
-                    .await
-                    .unwrap_or_else(|late| Err(late.into())),
+                Ok(tls) => {
+                    timeout(time, Box::pin(connect(url, proxy, &tls, self.dial.as_deref(), time)))
+                        .await
+                        .unwrap_or_else(|late| Err(late.into()))
+                }
                 Err(error) => Err(error),
             }
         };

@@ -25,6 +25,12 @@ impl HttpError {
         }
     }
 
+    /// Says that a header cannot be sent.
+    pub(crate) fn invalid_header(error: io::Error) -> Self {
+        let message = format!("a header cannot be sent: {error}");
+        Self { kind: ModelErrorKind::InvalidRequest, message, source: Some(error.into()) }
+    }
+
     pub(super) fn recorded(end: ExchangeEnd, message: &str) -> Self {
         let kind = match end {
             ExchangeEnd::TimedOut => ModelErrorKind::Timeout,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::address::is_public;
 use super::upstream::{Upstream, Way};
 use crate::access::Log;
+use crate::address::is_public_address;
 use crate::domain::AllowedDomain;
 
 /// How long a host may take to respond.
@@ -142,7 +142,7 @@ impl Connector {
 /// Leaves out the addresses that no name may lead to.
 fn public(host: &str, found: impl Iterator<Item = SocketAddr>) -> Result<Server, Refused> {
     let (allowed, others): (Vec<SocketAddr>, Vec<SocketAddr>) =
-        found.take(MAX_ADDRESSES * 4).partition(|address| is_public(address.ip()));
+        found.take(MAX_ADDRESSES * 4).partition(|address| is_public_address(address.ip()));
     if allowed.is_empty() {
         let reason = match others.first() {
             Some(address) => {

@@ -3,8 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Returns `true` if an address belongs to a machine of the internet: not to this machine, its networks, or a service
-/// that only machines of a provider see.
-pub(super) fn is_public(address: IpAddr) -> bool {
+/// that only machines of a provider see. The proxy of a sandbox connects with such addresses only, where a host is
+/// found by its name.
+///
+/// Addresses of IPv4 that are written as addresses of IPv6 (mapped, compatible, translated) are judged as what they
+/// stand for.
+pub fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -57,7 +61,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     use std::net::IpAddr;
 
-    use super::is_public;
+    use super::is_public_address;
 
     #[test]
     fn private_local_and_metadata_addresses_are_not_public_in_any_form() {
@@ -98,7 +102,7 @@ mod tests {
             "fec0::1",
             "ff02::1",
         ] {
-            assert!(!is_public(text.parse::<IpAddr>().unwrap()), "{text}");
+            assert!(!is_public_address(text.parse::<IpAddr>().unwrap()), "{text}");
         }
     }
 
@@ -116,7 +120,7 @@ mod tests {
             "::ffff:1.1.1.1",
             "64:ff9b::101:101",
         ] {
-            assert!(is_public(text.parse::<IpAddr>().unwrap()), "{text}");
+            assert!(is_public_address(text.parse::<IpAddr>().unwrap()), "{text}");
         }
     }
 }

@@ -1,0 +1,125 @@
+//! Requests to servers that are no providers, such as those of web pages.
+
+use std::{fmt, io, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use loopwright_core::BoxError;
+use url::Url;
+
+use crate::http::{Dial, Http, HttpError, HttpResponse, Timeouts};
+
+/// Requests pages over HTTP/1.1, on connections that a [`Dial`] makes; clones share their connections.
+///
+/// Redirects are not followed, no cookies are kept, and no proxy is used, since a proxy would look up names itself.
+/// With the feature `gzip`, answers may be compressed. Dropping a request closes its connection.
+#[derive(Clone, Debug)]
+pub struct WebClient(Http);
+
+/// An answer, whose body is still to be read. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct WebResponse(HttpResponse);
+
+/// The body of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebBody {
+    /// What came, decompressed.
+    pub bytes: Vec<u8>,
+    /// Whether more would have come than was wanted.
+    pub is_cut: bool,
+}
+
+/// Why no answer came. Says which server was asked, and neither path nor query.
+#[derive(Debug)]
+pub struct WebError(HttpError);
+
+impl WebClient {
+    /// Requests pages within these times.
+    pub fn new(dial: Arc<dyn Dial>, timeouts: Timeouts) -> Self {
+        Self(Http::dialing(timeouts, dial))
+    }
+
+    /// Requests a page.
+    ///
+    /// # Errors
+    ///
+    /// If no answer begins in time, or a header cannot be sent.
+    pub async fn get(&self, url: &Url, headers: &[(&str, &str)]) -> Result<WebResponse, WebError> {
+        let headers = headers_of(headers)?;
+        self.0.get(url.clone(), headers).await.map(WebResponse).map_err(WebError)
+    }
+
+    /// Sends a body, such as a question in JSON.
+    ///
+    /// # Errors
+    ///
+    /// As for [`get`](Self::get).
+    pub async fn post(
+        &self,
+        url: &Url,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<WebResponse, WebError> {
+        let headers = headers_of(headers)?;
+        self.0.post(url.clone(), headers, body.into()).await.map(WebResponse).map_err(WebError)
+    }
+}
+
+impl WebResponse {
+    /// Returns the status.
+    pub fn status(&self) -> u16 {
+        self.0.status()
+    }
+
+    /// Returns a header's value if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.header(name)
+    }
+
+    /// Reads the body, no more than so many bytes of it after decompression.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks, or nothing comes for too long.
+    pub async fn body(mut self, max_bytes: usize) -> Result<WebBody, WebError> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = self.0.chunk().await.map_err(WebError)? {
+            let room = max_bytes - bytes.len();
+            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                return Ok(WebBody { bytes, is_cut: true });
+            }
+        }
+        Ok(WebBody { bytes, is_cut: false })
+    }
+}
+
+fn headers_of(pairs: &[(&str, &str)]) -> Result<HeaderMap, WebError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let name = HeaderName::try_from(*name).map_err(|error| WebError::invalid(error.into()))?;
+        let value =
+            HeaderValue::try_from(*value).map_err(|error| WebError::invalid(error.into()))?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+impl WebError {
+    fn invalid(source: BoxError) -> Self {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, source);
+        Self(HttpError::invalid_header(error))
+    }
+}
+
+impl fmt::Display for WebError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for WebError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
