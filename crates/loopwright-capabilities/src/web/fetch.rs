@@ -95,7 +95,9 @@ fn shown(page: &Page, offset: usize, max_chars: usize) -> String {
             if total == 0 { "(the page is empty)" } else { "(the page ends before this offset)" };
     }
     if end < total {
-        shown += &format!("\n\n[characters {offset} to {end} of {total}; go on with offset {end}]");
+        let more =
+            format!("\n\n[characters {offset} to {end} of {total}; go on with offset {end}]");
+        shown.push_str(&more);
     } else if page.is_cut {
         shown += "\n\n[the page is longer than what was read of it]";
     }

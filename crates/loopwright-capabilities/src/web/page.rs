@@ -83,7 +83,7 @@ pub(super) struct Page {
 pub(super) struct Pages {
     policy: WebPolicy,
     client: WebClient,
-    pages: Kept<Page>,
+    kept: Kept<Page>,
     /// The `robots.txt` of each site.
     robots: Kept<String>,
 }
@@ -100,7 +100,7 @@ impl Pages {
             ..Timeouts::default()
         };
         let client = WebClient::new(Arc::new(PublicOnly(network)), timeouts);
-        Self { policy, client, pages: Kept::new(), robots: Kept::new() }
+        Self { policy, client, kept: Kept::new(), robots: Kept::new() }
     }
 
     pub(super) fn policy(&self) -> &WebPolicy {
@@ -110,13 +110,13 @@ impl Pages {
     /// Returns a page, one that is kept if there is one.
     pub(super) async fn get(&self, text: &str) -> Result<Arc<Page>, FetchError> {
         let url = self.check(text)?;
-        if let Some(page) = self.pages.get(&url, self.policy.kept_for) {
+        if let Some(page) = self.kept.get(&url, self.policy.kept_for) {
             return Ok(page);
         }
         let time = self.policy.timeout;
         let requested = timeout(time, self.request(url.clone())).await;
         let page = Arc::new(requested.map_err(|_| FetchError::Late(time))??);
-        self.pages.put(url, Arc::clone(&page));
+        self.kept.put(url, Arc::clone(&page));
         Ok(page)
     }
 
@@ -188,21 +188,21 @@ impl Pages {
         let mut place = url.clone();
         place.set_path("/robots.txt");
         place.set_query(None);
-        let rules = match self.robots.get(&place, self.policy.kept_for) {
-            Some(rules) => rules,
-            None => {
-                let response = self.client.get(&place, &HEADERS).await?;
-                // A site without the file asks for nothing.
-                let text = if (200..300).contains(&response.status()) {
-                    let body = response.body(MAX_ROBOTS).await?;
-                    String::from_utf8_lossy(&body.bytes).into_owned()
-                } else {
-                    String::new()
-                };
-                let rules = Arc::new(text);
-                self.robots.put(place, Arc::clone(&rules));
-                rules
-            }
+        let kept = self.robots.get(&place, self.policy.kept_for);
+        let rules = if let Some(rules) = kept {
+            rules
+        } else {
+            let response = self.client.get(&place, &HEADERS).await?;
+            // A site without the file asks for nothing.
+            let text = if (200..300).contains(&response.status()) {
+                let body = response.body(MAX_ROBOTS).await?;
+                String::from_utf8_lossy(&body.bytes).into_owned()
+            } else {
+                String::new()
+            };
+            let rules = Arc::new(text);
+            self.robots.put(place, Arc::clone(&rules));
+            rules
         };
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if robots::allows(&rules, path) {

@@ -41,7 +41,7 @@ impl Default for WebPolicy {
             timeout: Duration::from_secs(30),
             max_redirects: 5,
             robots: Robots::default(),
-            kept_for: Duration::from_secs(15 * 60),
+            kept_for: Duration::from_mins(15),
         }
     }
 }
