@@ -1,6 +1,7 @@
 //! From what was typed to a conversation that can begin.
 
 mod refusal;
+mod switch;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -73,6 +74,15 @@ impl Hook for NoopListener {
 struct ResumedSession {
     session: AgentSession,
     fork: Option<ForkRef>,
+}
+
+/// What a conversation is put together from.
+struct Started {
+    /// The agent of a new session; `None` for a session that exists.
+    new: Option<Setup>,
+    store: Arc<dyn SessionStore>,
+    /// The command that resumes it; empty if nothing does.
+    name: &'static str,
 }
 
 impl Startup {
@@ -334,6 +344,19 @@ impl Startup {
         } else {
             Arc::new(MemoryStore::new())
         };
+        let name = if is_kept { name } else { "" };
+        self.converse(cli, agent, typed, Started { new, store, name }).await
+    }
+
+    /// Puts a conversation together in a store that is open.
+    async fn converse(
+        &mut self,
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        started: Started,
+    ) -> Result<Conversation, StartError> {
+        let Started { new, store, name } = started;
         let found = self.found(&*store, &typed.origin, &store).await?;
         let mut setup = match (&found, new) {
             (Some(found), _) => {
@@ -348,7 +371,8 @@ impl Startup {
             (None, Some(new)) => new,
             (None, None) => self.setup_of_new(agent).await?,
         };
-        let mut system = setup.system_prompt.take().map(Arc::from);
+        let own_system: Option<Arc<str>> = setup.system_prompt.take().map(Arc::from);
+        let mut system = own_system.clone();
         let (mut session, mut options) = (None, options(agent, typed));
         if let Some(found) = &found {
             // A session works in its own directory unless another one is typed each time.
@@ -376,12 +400,13 @@ impl Startup {
                 None => old.id().clone(),
             });
         }
-        let command = Command { name: if is_kept { name } else { "" }, options };
+        let command = Command { name, options };
         let (budget, interrupted) = (self.budget(), typed.interrupted());
         Ok(Conversation {
             store,
             setup,
             system,
+            own_system,
             budget,
             interrupted,
             session,
