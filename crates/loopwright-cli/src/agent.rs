@@ -19,6 +19,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
+use crate::definitions::Defined;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
@@ -54,6 +55,9 @@ pub struct Setup {
     pub system_prompt: Option<String>,
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
+    /// What the program's own agent may delegate to and load, and what is configured of its capabilities; `None` leaves it
+    /// with compaction alone.
+    pub own: Option<Defined>,
     /// Servers that bring tools.
     pub mcp: McpServers,
     /// Which calls run, ask or are denied.
@@ -95,16 +99,26 @@ impl Setup {
         let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);
         let builder = match &self.applied {
             Some(applied) if compacts(applied) => builder,
+            None if self.own.is_some() => builder,
             _ => builder.with_capability(
                 UseCompaction::for_context_window(self.context_window)
                     .with_spill_dir(workdir.clone()),
             ),
         };
-        let Some(applied) = &self.applied else { return builder.build() };
+        let Some(applied) = &self.applied else {
+            let Some(own) = &self.own else { return builder.build() };
+            let registry = own.capabilities(&workdir, &commands, &self.rules());
+            let capabilities = own.own_capabilities(self.context_window).into_iter();
+            let mut builder = builder;
+            for (name, settings) in capabilities {
+                builder = builder.with_shared_capability(registry.configured(&name, &settings)?);
+            }
+            return builder.build();
+        };
         let capabilities = applied.defined.capabilities(&workdir, &commands, &self.rules());
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
-            .instantiate(&applied.definition)
+            .instantiate(&applied.defined.configured(&applied.definition))
     }
 
     /// Returns how commands are run. In mode `plan`, they cannot change the directory.

@@ -1,5 +1,6 @@
 //! From what was typed to a conversation that can begin.
 
+mod own;
 mod refusal;
 mod switch;
 
@@ -165,9 +166,14 @@ impl Startup {
             on_ask: agent.on_ask.into(),
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
+            own: self.own()?,
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
         };
+        // Settings are checked before anything begins.
+        if setup.own.is_some() && !config.capabilities.is_empty() {
+            setup.build(NoopListener).map_err(AgentError::Capability)?;
+        }
         // The content of a definition is checked before anything begins.
         if let Some(applied) = &self.applied {
             setup.build(NoopListener).map_err(|source| AgentError::Build {
@@ -260,7 +266,8 @@ impl Startup {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
-        let defined = Defined::find(&self.config.workdir, &self.sources, &providers);
+        let defined = Defined::find(&self.config.workdir, &self.sources, &providers)
+            .with_settings(&self.config);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
