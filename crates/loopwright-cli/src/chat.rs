@@ -188,7 +188,6 @@ impl ChatSession<'_> {
         let agent = setup.applied.as_ref().map(|it| format!("agent {} · ", it.definition.name));
         let (model, mode) = (setup.model(), setup.permissions.policy().mode());
         sanitize_terminal(&format!("{}{model} · mode {mode}", agent.unwrap_or_default()))
-            .to_string()
     }
 
     async fn greet(&self) {

@@ -130,7 +130,9 @@ mod tests {
     fn a_signal_after_esc_is_the_second_one_and_a_closed_output_is_none() {
         let is_second = |reason: Option<Interruption>| {
             let switch = CancelSwitch::new();
-            reason.into_iter().for_each(|it| switch.cancel(it));
+            if let Some(reason) = reason {
+                switch.cancel(reason);
+            }
             switch.is_cancelled_by_user()
         };
         let reasons = [
