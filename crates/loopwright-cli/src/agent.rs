@@ -10,6 +10,7 @@ use loopwright_capabilities::{
     compaction::UseCompaction,
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
+    web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_permissions::Mode;
@@ -19,6 +20,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
+use crate::definitions::Defined;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
@@ -33,6 +35,9 @@ Change files only where the task asks for it, and check what you have changed.
 Your tools reach nothing outside the working directory.
 When a tool fails, read why and try another way; do not repeat the same call.
 Answer briefly, in Markdown where that helps; name files by their paths, and say what you could not find out.";
+
+/// What is added where pages of the web may be requested.
+const WEB: &str = "Only `web_fetch` reaches beyond it: pages of public sites.";
 
 /// The capability that keeps a conversation within the context window.
 const COMPACTION: &str = "use_compaction";
@@ -54,6 +59,9 @@ pub struct Setup {
     pub system_prompt: Option<String>,
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
+    /// What the program's own agent may delegate to and load, and what is configured of its capabilities; `None` leaves it
+    /// with compaction alone.
+    pub own: Option<Defined>,
     /// Servers that bring tools.
     pub mcp: McpServers,
     /// Which calls run, ask or are denied.
@@ -78,7 +86,9 @@ impl Setup {
         let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
         let directory = format!("The working directory is {}.", self.workdir.path().display());
         let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
-        let parts = [own, &directory, self.system_prompt.as_deref().unwrap_or_default()];
+        let reaches_web = self.permissions.policy().offers("web_fetch");
+        let web = if reaches_web { WEB } else { "" };
+        let parts = [own, &directory, web, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
@@ -92,19 +102,31 @@ impl Setup {
             .with_capability(UseProjectInstructions::new(self.project.clone()))
             .with_capability(UseHook::new(self.session_budget).with_priority(Priority::GUARD))
             .with_capability(UseHook::new(listener));
+        let builder =
+            if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
         let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);
         let builder = match &self.applied {
             Some(applied) if compacts(applied) => builder,
+            None if self.own.is_some() => builder,
             _ => builder.with_capability(
                 UseCompaction::for_context_window(self.context_window)
                     .with_spill_dir(workdir.clone()),
             ),
         };
-        let Some(applied) = &self.applied else { return builder.build() };
+        let Some(applied) = &self.applied else {
+            let Some(own) = &self.own else { return builder.build() };
+            let registry = own.capabilities(&workdir, &commands, &self.rules());
+            let capabilities = own.own_capabilities(self.context_window).into_iter();
+            let mut builder = builder;
+            for (name, settings) in capabilities {
+                builder = builder.with_shared_capability(registry.configured(&name, &settings)?);
+            }
+            return builder.build();
+        };
         let capabilities = applied.defined.capabilities(&workdir, &commands, &self.rules());
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
-            .instantiate(&applied.definition)
+            .instantiate(&applied.defined.configured(&applied.definition))
     }
 
     /// Returns how commands are run. In mode `plan`, they cannot change the directory.

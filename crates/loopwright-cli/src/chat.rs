@@ -103,6 +103,8 @@ async fn perform(
     let signals = Signals::new().ok();
     let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
     let mut talk = ChatSession {
+        cli,
+        args,
         conversation,
         stage,
         signals,
@@ -122,7 +124,9 @@ async fn perform(
 }
 
 /// A conversation under way.
-struct ChatSession {
+struct ChatSession<'a> {
+    cli: &'a Cli,
+    args: &'a ChatArgs,
     conversation: Conversation,
     stage: RunDisplay,
     signals: Option<Signals>,
@@ -134,6 +138,18 @@ struct ChatSession {
     printed: Vec<String>,
     /// How the last turn ended that did not end well.
     failed: ExitCode,
+}
+
+/// A message, and what the user typed of it. Only what was typed attaches files, and resources of servers.
+struct Said {
+    text: String,
+    typed: String,
+}
+
+impl Said {
+    fn typed(text: String) -> Self {
+        Self { typed: text.clone(), text }
+    }
 }
 
 /// Where agents and skills are looked for.
@@ -166,17 +182,23 @@ impl Place {
     }
 }
 
-impl ChatSession {
+impl ChatSession<'_> {
+    /// Names the agent, if it is not the program's own, the model and the permission mode.
+    fn heading(&self) -> String {
+        let setup = &self.conversation.setup;
+        let agent = setup.applied.as_ref().map(|it| format!("agent {} · ", it.definition.name));
+        let (model, mode) = (setup.model(), setup.permissions.policy().mode());
+        sanitize_terminal(&format!("{}{model} · mode {mode}", agent.unwrap_or_default()))
+    }
+
     async fn greet(&self) {
         if self.stage.details == Verbosity::Errors {
             return;
         }
-        let setup = &self.conversation.setup;
-        let (model, workdir) = (setup.model(), setup.workdir.path().display().to_string());
+        let workdir = self.conversation.setup.workdir.path().display().to_string();
         console::tell(&format!(
-            "{} · mode {} · {} · /help for help",
-            sanitize_terminal(&model),
-            setup.permissions.policy().mode(),
+            "{} · {} · /help for help",
+            self.heading(),
             sanitize_terminal(&workdir)
         ));
         let Some(id) = &self.conversation.session else { return };
@@ -208,11 +230,15 @@ impl ChatSession {
             let ends = match ChatCommand::of(&text) {
                 ChatCommand::Nothing => None,
                 ChatCommand::Quit => Some(self.failed),
-                ChatCommand::Say(text) => self.say_typed(text, &mut input).await,
+                ChatCommand::Say(text) => self.say(Some(Said::typed(text)), &mut input).await,
                 ChatCommand::Use(named) => self.use_skill(named, &mut input).await,
-                ChatCommand::Init => self.say(Some(prompts::INIT.to_owned()), &mut input).await,
+                ChatCommand::Init => {
+                    let said = Said { text: prompts::INIT.to_owned(), typed: String::new() };
+                    self.say(Some(said), &mut input).await
+                }
                 ChatCommand::Review(what) => {
-                    self.say(Some(prompts::review(&what)), &mut input).await
+                    let said = Said { text: prompts::review(&what), typed: what };
+                    self.say(Some(said), &mut input).await
                 }
                 ChatCommand::Continue if self.conversation.session.is_some() => {
                     self.say(None, &mut input).await
@@ -259,11 +285,16 @@ impl ChatSession {
         }
     }
 
-    /// Takes a turn; returns an exit status if it was the last one. No resource is attached, as nobody may have typed the
-    /// text.
-    async fn say(&mut self, text: Option<String>, input: &mut Input) -> Option<ExitCode> {
-        let text = text.map(|text| self.complete(&text));
-        self.send(text.map(Message::user), input).await
+    /// Takes a turn; returns an exit status if it was the last one.
+    async fn say(&mut self, said: Option<Said>, input: &mut Input) -> Option<ExitCode> {
+        let Some(said) = said else { return self.send(None, input).await };
+        match self.attached(&said.typed).await {
+            Ok(attached) => {
+                let text = self.complete(&said);
+                self.send(Some(attached.to_message(&text)), input).await
+            }
+            Err(ends) => ends,
+        }
     }
 
     async fn send(&mut self, message: Option<Message>, input: &mut Input) -> Option<ExitCode> {
@@ -286,9 +317,9 @@ impl ChatSession {
         None
     }
 
-    /// Puts what commands printed before a message, and the files that it names behind it.
-    fn complete(&mut self, text: &str) -> String {
-        let attached = mentions::attach(text, &self.conversation.setup.workdir);
+    /// Puts what commands printed before a message, and the files that the user names in it behind it.
+    fn complete(&mut self, said: &Said) -> String {
+        let attached = mentions::attach(&said.text, &said.typed, &self.conversation.setup.workdir);
         if !attached.files.is_empty() {
             console::tell(&format!("attached: {}", attached.files.join(", ")));
         }
@@ -305,12 +336,8 @@ impl ChatSession {
         let skill = self.place.defined().and_then(|it| it.skills.get(&named.name));
         match skill.filter(|it| it.info.user_invocable) {
             Some(skill) => {
-                let attached = match self.attached(&named.arguments).await {
-                    Ok(attached) => attached,
-                    Err(ends) => return ends,
-                };
-                let text = self.complete(&skill.render(Some(&named.arguments)));
-                self.send(Some(attached.to_message(&text)), input).await
+                let text = skill.render(Some(&named.arguments));
+                self.say(Some(Said { text, typed: named.arguments }), input).await
             }
             None if named.is_command() => {
                 unknown(&named.line);
@@ -329,6 +356,7 @@ impl ChatSession {
     /// Begins another session with the next message.
     fn clear(&mut self) {
         self.printed.clear();
+        self.conversation.system.clone_from(&self.conversation.own_system);
         match self.conversation.session.take() {
             Some(id) => {
                 console::tell(&format!("new session; /resume goes back to {}", short(&id)));
@@ -344,13 +372,22 @@ impl ChatSession {
         let signals = self.signals.as_mut();
         match switch::choose(&*store, &workdir, text, input, signals).await {
             Ok(Choice::Session(id)) => {
-                console::tell(&format!("session {}", short(&id)));
+                let switched = Startup::switch(self.cli, self.args, &self.conversation, id.clone());
+                match switched.await {
+                    Ok((opening, conversation)) => {
+                        self.place = Place { config: opening.config, sources: opening.sources };
+                        self.conversation = conversation;
+                        self.printed.clear();
+                    }
+                    Err(refusal) => {
+                        console::fail(&*refusal.error, refusal.exit_code);
+                        return None;
+                    }
+                }
+                console::tell(&format!("session {} · {}", short(&id), self.heading()));
                 if let Err(error) = switch::show_last(&*store, &id, SHOWN).await {
                     tell(Err(error));
                 }
-                self.conversation.session = Some(id);
-                // What is written in a file is for sessions that begin.
-                self.conversation.system = None;
             }
             Ok(Choice::None(reason)) => console::tell(reason),
             Ok(Choice::Left(InputEvent::Signal(reason))) => return Some(exit_code(reason)),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod base_url;
+mod capabilities;
 mod document;
 mod dollars;
 mod environment;
@@ -40,6 +41,7 @@ mod value;
 mod warning;
 
 pub use base_url::BaseUrl;
+pub use capabilities::{CapabilitySetting, CapabilitySettings};
 pub use dollars::Dollars;
 pub use error::ConfigError;
 pub(crate) use files::read_text;
@@ -101,6 +103,8 @@ pub struct Config {
     pub mcp: McpLayers,
     /// What the commands that are run may do.
     pub sandbox: SandboxSettings,
+    /// What agents are composed of, and with which settings.
+    pub capabilities: CapabilitySettings,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
@@ -172,6 +176,7 @@ impl Config {
             permissions: PermissionLayers::default(),
             mcp: McpLayers::default(),
             sandbox: layer.sandbox,
+            capabilities: layer.capabilities,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
         }

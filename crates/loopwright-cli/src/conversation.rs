@@ -53,6 +53,8 @@ pub struct Conversation {
     pub setup: Setup,
     /// Instructions that the session is to have from now on, if they change.
     pub system: Option<Arc<str>>,
+    /// Instructions of sessions that begin in this conversation.
+    pub own_system: Option<Arc<str>>,
     /// What each turn may use up.
     pub budget: Budget,
     /// What is done about calls that were interrupted.

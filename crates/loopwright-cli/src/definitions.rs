@@ -1,5 +1,6 @@
 //! Where agents and skills are defined: in the project that is worked on, and by the user.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::history::UseExecutionHistory;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::permissions::UsePermissions;
-use loopwright_capabilities::skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills};
+use loopwright_capabilities::skills::{
+    SkillAudience, SkillLibrary, SkillPolicy, SkillScope, UseSkills,
+};
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
 use loopwright_templates::{
@@ -20,10 +23,11 @@ use loopwright_templates::{
     DefinitionValidator, DefinitionWarning, DiagnosticKind, UseAgentDefinitions,
 };
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::commands::Commands;
-use crate::config::{Config, ConfigError, ConfigSources};
+use crate::config::{CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources};
 use crate::console;
 use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
@@ -56,6 +60,8 @@ pub struct Defined {
     pub agents: AgentDefinitionRegistry,
     /// The skills.
     pub skills: SkillLibrary,
+    /// What the configuration says of capabilities.
+    pub(crate) settings: Arc<CapabilitySettings>,
 }
 
 /// What a definition may say of sub-agents.
@@ -130,6 +136,7 @@ impl Defined {
     /// Looks at all places. Blocks while it reads.
     pub fn find(workdir: &Path, sources: &ConfigSources, providers: &Providers) -> Self {
         let root = project_root(workdir);
+        let skills = skills(&root, sources, Places::All);
         let loader = DefinitionLoader::new().with_providers(providers.names());
         let agents = AgentDefinitionRegistry::with_loader(loader);
         let mut places = DefinitionPaths::new();
@@ -143,28 +150,66 @@ impl Defined {
                 places = places.with_dir(DefinitionScope::Project, directory);
             }
         }
-        let mut skills = SkillLibrary::default().within(&root);
-        for directory in PROJECT_SKILLS {
-            skills = skills.with_dir(SkillScope::Project, root.join(directory));
-        }
-        skills = skills.with_commands(SkillScope::Project, root.join(COMMANDS));
         if let Some(home) = &sources.home {
             places = places.user(home.join(".claude/agents"));
         }
         if let Some(own) = sources.own_directory() {
             places = places.user(own.join("agents"));
-            skills = skills.with_dir(SkillScope::User, own.join("skills"));
-        }
-        for directory in USER_SKILLS {
-            let home = sources.home.iter();
-            skills =
-                home.fold(skills, |it, home| it.with_dir(SkillScope::User, home.join(directory)));
-        }
-        if let Some(home) = &sources.home {
-            skills = skills.with_commands(SkillScope::User, home.join(COMMANDS));
         }
         agents.auto_discover(&places);
-        Self { root, agents, skills }
+        Self { root, agents, skills, settings: Arc::default() }
+    }
+
+    /// Gives capabilities the settings of a configuration.
+    #[must_use]
+    pub(crate) fn with_settings(self, config: &Config) -> Self {
+        Self { settings: Arc::new(config.capabilities.clone()), ..self }
+    }
+
+    /// Leaves out the skills of the project, which its author wrote.
+    #[must_use]
+    pub(crate) fn without_project_skills(self, sources: &ConfigSources) -> Self {
+        Self { skills: skills(&self.root, sources, Places::User), ..self }
+    }
+
+    /// Returns a definition in which capabilities without settings have those of the configuration.
+    pub(crate) fn configured(&self, definition: &AgentDefinition) -> AgentDefinition {
+        with_settings(definition.clone(), &self.settings)
+    }
+
+    /// Returns the capabilities of the program's own agent with their settings, for a model that takes so many tokens.
+    /// The configuration adds others and switches these off.
+    pub(crate) fn own_capabilities(&self, context_window: u64) -> Vec<(String, Value)> {
+        let has_agents = !self.agents.all().is_empty();
+        let has_skills = !self.skills.list(SkillAudience::Models).is_empty();
+        let defaults = [
+            (true, "use_compaction"),
+            (has_skills, "use_skills"),
+            (has_agents, "use_subagents"),
+            (true, "use_task_planning"),
+        ];
+        let defaults = defaults.into_iter().filter(|(is_on, _)| *is_on);
+        let mut all: BTreeMap<String, Value> =
+            defaults.map(|(_, name)| (name.to_owned(), Value::Null)).collect();
+        for (name, setting) in &*self.settings {
+            match &setting.value {
+                CapabilitySetting::Off => drop(all.remove(name)),
+                CapabilitySetting::On(settings) => drop(all.insert(name.clone(), settings.clone())),
+            }
+        }
+        if let Some(settings) = all.get_mut("use_compaction") {
+            *settings = compaction_for(settings.take(), context_window);
+        }
+        if let Some(settings) = all.get_mut("use_task_planning") {
+            // Most tasks are short: the list is the model's choice, of which its tool tells it.
+            if settings.is_null() {
+                *settings = json!({});
+            }
+            if let Value::Object(settings) = settings {
+                settings.entry("reminder_every_steps").or_insert(0.into());
+            }
+        }
+        all.into_iter().collect()
     }
 
     /// Says which agents of the project are refused, but for one of which an error tells.
@@ -201,11 +246,11 @@ impl Defined {
         let with_subagents = |of_children: CapabilityRegistry| {
             let of_children = Arc::new(of_children);
             let mut registry = self.without_subagents(workdir, commands, rules);
-            let (agents, skills) = (self.agents.clone(), self.skills.clone());
+            let (agents, skills) = (self.completed(), self.skills.clone());
             let known = Arc::clone(&of_children);
             registry.register_with_config("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
-                let subagents = UseSubagents::new(Completed(agents.clone())).skills(skills.clone());
+                let subagents = UseSubagents::new(agents.clone()).skills(skills.clone());
                 let subagents = subagents.capabilities(Arc::clone(&known)).policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
@@ -215,12 +260,16 @@ impl Defined {
         with_subagents(with_subagents(self.without_subagents(workdir, commands, rules)))
     }
 
+    fn completed(&self) -> Completed {
+        Completed { agents: self.agents.clone(), settings: Arc::clone(&self.settings) }
+    }
+
     fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
-        let (agents, skills) = (self.agents.clone(), self.skills.clone());
+        let (agents, skills) = (self.completed(), self.skills.clone());
         registry.register_with_config("use_skills", move |config| {
             let config: SkillsConfig = inventory::read(config, "use_skills")?;
             let skills = UseSkills::new(skills.clone()).policy(config.policy);
-            Ok(skills.agents(Completed(agents.clone())).capabilities(Arc::clone(&of_agents)))
+            Ok(skills.agents(agents.clone()).capabilities(Arc::clone(&of_agents)))
         });
     }
 
@@ -295,7 +344,7 @@ pub(crate) fn find(
 ) -> Result<(ConfigSources, Config, Providers, Defined), DefinedError> {
     let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
-    let defined = Defined::find(&config.workdir, &sources, &providers);
+    let defined = Defined::find(&config.workdir, &sources, &providers).with_settings(&config);
     Ok((sources, config, providers, defined))
 }
 
@@ -315,16 +364,21 @@ impl DefinedError {
 const BROUGHT: [(&str, &str); 2] =
     [("spawn_subagent", "use_subagents"), ("todo_write", "use_task_planning")];
 
-/// The definitions with the capabilities that bring the tools which they name.
-struct Completed(AgentDefinitionRegistry);
+/// The definitions with the capabilities that bring the tools which they name, and with the settings of the configuration.
+#[derive(Clone)]
+struct Completed {
+    agents: AgentDefinitionRegistry,
+    settings: Arc<CapabilitySettings>,
+}
 
 impl Definitions for Completed {
     fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
-        self.0.get(name).map(|definition| Arc::new(completed(&definition)))
+        let definition = self.agents.get(name)?;
+        Ok(Arc::new(with_settings(completed(&definition), &self.settings)))
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.names()
+        self.agents.names()
     }
 }
 
@@ -335,6 +389,62 @@ pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
         BROUGHT.iter().filter(|(tool, _)| is_named(tool)).map(|(_, capability)| *capability);
     let capabilities = definition.capabilities.iter().chain(brought).collect();
     AgentDefinition { capabilities, ..definition.clone() }
+}
+
+/// Gives capabilities for which a definition has no settings those of the configuration.
+fn with_settings(
+    mut definition: AgentDefinition,
+    settings: &CapabilitySettings,
+) -> AgentDefinition {
+    for name in definition.capabilities.iter() {
+        let setting = settings.get(name).map(|it| it.value.settings());
+        if let Some(setting) = setting.filter(|it| !it.is_null()) {
+            definition.capability_config.entry(name).or_insert(setting);
+        }
+    }
+    definition
+}
+
+/// Returns the settings of compaction where the size of the model's window is known, and long outputs go to files.
+fn compaction_for(settings: Value, context_window: u64) -> Value {
+    let Value::Object(mut settings) = settings else {
+        return json!({ "window": context_window, "spill": true });
+    };
+    if !settings.contains_key("at_tokens") {
+        settings.entry("window").or_insert(context_window.into());
+    }
+    settings.entry("spill").or_insert(true.into());
+    settings.into()
+}
+
+/// Which places count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Places {
+    /// The project's and the user's.
+    All,
+    /// The user's.
+    User,
+}
+
+/// Finds skills and commands.
+fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary {
+    let mut skills = SkillLibrary::default().within(root);
+    if places == Places::All {
+        for directory in PROJECT_SKILLS {
+            skills = skills.with_dir(SkillScope::Project, root.join(directory));
+        }
+        skills = skills.with_commands(SkillScope::Project, root.join(COMMANDS));
+    }
+    if let Some(own) = sources.own_directory() {
+        skills = skills.with_dir(SkillScope::User, own.join("skills"));
+    }
+    if let Some(home) = &sources.home {
+        for directory in USER_SKILLS {
+            skills = skills.with_dir(SkillScope::User, home.join(directory));
+        }
+        skills = skills.with_commands(SkillScope::User, home.join(COMMANDS));
+    }
+    skills
 }
 
 /// Returns `true` if a directory of a project is reached by a link that leads out of it.

@@ -154,6 +154,7 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
+        own: None,
         mcp: crate::mcp_servers::McpServers::default(),
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,

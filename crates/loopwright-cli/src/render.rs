@@ -64,7 +64,7 @@ pub enum UiEvent {
     Answered(Answer),
     /// A tool has changed a file.
     Changed(Change),
-    /// Ctrl-C was pressed, and the run is coming to its end.
+    /// Ctrl-C or Esc was pressed, and the run is coming to its end.
     Interrupted,
     /// The user types this for the agent.
     Typing(String),

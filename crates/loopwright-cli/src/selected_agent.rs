@@ -76,6 +76,9 @@ pub enum AgentError {
         /// What it asks for.
         asked: String,
     },
+    /// What is configured of the capabilities of the program's own agent cannot be used.
+    #[error("the table `[capabilities]` of the configuration cannot be used")]
+    Capability(#[source] BuildError),
     /// It names something that does not exist.
     #[error("agent `{agent}` cannot be built; check its file with `loopwright agents validate`")]
     Build {
@@ -92,9 +95,11 @@ impl AgentError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unknown { .. } | Self::Own => ExitCode::Usage,
-            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } | Self::Invalid { .. } => {
-                ExitCode::Config
-            }
+            Self::File { .. }
+            | Self::Skill { .. }
+            | Self::Build { .. }
+            | Self::Invalid { .. }
+            | Self::Capability(_) => ExitCode::Config,
             Self::Model { .. } => ExitCode::NoModel,
         }
     }
@@ -103,9 +108,11 @@ impl AgentError {
     pub fn stop_reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } | Self::Own => "usage",
-            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } | Self::Invalid { .. } => {
-                "configuration"
-            }
+            Self::File { .. }
+            | Self::Skill { .. }
+            | Self::Build { .. }
+            | Self::Invalid { .. }
+            | Self::Capability(_) => "configuration",
             Self::Model { .. } => "no_model",
         }
     }
@@ -264,7 +271,12 @@ mod tests {
         let budget = Budget { steps: Some(asked), ..Budget::default() };
         let definition =
             AgentDefinition { budget: Some(budget), ..AgentDefinition::new("a", "D.", "Go.") };
-        let defined = Defined { root: home.path().into(), agents, skills: SkillLibrary::default() };
+        let defined = Defined {
+            root: home.path().into(),
+            agents,
+            skills: SkillLibrary::default(),
+            settings: Arc::default(),
+        };
         SelectedAgent { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
     }
 

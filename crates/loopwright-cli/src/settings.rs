@@ -167,6 +167,9 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     for (name, server) in config.mcp.user.iter().chain(&config.mcp.project) {
         rows.add(format!("mcp.{name}"), Some(server), None, ToString::to_string);
     }
+    for (name, capability) in &config.capabilities {
+        rows.add(format!("capabilities.{name}"), Some(capability), None, ToString::to_string);
+    }
     for (name, provider) in &config.providers {
         provider_rows(&mut rows, name, provider);
     }

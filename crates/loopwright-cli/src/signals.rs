@@ -40,6 +40,11 @@ impl CancelSwitch {
         self.token.cancel();
     }
 
+    /// Returns `true` if the user has stopped the run, so that the next signal ends the process.
+    fn is_cancelled_by_user(&self) -> bool {
+        matches!(self.reason(), Some(Interruption::Interrupt | Interruption::Terminate))
+    }
+
     /// Returns why the run was cancelled, if it was.
     pub fn reason(&self) -> Option<Interruption> {
         self.reason.get().copied()
@@ -68,12 +73,13 @@ impl Signals {
         Ok(Self { interrupt, terminate, hang_up })
     }
 
-    /// Cancels the run at the first signal and ends the process at the second. Never returns.
+    /// Cancels the run at the first signal, and ends the process at one that comes after the user has stopped the run, by a
+    /// signal or by Esc. Never returns.
     pub async fn watch(&mut self, brake: &CancelSwitch, feed: &UiSender) -> Infallible {
         let mut is_first = true;
         loop {
             let reason = self.next().await;
-            if !std::mem::take(&mut is_first) {
+            if !std::mem::take(&mut is_first) || brake.is_cancelled_by_user() {
                 process::exit(i32::from(exit_code(reason).code()));
             }
             brake.cancel(reason);
@@ -113,5 +119,28 @@ pub fn exit_code(reason: Interruption) -> ExitCode {
     match reason {
         Interruption::Terminate => ExitCode::Terminated,
         _ => ExitCode::Interrupted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_after_esc_is_the_second_one_and_a_closed_output_is_none() {
+        let is_second = |reason: Option<Interruption>| {
+            let switch = CancelSwitch::new();
+            if let Some(reason) = reason {
+                switch.cancel(reason);
+            }
+            switch.is_cancelled_by_user()
+        };
+        let reasons = [
+            None,
+            Some(Interruption::HangUp),
+            Some(Interruption::Interrupt),
+            Some(Interruption::Terminate),
+        ];
+        assert_eq!(reasons.map(is_second), [false, false, true, true]);
     }
 }

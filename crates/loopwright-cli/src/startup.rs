@@ -1,6 +1,8 @@
 //! From what was typed to a conversation that can begin.
 
+mod own;
 mod refusal;
+mod switch;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -73,6 +75,15 @@ impl Hook for NoopListener {
 struct ResumedSession {
     session: AgentSession,
     fork: Option<ForkRef>,
+}
+
+/// What a conversation is put together from.
+struct Started {
+    /// The agent of a new session; `None` for a session that exists.
+    new: Option<Setup>,
+    store: Arc<dyn SessionStore>,
+    /// The command that resumes it; empty if nothing does.
+    name: &'static str,
 }
 
 impl Startup {
@@ -155,9 +166,14 @@ impl Startup {
             on_ask: agent.on_ask.into(),
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
+            own: self.own()?,
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
         };
+        // Settings are checked before anything begins.
+        if setup.own.is_some() && !config.capabilities.is_empty() {
+            setup.build(NoopListener).map_err(AgentError::Capability)?;
+        }
         // The content of a definition is checked before anything begins.
         if let Some(applied) = &self.applied {
             setup.build(NoopListener).map_err(|source| AgentError::Build {
@@ -250,7 +266,8 @@ impl Startup {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
-        let defined = Defined::find(&self.config.workdir, &self.sources, &providers);
+        let defined = Defined::find(&self.config.workdir, &self.sources, &providers)
+            .with_settings(&self.config);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
@@ -334,6 +351,19 @@ impl Startup {
         } else {
             Arc::new(MemoryStore::new())
         };
+        let name = if is_kept { name } else { "" };
+        self.converse(cli, agent, typed, Started { new, store, name }).await
+    }
+
+    /// Puts a conversation together in a store that is open.
+    async fn converse(
+        &mut self,
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        started: Started,
+    ) -> Result<Conversation, StartError> {
+        let Started { new, store, name } = started;
         let found = self.found(&*store, &typed.origin, &store).await?;
         let mut setup = match (&found, new) {
             (Some(found), _) => {
@@ -348,7 +378,8 @@ impl Startup {
             (None, Some(new)) => new,
             (None, None) => self.setup_of_new(agent).await?,
         };
-        let mut system = setup.system_prompt.take().map(Arc::from);
+        let own_system: Option<Arc<str>> = setup.system_prompt.take().map(Arc::from);
+        let mut system = own_system.clone();
         let (mut session, mut options) = (None, options(agent, typed));
         if let Some(found) = &found {
             // A session works in its own directory unless another one is typed each time.
@@ -376,12 +407,13 @@ impl Startup {
                 None => old.id().clone(),
             });
         }
-        let command = Command { name: if is_kept { name } else { "" }, options };
+        let command = Command { name, options };
         let (budget, interrupted) = (self.budget(), typed.interrupted());
         Ok(Conversation {
             store,
             setup,
             system,
+            own_system,
             budget,
             interrupted,
             session,

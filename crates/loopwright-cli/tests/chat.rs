@@ -244,6 +244,69 @@ fn another_session_is_begun_and_the_first_one_is_resumed_by_what_was_said_in_it(
 }
 
 #[test]
+fn a_resumed_session_has_its_own_agent_model_and_mode() {
+    let reviewer = "---\nname: reviewer\ndescription: Reviews.\ntools: Read\n---\n\nYou review.\n";
+    let world = World::new().file("project/.loopwright/agents/reviewer.md", reviewer);
+    let server = answering(["red", "blue", "green", "grey", "white"]);
+    let done = chat(&world, &server, &["--agent", "reviewer"], "first?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let other = ["-m", "openai-compatible/other", "--base-url", &server.url];
+    let lines = "second?\n/mode plan\n/resume red\n1\n/mode\nthird?\n/clear\nfourth?\n/resume blue\n1\nfifth?\n";
+    let done = world.run_with(&[&["chat"], &other[..]].concat(), lines);
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (0, "blue\ngreen\ngrey\nwhite\n"),
+        "{}",
+        done.stderr
+    );
+    let heading = " · agent reviewer · openai-compatible/test · mode auto\n";
+    assert!(done.stderr.contains(heading), "{}", done.stderr);
+    assert!(done.stderr.contains("red\nmode auto\n"), "{}", done.stderr);
+    let sent = || {
+        let request = server.request();
+        let system = request["messages"][0]["content"].as_str().unwrap().to_owned();
+        let tools = request["tools"].as_array().map_or(0, Vec::len);
+        (request["model"].as_str().unwrap().to_owned(), system.contains("You review."), tools == 1)
+    };
+    let (own, others) = (("test".to_owned(), true, true), ("other".to_owned(), false, false));
+    let all: Vec<_> = (0..5).map(|_| sent()).collect();
+    assert_eq!(all, [own.clone(), others.clone(), own.clone(), own, others]);
+}
+
+#[test]
+fn a_session_begun_after_another_was_resumed_has_the_configured_instructions() {
+    let config = "system_prompt = \"Be brief.\"\n";
+    let world = World::new().file(".config/loopwright/config.toml", config);
+    let server = answering(["red", "blue", "green"]);
+    let lines = "1?\n/clear\n2?\n/resume red\n1\n/clear\n3?\n";
+    let done = chat(&world, &server, &[], lines);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    for _ in 0..3 {
+        let request = server.request();
+        let system = request["messages"][0]["content"].as_str().unwrap();
+        assert!(system.contains("Be brief."), "{system}");
+    }
+}
+
+#[test]
+fn only_what_the_user_typed_attaches_files() {
+    let skill =
+        "---\nname: tidy\ndescription: Tidies.\n---\nTidy as @secret.txt says: $ARGUMENTS\n";
+    let world = World::new()
+        .file(".agents/skills/tidy/SKILL.md", skill)
+        .file("project/secret.txt", "hidden\n")
+        .file("project/desk.txt", "untidy\n");
+    let server = answering(["one", "two"]);
+    let done = chat(&world, &server, &[], "/tidy @desk.txt\n/review @desk.txt\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(done.stderr.matches("attached: desk.txt\n").count(), 2, "{}", done.stderr);
+    let said = said(&world);
+    assert!(said[0].contains("<file path=\"desk.txt\">\nuntidy"), "{said:?}");
+    assert!(!said[0].contains("hidden"), "{said:?}");
+    assert!(said[2].contains("<file path=\"desk.txt\">\nuntidy"), "{said:?}");
+}
+
+#[test]
 fn what_fills_the_context_and_what_it_cost_are_shown() {
     let (world, server) = (World::new(), answering(["one"]));
     let done = chat(&world, &server, &[], "/cost\n/context\nhello there\n/context\n/cost\n");

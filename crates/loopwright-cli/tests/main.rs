@@ -22,6 +22,7 @@ mod killed;
 mod mcp;
 mod mcp_serve;
 mod models;
+mod own_agent;
 mod pages;
 mod permissions;
 mod program;

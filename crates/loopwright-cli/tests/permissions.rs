@@ -272,3 +272,33 @@ fn rules_of_an_agent_bind_it_and_the_agents_that_it_starts() {
     let free = run(&world, removing(), &["--agent", "lead"]);
     assert_eq!((free.status, is_there(&world)), (0, false), "{}", free.stderr);
 }
+
+#[test]
+fn a_page_may_be_requested_where_a_rule_names_the_tool_and_from_no_machine_near_this_one() {
+    let fetch = |url: &str| streamed_tool("", "web_fetch", &json!({ "url": url }));
+    let offers = |request: &Value| {
+        let tools = request["tools"].as_array().unwrap();
+        tools.iter().any(|tool| tool["function"]["name"] == "web_fetch")
+    };
+    let requests = |url: &str, options: &[&str]| {
+        let server = Server::start([fetch(url), streamed("Done.", "stop")]);
+        let world = World::new();
+        let done = world.run(&[&MODEL[..], &[&server.url], options, &["Go."]].concat());
+        let (first, second) = (server.request(), server.request());
+        let answer = second["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        (offers(&first), answer, done.stderr)
+    };
+    let near = "http://127.0.0.1/";
+    let (is_offered, answer, error) = requests(near, &[]);
+    assert!(!is_offered, "{error}");
+    assert!(!answer.contains("no address of the internet"), "{answer}");
+    let allowed = ["--allow", "WebFetch(domain:127.0.0.1)"];
+    let (is_offered, answer, error) = requests(near, &allowed);
+    assert!(is_offered, "{error}");
+    let wanted = "it leads to 127.0.0.1, which is no address of the internet";
+    assert!(answer.contains(wanted), "{answer}");
+    let other = ["--allow", "WebFetch(domain:a.example)", "--on-ask", "deny"];
+    let (is_offered, answer, error) = requests("http://b.example/", &other);
+    assert!(is_offered, "{error}");
+    assert!(answer.contains("not permitted without approval"), "{answer}");
+}

@@ -18,12 +18,12 @@ pub(super) struct Attached {
     pub(super) notes: Vec<String>,
 }
 
-/// Puts the text files of the directory that a message names as `@FILE` behind it. Other words that begin with `@` stay as
-/// they are.
-pub(super) fn attach(text: &str, workdir: &WorkspaceRoot) -> Attached {
+/// Puts the text files of the directory that the user names as `@FILE` behind a message. `typed` is the part of it that the
+/// user typed; the rest, such as the text of a skill, attaches nothing. Other words that begin with `@` stay as they are.
+pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
     let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
     let mut seen = Vec::new();
-    for word in text.split_whitespace() {
+    for word in typed.split_whitespace() {
         let Some(path) = word.strip_prefix('@') else { continue };
         // A sentence may end behind a path.
         let whole = [path, path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')'])];
@@ -68,7 +68,7 @@ mod tests {
         let root = WorkspaceRoot::new(&root);
         let said =
             "Look at @src/a.rs, @src/a.rs and @b.bin, not @nobody or a@b.c or @../secret or @link.";
-        let attached = attach(said, &root);
+        let attached = attach(said, said, &root);
         assert_eq!(attached.files, ["src/a.rs"]);
         assert_eq!(
             attached.text,

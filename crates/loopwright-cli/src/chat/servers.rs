@@ -4,8 +4,8 @@ use std::pin::pin;
 
 use futures::future::{Either, select};
 
-use super::ChatSession;
 use super::command::NamedSkill;
+use super::{ChatSession, Said};
 use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
@@ -14,18 +14,7 @@ use crate::mcp_mentions::{self, Attachments};
 use crate::render::sanitize_terminal;
 use crate::signals::exit_code;
 
-impl ChatSession {
-    /// Takes a turn with what the user typed, and the resources of servers that it names.
-    pub(super) async fn say_typed(&mut self, text: String, input: &mut Input) -> Option<ExitCode> {
-        match self.attached(&text).await {
-            Ok(attached) => {
-                let text = self.complete(&text);
-                self.send(Some(attached.to_message(&text)), input).await
-            }
-            Err(ends) => ends,
-        }
-    }
-
+impl ChatSession<'_> {
     /// Uses a prompt of a server, or says the line if there is no such server.
     pub(super) async fn use_prompt(
         &mut self,
@@ -45,7 +34,7 @@ impl ChatSession {
                 console::warn(&sanitize_terminal(&reason));
                 None
             }
-            Ok(None) => self.say_typed(named.line, input).await,
+            Ok(None) => self.say(Some(Said::typed(named.line)), input).await,
             Err(ends) => ends,
         }
     }

@@ -8,8 +8,9 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, McpTable, ModelFacts, ModelRef, PermissionSettings, PriceFacts, Provider,
-    Rate, Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts, Warning,
+    CapabilitySettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef, PermissionSettings,
+    PriceFacts, Provider, Rate, Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts,
+    Warning,
 };
 
 impl Layer {
@@ -33,6 +34,7 @@ impl Layer {
             permissions: within(root, "permissions", |section| permissions(section, warnings))?,
             sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
             mcp: within(root, "mcp", mcp)?,
+            capabilities: within(root, "capabilities", capabilities)?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
         })
@@ -215,6 +217,16 @@ fn mcp(section: &Section<'_>) -> Result<BTreeMap<String, Setting<McpTable>>, Con
         }
     }
     Ok(servers)
+}
+
+fn capabilities(section: &Section<'_>) -> Result<CapabilitySettings, ConfigError> {
+    let mut all = CapabilitySettings::new();
+    for name in section.names() {
+        if let Some(setting) = section.value(name)? {
+            all.insert(name.to_owned(), setting);
+        }
+    }
+    Ok(all)
 }
 
 fn worker_roots(

@@ -8,8 +8,9 @@ use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, McpTable, ModelRef, ModelRefs,
-    NetworkSetting, OutputFormat, Roots, RuleList, SecretRef, Strings, Text, user_only,
+    BaseUrl, Bytes, Capabilities, CapabilitySetting, Dollars, DollarsPerMillion, McpTable,
+    ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SecretRef, Strings, Text,
+    user_only,
 };
 
 /// A key of the configuration.
@@ -135,6 +136,11 @@ pub const KEYS: &[Key] = &[
     key::<NonZeroU64>("sandbox.processes", "processes and threads of a command"),
     key::<Duration>("sandbox.timeout", "seconds that a command may take at most"),
     key::<McpTable>("mcp.NAME", "a server of the Model Context Protocol"),
+    key::<CapabilitySetting>(
+        "capabilities.NAME",
+        "a capability of the own agent of `run` and `chat`, such as `use_task_planning`, `use_skills`, `use_subagents` or \
+         `use_compaction`: off, on, or on with settings, which agents whose files name it without settings have as well",
+    ),
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),
@@ -245,6 +251,7 @@ mod tests {
                 "sandbox.network",
                 "sandbox.path",
                 "sandbox.environment",
+                "capabilities.NAME",
                 "store.url",
                 "worker.roots",
                 "providers.NAME.base_url",

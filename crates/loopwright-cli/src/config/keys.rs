@@ -5,6 +5,7 @@ use super::warning::Warning;
 
 pub(super) const TOP: &[&str] = &[
     "base_url",
+    "capabilities",
     "fallback",
     "limits",
     "mcp",

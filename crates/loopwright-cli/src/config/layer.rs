@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, OutputFormat, PermissionSettings,
-    Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
+    BaseUrl, CapabilitySettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, OutputFormat,
+    PermissionSettings, Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -26,6 +26,8 @@ pub(super) struct Layer {
     pub(super) permissions: PermissionSettings,
     /// Not laid over each other: a server of the user wins over one of a project.
     pub(super) mcp: BTreeMap<String, Setting<McpTable>>,
+    /// Only the user's own file has any.
+    pub(super) capabilities: CapabilitySettings,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
 }
@@ -47,6 +49,11 @@ impl Layer {
             sandbox: self.sandbox.or(weaker.sandbox),
             permissions: self.permissions,
             mcp: self.mcp,
+            capabilities: if self.capabilities.is_empty() {
+                weaker.capabilities
+            } else {
+                self.capabilities
+            },
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
         }

@@ -107,6 +107,7 @@ fn parse<T: SettingValue>(text: &str) -> Option<T> {
 fn without_files_variables_and_options_the_defaults_apply() {
     let world = World::new();
     let config = Config {
+        capabilities: CapabilitySettings::new(),
         workdir: world.path("repo/sub"),
         model: None,
         fallback: None,

@@ -24,12 +24,15 @@ pub enum Reason {
     Prices,
     /// More would be used than the user's account allows.
     Rate,
+    /// Every agent would be composed otherwise.
+    Capabilities,
     /// Workers would work in more folders.
     Worker,
 }
 
 const ANYWHERE: &[(&str, Reason)] = &[
     ("base_url", Reason::Address),
+    ("capabilities", Reason::Capabilities),
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("worker", Reason::Worker),
@@ -53,6 +56,9 @@ impl fmt::Display for Reason {
             Self::Store => "a repository could choose where your conversations are kept",
             Self::Prices => "a repository could hide what a run costs you",
             Self::Rate => "a repository could use up what your account allows",
+            Self::Capabilities => {
+                "a repository could change what your agents do and what they cost"
+            }
             Self::Worker => "a repository could have your worker work in other folders",
         })
     }

@@ -101,6 +101,7 @@ async fn prepare(
 fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, StartError> {
     let config = &startup.config;
     let setup = Setup {
+        own: None,
         models: Arc::new(Providers::empty()),
         llm: LlmConfig::default(),
         context_window: NO_WINDOW,

@@ -143,9 +143,7 @@ impl Progress {
             }
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
             UiEvent::Interrupted => {
-                self.say(&format!(
-                    "{FAINT}interrupted; press Ctrl-C again to exit immediately{FAINT:#}"
-                ));
+                self.say(&format!("{FAINT}interrupted; press Ctrl-C to exit immediately{FAINT:#}"));
             }
             UiEvent::Over(report) => {
                 self.over(report);

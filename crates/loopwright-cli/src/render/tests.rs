@@ -63,6 +63,7 @@ fn show(
         on_ask: OnAsk::Pause,
         workdir,
         commands: crate::commands::Commands::default(),
+        own: None,
         mcp: crate::mcp_servers::McpServers::default(),
         system_prompt: None,
         applied: None,

@@ -116,6 +116,7 @@ impl ServedAgents for OfferedAgents {
             store: Arc::clone(&sessions.store),
             setup,
             system,
+            own_system: None,
             budget: startup.budget(),
             interrupted: sessions.typed.interrupted(),
             session: None,

@@ -1,0 +1,21 @@
+//! What the program's own agent may use.
+
+use super::{StartError, Startup};
+use crate::definitions::Defined;
+use crate::model;
+use crate::permissions::ProjectSettings;
+
+impl Startup {
+    /// Finds what the program's own agent may use: skills of a project only if the user trusts it.
+    pub(super) fn own(&self) -> Result<Option<Defined>, StartError> {
+        if self.applied.is_some() {
+            return Ok(None);
+        }
+        let providers = model::providers(&self.config, &self.sources)?;
+        let defined = Defined::find(&self.config.workdir, &self.sources, &providers)
+            .with_settings(&self.config);
+        let project = ProjectSettings::find(&self.config, &self.sources)?;
+        let is_trusted = project.is_trusted();
+        Ok(Some(if is_trusted { defined } else { defined.without_project_skills(&self.sources) }))
+    }
+}
