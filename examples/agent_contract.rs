@@ -1,4 +1,4 @@
-//! An agent as a type: any process makes it anew from its name and its configuration.
+//! An agent as a type: any process can rebuild it from its name and configuration.
 //!
 //! `cargo run -p loopwright --example agent_contract`
 

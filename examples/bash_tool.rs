@@ -1,4 +1,4 @@
-//! One tool, given to an agent without a capability: commands in a sandbox.
+//! One tool without a capability: commands in a sandbox.
 //!
 //! `cargo run -p loopwright --example bash_tool`
 

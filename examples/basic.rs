@@ -1,4 +1,4 @@
-//! A question and its answer, by an agent that cannot run away.
+//! A question and its answer, from an agent with limits.
 //!
 //! `cargo run -p loopwright --example basic`
 

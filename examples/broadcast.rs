@@ -1,4 +1,4 @@
-//! Telling the world outside what an agent does: to this program, to a file, and to people.
+//! Broadcasts the events of an agent to this program, to a file, and to users.
 //!
 //! `cargo run -p loopwright --example broadcast`
 

@@ -1,4 +1,4 @@
-//! Questions about code: two readers look at the same time, and the agent puts together what they found.
+//! Questions about code: two readers search concurrently, and the agent combines their results.
 //!
 //! `cargo run -p loopwright --example code_search`
 

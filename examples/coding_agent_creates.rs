@@ -1,4 +1,4 @@
-//! An agent from a file that writes a program, tries it, and mends it; offline, with a scripted model.
+//! An agent from a file writes a program, runs it, and fixes it; offline, with a scripted model.
 //!
 //! `cargo run -p loopwright --example coding_agent_creates`
 

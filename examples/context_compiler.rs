@@ -1,5 +1,5 @@
-//! A context compiler chooses what the model sees of a state. This one goes around the default
-//! compiler and adds a task list to the end of each request, which is never recorded.
+//! A context compiler selects the part of a state that the model sees. This one wraps the default
+//! compiler and adds an unrecorded task list to the end of each request.
 //!
 //! `cargo run -p loopwright --example context_compiler`
 

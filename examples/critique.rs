@@ -1,4 +1,4 @@
-//! Answers that are judged before they are given: the first one is sent back, the second one is accepted.
+//! A critic judges answers before the run returns them: it rejects the first and accepts the second.
 //!
 //! `cargo run -p loopwright --example critique`
 

@@ -1,4 +1,4 @@
-//! A hook that keeps an agent from commands that the house does not want, before they are run.
+//! A hook that blocks unwanted commands before they run.
 //!
 //! `cargo run -p loopwright --example dangerous_commands`
 

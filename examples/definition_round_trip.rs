@@ -1,4 +1,4 @@
-//! A definition is kept as Markdown, read again, and becomes an agent; offline.
+//! A definition is saved as Markdown, loaded again, and becomes an agent; offline.
 //!
 //! `cargo run -p loopwright --example definition_round_trip`
 

@@ -1,4 +1,4 @@
-//! An agent that looks at the agents there are, and defines another one; offline.
+//! An agent lists the available agents and defines another one; offline.
 //!
 //! `cargo run -p loopwright --example definition_tools`
 

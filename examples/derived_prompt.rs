@@ -1,4 +1,4 @@
-//! A system prompt that is made of what the agent can do, and changes with it.
+//! A system prompt that is generated from the tools of the agent, and changes with them.
 //!
 //! `cargo run -p loopwright --example derived_prompt`
 

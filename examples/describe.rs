@@ -1,4 +1,4 @@
-//! What an agent is made of: for people, for programs, and for the agent itself.
+//! The components of an agent: for people, for programs, and for the agent itself.
 //!
 //! `cargo run -p loopwright --example describe`
 

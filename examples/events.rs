@@ -1,4 +1,4 @@
-//! Listening to a run: everything, or one kind of event. Listeners cannot change or fail the run.
+//! Listening to a run: all events, or events of one type. Listeners cannot change or fail the run.
 //!
 //! `cargo run -p loopwright --example events`
 

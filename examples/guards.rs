@@ -1,4 +1,4 @@
-//! Guards end a run at a limit, and the state tells which limit it was.
+//! Guards end a run at a limit, and the state names the limit.
 //!
 //! `cargo run -p loopwright --example guards`
 

@@ -1,4 +1,4 @@
-//! The smallest agent: a model, and nothing else.
+//! The smallest agent: only a model.
 //!
 //! `cargo run -p loopwright --example hello`
 

@@ -1,4 +1,4 @@
-//! Hooks: this agent may not delete anything, and what tools say is cleaned before the model sees it.
+//! Hooks: this agent cannot delete files, and tool results are redacted before the model sees them.
 //!
 //! `cargo run -p loopwright --example hooks`
 

@@ -1,4 +1,4 @@
-//! A run that its caller advances: step by step, with something said in between.
+//! A run that its caller advances step by step, with a message in between.
 //!
 //! `cargo run -p loopwright --example iterate`
 

@@ -1,4 +1,4 @@
-//! A conversation of several executions. Between them the state is a value that can be stored.
+//! A conversation of several executions. Between them, you can store the state as a value.
 //!
 //! `cargo run -p loopwright --example multi_execution`
 

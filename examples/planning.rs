@@ -1,4 +1,4 @@
-//! A plan by another process, who only looks around and has little to spend.
+//! A sub-agent with few tools and a small budget makes the plan.
 //!
 //! `cargo run -p loopwright --example planning`
 

@@ -1,5 +1,5 @@
-//! Tools for a model that cannot call them by itself: it decides in text, and what cannot be used is
-//! sent back to it with what is wrong.
+//! Tools for a model without tool calls: it writes its decisions as text, and receives an error for
+//! text that is invalid.
 //!
 //! `cargo run -p loopwright --example react`
 

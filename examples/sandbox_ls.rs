@@ -1,4 +1,4 @@
-//! A command in the sandbox: it sees its directory and the system's programs, and nothing else.
+//! A command in the sandbox: it sees only its directory and the system's programs.
 //!
 //! `cargo run -p loopwright --example sandbox_ls`
 

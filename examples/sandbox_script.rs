@@ -1,4 +1,4 @@
-//! A script of the program's own, with input, an environment and a limit on memory.
+//! A script of your own, with input, an environment and a memory limit.
 //!
 //! `cargo run -p loopwright --example sandbox_script`
 

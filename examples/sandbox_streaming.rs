@@ -1,4 +1,4 @@
-//! The output of a command, piece by piece as it comes, each with its stream.
+//! The output of a command as it arrives, each fragment with its stream.
 //!
 //! `cargo run -p loopwright --example sandbox_streaming`
 

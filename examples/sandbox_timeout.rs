@@ -1,4 +1,4 @@
-//! A command that takes too long: it ends with all of its processes, and what it said is kept.
+//! A command that takes too long: all its processes end, and its output so far is kept.
 //!
 //! `cargo run -p loopwright --example sandbox_timeout`
 

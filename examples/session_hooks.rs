@@ -1,4 +1,4 @@
-//! A hook around loading and saving: a trace, a note at every load, and a session that rests between turns.
+//! A hook around loading and saving: a trace, a note at each load, and a session suspended between turns.
 //!
 //! `cargo run -p loopwright --example session_hooks`
 

@@ -1,4 +1,4 @@
-//! What can be asked about sessions without running an agent.
+//! Queries on sessions that need no agent.
 //!
 //! `cargo run -p loopwright --example session_reads`
 

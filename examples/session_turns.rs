@@ -1,4 +1,4 @@
-//! A conversation that is kept: another process continues where this one stopped.
+//! A durable conversation: another process continues where this one stopped.
 //!
 //! `cargo run -p loopwright --example session_turns`
 

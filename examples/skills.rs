@@ -1,4 +1,4 @@
-//! Skills: listed by a line each, loaded when they are needed, and what they allow while they are active.
+//! Skills: listed in one line each, loaded when needed, with restricted tools while they are active.
 //!
 //! `cargo run -p loopwright --example skills`
 

@@ -1,4 +1,4 @@
-//! Data out of text, kept for a tool that needs it; and an answer that is a value of a Rust type.
+//! Data extracted from text and stored for a tool, and an answer as a value of a Rust type.
 //!
 //! `cargo run -p loopwright --example structured_output`
 

@@ -1,4 +1,4 @@
-//! Work that is handed on: a reviewer and a documenter, three times, and no process can more than their parent.
+//! Delegated work: a reviewer and a documenter, called three times. Neither exceeds the rights of its parent.
 //!
 //! `cargo run -p loopwright --example subagents`
 

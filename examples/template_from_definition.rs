@@ -1,4 +1,4 @@
-//! An agent from a definition that a program makes; offline.
+//! An agent from a definition that a program creates; offline.
 //!
 //! `cargo run -p loopwright --example template_from_definition`
 

@@ -1,4 +1,4 @@
-//! A definition meets a state that is there already: what each of them decides; offline.
+//! A definition meets an existing state: the settings that each of them decides; offline.
 //!
 //! `cargo run -p loopwright --example template_override_seed_state`
 

@@ -1,4 +1,4 @@
-//! A closure as a tool: for tools that hold something, such as a connection or a price list.
+//! A closure as a tool, for tools with data such as a connection or a price list.
 //!
 //! `cargo run -p loopwright --example tool_closure`
 

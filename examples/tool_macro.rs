@@ -1,5 +1,5 @@
-//! A function as a tool: `#[tool]` makes the schema of its parameters, and the model is told what its
-//! doc comment says.
+//! A function as a tool: `#[tool]` derives the schema from its parameters, and the model reads its
+//! doc comment.
 //!
 //! `cargo run -p loopwright --example tool_macro`
 
