@@ -12,7 +12,7 @@ use loopwright_testing::FakeModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // With a key in the environment, `Providers::from_env().model("openai/gpt-5-mini")?` asks a real one.
+    // With a key in the environment, `Providers::from_env().model("openai/gpt-5-mini")?` calls a real model.
     let model = FakeModel::script(["Ljubljana."]);
     let agent = AgentBuilder::base()
         .with(UseContextConfig::new("Answer in one word."))

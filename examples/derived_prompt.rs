@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Hello!")).await;
-    // The state holds what was configured; what is derived is made for each request.
+    // The state stores the configured prompt. Derived parts are generated for each request.
     println!("state:   {:?}\n", state.context().system_prompt());
     println!("request:\n{}", asked.requests()[0].system.as_deref().unwrap_or_default());
     Ok(())

@@ -18,7 +18,7 @@ use serde_json::json;
 async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("shop.txt"), "bread, apples\n")?;
-    // Parent and planner share the model: it is asked in this order.
+    // Parent and planner share the model, which receives their calls in this order.
     let model = FakeModel::script([
         ScenarioStep::tool_call(
             "plan_with_subagent",

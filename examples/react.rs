@@ -35,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
     let question = "How many letters has the word ox?";
     let state = agent.execute(AgentState::new().with_user_message(question)).await;
 
-    // The conversation is kept in the same form as with any other driver.
+    // The conversation has the same form as with any other driver.
     for step in state.execution().into_iter().flat_map(Execution::steps) {
         println!(
             "step {}: {}",

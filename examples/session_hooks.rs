@@ -17,7 +17,7 @@ use loopwright::{
 };
 use loopwright_testing::FakeModel;
 
-/// Prints every stage, counts loads in the metadata, and lets the session rest after each answer.
+/// Prints every stage, counts loads in the metadata, and suspends the session after each answer.
 struct Resting;
 
 #[async_trait]

@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script([
         hand("reviewer", "Is tax.rs right?"),
         ScenarioStep::tool_call("read_file", json!({ "path": "tax.rs" })),
-        // A reviewer has no tool that writes, so this goes nowhere.
+        // A reviewer has no tool that writes, so this call fails.
         ScenarioStep::tool_call("write_file", write.clone()),
         ScenarioStep::final_answer("It rounds down."),
         hand("documenter", "Describe tax.rs."),
