@@ -1,4 +1,4 @@
-//! An agent as a type: any process makes it anew from its name and its configuration.
+//! An agent as a type: any process can rebuild it from its name and configuration.
 //!
 //! `cargo run -p loopwright --example agent_contract`
 
@@ -41,14 +41,14 @@ async fn main() -> Result<(), BoxError> {
     let registry = AgentContractRegistry::new().register::<Translator>("translator");
     let config = serde_json::json!({ "language": "Slovene" });
 
-    // As a worker does, which knows a name and a configuration.
+    // Like a worker, use only the name and the configuration.
     let agent = registry.create("translator", &config)?;
     println!("{}", agent.descriptor().description());
     let agent = agent.on_event(|event: &events::StepCompleted, _| println!("step {}", event.step));
     let state = agent.run(AgentState::new().with_user_message("Dober dan!")).await?;
     println!("{}", state.text());
 
-    // A session that is made of this has all that any worker needs.
+    // A session created from this contains everything that a worker needs.
     println!("{}", serde_json::to_string(&agent.definition().metadata)?);
     println!(
         "{}",

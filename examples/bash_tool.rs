@@ -1,4 +1,4 @@
-//! One tool, given to an agent without a capability: commands in a sandbox.
+//! One tool without a capability: commands in a sandbox.
 //!
 //! `cargo run -p loopwright --example bash_tool`
 
@@ -10,7 +10,7 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
 fn main() -> Result<(), BoxError> {
-    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    // A program that uses the sandbox starts with this line, because it is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }

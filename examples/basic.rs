@@ -1,4 +1,4 @@
-//! A question and its answer, by an agent that cannot run away.
+//! A question and its answer, from an agent with limits.
 //!
 //! `cargo run -p loopwright --example basic`
 
@@ -12,7 +12,7 @@ use loopwright_testing::FakeModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // With a key in the environment, `Providers::from_env().model("openai/gpt-5-mini")?` asks a real one.
+    // With a key in the environment, `Providers::from_env().model("openai/gpt-5-mini")?` calls a real model.
     let model = FakeModel::script(["Ljubljana."]);
     let agent = AgentBuilder::base()
         .with(UseContextConfig::new("Answer in one word."))

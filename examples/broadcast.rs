@@ -1,4 +1,4 @@
-//! Telling the world outside what an agent does: to this program, to a file, and to people.
+//! Broadcasts the events of an agent to this program, to a file, and to users.
 //!
 //! `cargo run -p loopwright --example broadcast`
 
@@ -38,12 +38,12 @@ async fn main() -> Result<(), BoxError> {
         .with(UseBroadcasting::from_broadcasting(broadcasting.clone()))
         .build()?
         .with_event_sink(console.clone());
-    // A clock that stands still, so that this prints the same each time.
+    // A fixed clock keeps the output the same in each run.
     let options = RunOptions { env: test_env(1), ..RunOptions::default() };
     let state = agent.start(AgentState::new().with_user_message("Is it there?"), options);
     let state = state.finish().await;
 
-    // A listener gets what waits, and then the end.
+    // A listener receives the queued events, then the end.
     broadcasting.close();
     console.finish(Duration::from_secs(5));
     while let Some(frame) = subscription.recv().await {

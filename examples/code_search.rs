@@ -1,4 +1,4 @@
-//! Questions about code: two readers look at the same time, and the agent puts together what they found.
+//! Questions about code: two readers search concurrently, and the agent combines their results.
 //!
 //! `cargo run -p loopwright --example code_search`
 
@@ -17,7 +17,7 @@ async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("money.rs"), "pub fn tax(net: u64) -> u64 { net / 5 }\n")?;
     std::fs::write(folder.path().join("main.rs"), "mod money;\nfn main() { money::tax(1); }\n")?;
-    // A caller that is asked is known by what was asked, so that it makes no difference who asks first.
+    // The model recognizes its caller by the question, so the order of calls does not matter.
     let model = FakeModel::from_fn(|request| {
         let said = format!("{:?}", request.prompt.turns);
         let readers = ["Where is the tax made?", "Who asks for it?"];

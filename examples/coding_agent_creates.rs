@@ -1,4 +1,4 @@
-//! An agent from a file that writes a program, tries it, and mends it; offline, with a scripted model.
+//! An agent from a file writes a program, runs it, and fixes it; offline, with a scripted model.
 //!
 //! `cargo run -p loopwright --example coding_agent_creates`
 
@@ -18,7 +18,7 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), BoxError> {
-    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    // A program that uses the sandbox starts with this line, because it is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }

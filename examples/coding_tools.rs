@@ -14,14 +14,14 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
 fn main() -> Result<(), BoxError> {
-    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    // A program that uses the sandbox starts with this line, because it is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }
 
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    // The journal is told of each change before it is made, so that it can be undone.
+    // The journal records each change before it is made, so that you can undo it.
     let journal = Arc::new(MemoryFileJournal::new());
     let root = WorkspaceRoot::new(folder.path()).protect("Cargo.lock").journal(journal.clone());
 

@@ -1,5 +1,5 @@
-//! A context compiler chooses what the model sees of a state. This one goes around the default
-//! compiler and adds a task list to the end of each request, which is never recorded.
+//! A context compiler selects the part of a state that the model sees. This one wraps the default
+//! compiler and adds an unrecorded task list to the end of each request.
 //!
 //! `cargo run -p loopwright --example context_compiler`
 
@@ -26,7 +26,7 @@ impl ContextCompiler for WithTasks {
         previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let mut prompt = self.0.compile(state, previous).await?;
-        // The tail is for what changes from step to step. So the requests still begin alike, and the
+        // Put content that changes at each step in the tail. The prefix of requests stays the same, and the
         // provider's cache stays warm.
         let left = 2_u32.saturating_sub(state.step_count());
         prompt.tail.push(Message::user(format!("[rooms left to look at: {left}]")));

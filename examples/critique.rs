@@ -1,4 +1,4 @@
-//! Answers that are judged before they are given: the first one is sent back, the second one is accepted.
+//! A critic judges answers before the run returns them: it rejects the first and accepts the second.
 //!
 //! `cargo run -p loopwright --example critique`
 
@@ -20,7 +20,7 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("Ben is older."),
         ScenarioStep::final_answer("Ann is older: she is 41 and Ben is 39."),
     ]);
-    // The critic sees the task, the answer and what tools said; it may be a better model than the other.
+    // The critic sees the task, the answer and the tool results. It can be a stronger model.
     let refused = json!({
         "approved": false, "summary": "The file says otherwise.",
         "weaknesses": ["Ann is 41, Ben is 39."], "suggestions": ["Compare the numbers."],

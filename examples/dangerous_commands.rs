@@ -1,4 +1,4 @@
-//! A hook that keeps an agent from commands that the house does not want, before they are run.
+//! A hook that blocks unwanted commands before they run.
 //!
 //! `cargo run -p loopwright --example dangerous_commands`
 
@@ -10,13 +10,13 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
 fn main() -> Result<(), BoxError> {
-    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    // A program that uses the sandbox starts with this line, because it is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }
 
 async fn work() -> Result<(), BoxError> {
-    // The sandbox is what confines commands. A rule like this is for what is allowed and unwanted.
+    // The sandbox confines commands. Use such a rule for commands that it allows but you do not want.
     let house_rules = CallableHook::new("house_rules").before_tool(|call, _state, _cx| {
         let arguments = call.parse_arguments().unwrap_or_default();
         let removes = arguments["command"].as_str().is_some_and(|it| it.contains("rm "));

@@ -1,4 +1,4 @@
-//! A definition is kept as Markdown, read again, and becomes an agent; offline.
+//! A definition is saved as Markdown, loaded again, and becomes an agent; offline.
 //!
 //! `cargo run -p loopwright --example definition_round_trip`
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), BoxError> {
         "Finds books: by title, author or mood.",
         "You find books.\n\n---\n\nNever invent one.",
     );
-    // No tools at all, which is not the same as leaving the key out.
+    // No tools. A missing key would inherit all tools instead.
     librarian.tools = Some(NameList::default());
     librarian.budget = Some(Budget { steps: Some(8), ..Budget::default() });
 

@@ -1,4 +1,4 @@
-//! An agent that looks at the agents there are, and defines another one; offline.
+//! An agent lists the available agents and defines another one; offline.
 //!
 //! `cargo run -p loopwright --example definition_tools`
 
@@ -18,7 +18,7 @@ async fn main() -> Result<(), BoxError> {
     let agents = AgentDefinitionRegistry::new();
     agents.register(AgentDefinition::new("reader", "Reads and sums up.", "You read."));
 
-    // Without a store there would be no `write_agent`.
+    // Without a store, `write_agent` is not available.
     let definitions =
         UseAgentDefinitions::new(agents.clone()).store(FileDefinitionStore::open(folder.path())?);
     let wrong = json!({ "name": "Critic!", "description": "", "systemPrompt": "You judge." });

@@ -1,4 +1,4 @@
-//! A system prompt that is made of what the agent can do, and changes with it.
+//! A system prompt that is generated from the tools of the agent, and changes with them.
 //!
 //! `cargo run -p loopwright --example derived_prompt`
 
@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Hello!")).await;
-    // The state holds what was configured; what is derived is made for each request.
+    // The state stores the configured prompt. Derived parts are generated for each request.
     println!("state:   {:?}\n", state.context().system_prompt());
     println!("request:\n{}", asked.requests()[0].system.as_deref().unwrap_or_default());
     Ok(())

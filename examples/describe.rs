@@ -1,4 +1,4 @@
-//! What an agent is made of: for people, for programs, and for the agent itself.
+//! The components of an agent: for people, for programs, and for the agent itself.
 //!
 //! `cargo run -p loopwright --example describe`
 
@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
         .with(UseSelfDescription)
         .build()?;
 
-    // The same each time, and without a secret: no key, address or header is part of it.
+    // The output is deterministic and contains no keys, addresses or headers.
     println!("{}", agent.describe().to_markdown());
 
     let state = agent.execute(AgentState::new().with_user_message("What can you do?")).await;

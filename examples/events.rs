@@ -1,4 +1,4 @@
-//! Listening to a run: everything, or one kind of event. Listeners cannot change or fail the run.
+//! Listening to a run: all events, or events of one type. Listeners cannot change or fail the run.
 //!
 //! `cargo run -p loopwright --example events`
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
     ])
     .streaming(6);
 
-    // It makes no difference whether listeners are added before the capabilities or after them.
+    // Listeners can be added before or after the capabilities.
     let tokens = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&tokens);
     let agent = AgentBuilder::standard()

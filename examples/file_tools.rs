@@ -1,4 +1,4 @@
-//! The five file tools, in a directory that they do not leave.
+//! The five file tools, confined to one directory.
 //!
 //! `cargo run -p loopwright --example file_tools`
 

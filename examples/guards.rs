@@ -1,4 +1,4 @@
-//! Guards end a run at a limit, and the state tells which limit it was.
+//! Guards end a run at a limit, and the state names the limit.
 //!
 //! `cargo run -p loopwright --example guards`
 
@@ -23,7 +23,7 @@ async fn run(guards: UseGuards) -> Result<AgentState, BoxError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // Without a limit this agent would never come to an end.
+    // Without a limit, this agent would never stop.
     let limits = [
         UseGuards::default(),
         UseGuards::new(Budget::unlimited().with_steps(3)),
@@ -33,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
     for guards in limits {
         let state = run(guards).await?;
         println!("{}", state.explain_stop());
-        // What people read is also there as data.
+        // The message is also available as data.
         if let Some(signal) = state.stop_signal() {
             println!("    {:?} {:?}", signal.reason, signal.context);
         }

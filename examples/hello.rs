@@ -1,4 +1,4 @@
-//! The smallest agent: a model, and nothing else.
+//! The smallest agent: only a model.
 //!
 //! `cargo run -p loopwright --example hello`
 
@@ -9,7 +9,7 @@ use loopwright_testing::FakeModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // A model that follows a script stands for a real one, so that this runs without a network.
+    // A scripted model replaces a real one, so that this runs without a network.
     let model = FakeModel::script(["Hello! What can I do for you?"]);
     let agent = AgentLoop::simple(model);
 

@@ -1,4 +1,4 @@
-//! Hooks: this agent may not delete anything, and what tools say is cleaned before the model sees it.
+//! Hooks: this agent cannot delete files, and tool results are redacted before the model sees them.
 //!
 //! `cargo run -p loopwright --example hooks`
 
@@ -23,7 +23,7 @@ async fn delete(path: String) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // Closures as hooks: one closure for each point of the run that the hook takes part in.
+    // Closures as hooks: one closure for each point of the run.
     let read_only = CallableHook::new("read_only").before_tool(|call, _state, _cx| {
         Ok(match &*call.name {
             "delete" => ToolDecision::Block { reason: "this agent only reads".into() },

@@ -1,4 +1,4 @@
-//! A run that its caller advances: step by step, with something said in between.
+//! A run that its caller advances step by step, with a message in between.
 //!
 //! `cargo run -p loopwright --example iterate`
 
@@ -40,14 +40,14 @@ async fn main() -> Result<(), BoxError> {
     while let Some(state) = run.next().await {
         println!("  step {} is over", state.step_count());
         if state.step_count() == 1 {
-            // A caller that holds the handle may speak up at any time, from any thread.
+            // The holder of the handle can send a message at any time, from any thread.
             let is_late = handle.steer(Message::user("Look under the beds, too.")).is_err();
             println!("  told to look again{}", if is_late { ", too late" } else { "" });
         } else {
             break;
         }
     }
-    // A run that was left is a state in progress: it can be stored, and continued by any agent.
+    // An abandoned run is a state in progress. You can store it and resume it with any agent.
     let state = run.into_state();
     println!("  left: {}", state.explain_stop());
     println!("Continued:");

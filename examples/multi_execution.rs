@@ -1,4 +1,4 @@
-//! A conversation of several executions. Between them the state is a value that can be stored.
+//! A conversation of several executions. Between them, you can store the state as a value.
 //!
 //! `cargo run -p loopwright --example multi_execution`
 
@@ -22,17 +22,17 @@ async fn main() -> Result<(), BoxError> {
     let reply = agent.ask("What is Piran?").await?;
     println!("1: {reply} ({} steps)", reply.state().step_count());
 
-    // Days may pass, and it may be another process that continues.
+    // Another process can continue, even days later.
     let stored = serde_json::to_string(reply.state())?;
     let state: AgentState = serde_json::from_str(&stored)?;
 
-    // Steps and limits begin anew; the conversation and the totals continue.
+    // Steps and limits start anew. The conversation and the totals continue.
     let reply = agent.ask_in(state, "How large is it?").await?;
     let state = reply.state();
     println!("2: {reply} ({} step)", state.step_count());
     println!("{} executions, {} steps in all", state.execution_count(), state.total_steps());
 
-    // How the first answer was found is kept and shown: a model that has read a file need not read it again.
+    // Requests include the earlier tool calls, so the model need not read a file twice.
     let last = model.requests().pop().unwrap_or_default();
     let shown: Vec<String> = last.prompt.turns.iter().map(|it| it.message().text()).collect();
     println!("kept:  {} turns\nshown: {}", state.transcript().len(), shown.join(" | "));

@@ -1,4 +1,4 @@
-//! A plan by another process, who only looks around and has little to spend.
+//! A sub-agent with few tools and a small budget makes the plan.
 //!
 //! `cargo run -p loopwright --example planning`
 
@@ -18,7 +18,7 @@ use serde_json::json;
 async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("shop.txt"), "bread, apples\n")?;
-    // Parent and planner share the model: it is asked in this order.
+    // Parent and planner share the model, which receives their calls in this order.
     let model = FakeModel::script([
         ScenarioStep::tool_call(
             "plan_with_subagent",

@@ -1,5 +1,5 @@
-//! Tools for a model that cannot call them by itself: it decides in text, and what cannot be used is
-//! sent back to it with what is wrong.
+//! Tools for a model without tool calls: it writes its decisions as text, and receives an error for
+//! text that is invalid.
 //!
 //! `cargo run -p loopwright --example react`
 
@@ -35,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
     let question = "How many letters has the word ox?";
     let state = agent.execute(AgentState::new().with_user_message(question)).await;
 
-    // The conversation is kept in the same form as with any other driver.
+    // The conversation has the same form as with any other driver.
     for step in state.execution().into_iter().flat_map(Execution::steps) {
         println!(
             "step {}: {}",

@@ -1,4 +1,4 @@
-//! An agent that sees it is on the wrong way goes back, and takes another one.
+//! An agent notices a wrong approach, goes back, and tries another one.
 //!
 //! `cargo run -p loopwright --example retrospective`
 

@@ -1,4 +1,4 @@
-//! A command in the sandbox: it sees its directory and the system's programs, and nothing else.
+//! A command in the sandbox: it sees only its directory and the system's programs.
 //!
 //! `cargo run -p loopwright --example sandbox_ls`
 
@@ -11,7 +11,7 @@ use loopwright::{
 use tokio_util::sync::CancellationToken;
 
 fn main() -> Result<(), BoxError> {
-    // The first line of `main`: the program is its own helper.
+    // The first line of `main`, because the program is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }

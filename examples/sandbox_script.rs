@@ -1,4 +1,4 @@
-//! A script of the program's own, with input, an environment and a limit on memory.
+//! A script of your own, with input, an environment and a memory limit.
 //!
 //! `cargo run -p loopwright --example sandbox_script`
 
@@ -20,7 +20,7 @@ echo "total: $total $CURRENCY"
 "#;
 
 fn main() -> Result<(), BoxError> {
-    // The first line of `main`: the program is its own helper.
+    // The first line of `main`, because the program is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }

@@ -1,4 +1,4 @@
-//! The output of a command, piece by piece as it comes, each with its stream.
+//! The output of a command as it arrives, each fragment with its stream.
 //!
 //! `cargo run -p loopwright --example sandbox_streaming`
 
@@ -10,14 +10,14 @@ use loopwright::{
 };
 
 fn main() -> Result<(), BoxError> {
-    // The first line of `main`: the program is its own helper.
+    // The first line of `main`, because the program is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }
 
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    // It says a line for each line that it is told, so each piece is there before the next question.
+    // It prints a line for each input line, so each fragment arrives before the next input.
     let line = "while read -r word; do echo \"you said $word\"; done; echo bye >&2";
     let command = Command::shell(line).stdin(Stdin::Piped);
     let mut child = auto_select().spawn(&command, &SandboxPolicy::in_dir(folder.path())).await?;

@@ -1,4 +1,4 @@
-//! A command that takes too long: it ends with all of its processes, and what it said is kept.
+//! A command that takes too long: all its processes end, and its output so far is kept.
 //!
 //! `cargo run -p loopwright --example sandbox_timeout`
 
@@ -13,7 +13,7 @@ use loopwright::{
 use tokio_util::sync::CancellationToken;
 
 fn main() -> Result<(), BoxError> {
-    // The first line of `main`: the program is its own helper.
+    // The first line of `main`, because the program is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }

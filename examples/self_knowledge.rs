@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
     let told = asked.requests()[0].system.clone().unwrap_or_default();
     println!("{}\n", told.replace(&*folder.path().to_string_lossy(), "/shop"));
 
-    // Whoever cannot read is not told where to read.
+    // Without a tool that reads files, the prompt does not mention the documentation.
     let blind = AgentBuilder::base()
         .with(UseLlm::from_model(FakeModel::default()))
         .with(knowledge)

@@ -1,4 +1,4 @@
-//! Two hold the same session: the first one that saves wins, and the other one is told.
+//! Two writers have the same session: the first save wins, and the second one fails with an error.
 //!
 //! `cargo run -p loopwright --example session_conflict`
 
@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
             other => println!("{other:?}"),
         }
     }
-    // Who is told loads it again.
+    // After a conflict, load the session again.
     let yours = sessions.load(&id).await?.with_title("ours");
     println!("saved as version {}", sessions.save(yours).await?.version());
     Ok(())

@@ -1,4 +1,4 @@
-//! A conversation that takes two ways: nothing is copied, and each continues on its own.
+//! A conversation with two branches: a fork copies no data, and each continues on its own.
 //!
 //! `cargo run -p loopwright --example session_fork`
 
@@ -29,13 +29,13 @@ async fn main() -> Result<(), BoxError> {
     runtime.execute(&trip, &SendMessage::text("How do I get to Piran?")).await?;
     runtime.execute(&trip, &SendMessage::text("How long?")).await?;
 
-    // From the end of the first step, as if the second question had never been asked.
+    // From the end of the first step, without the second question.
     let other = runtime.fork(&trip, Some(1), Some(SessionId::new("other")?)).await?;
     told("fork", &runtime.execute(&other.id, &SendMessage::text("I fear the sea.")).await?);
     told("trip", &runtime.session(&trip).await?);
     println!("the fork's parent is the trip: {}", other.parent.as_ref() == Some(&trip));
 
-    // Going back forgets nothing either: what was left can still be read by forks that have it.
+    // A rewind deletes no data either: forks can still read the abandoned steps.
     runtime.rewind(&trip, 1).await?;
     told("trip", &runtime.execute(&trip, &SendMessage::text("And by air?")).await?);
     Ok(())

@@ -1,4 +1,4 @@
-//! A hook around loading and saving: a trace, a note at every load, and a session that rests between turns.
+//! A hook around loading and saving: a trace, a note at each load, and a session suspended between turns.
 //!
 //! `cargo run -p loopwright --example session_hooks`
 
@@ -17,7 +17,7 @@ use loopwright::{
 };
 use loopwright_testing::FakeModel;
 
-/// Prints every stage, counts loads in the metadata, and lets the session rest after each answer.
+/// Prints every stage, counts loads in the metadata, and suspends the session after each answer.
 struct Resting;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What can be asked about sessions without running an agent.
+//! Queries on sessions that need no agent.
 //!
 //! `cargo run -p loopwright --example session_reads`
 
@@ -36,10 +36,10 @@ async fn main() -> Result<(), BoxError> {
     // A session with its conversation.
     let session = runtime.session(&SessionId::new("two")?).await?;
     println!("two: {} turns, \"{}\"", session.state().transcript().len(), session.state().text());
-    // What is known of one without reading it.
+    // The header of a session, without its conversation.
     let info = runtime.info(&SessionId::new("one")?).await?;
     println!("one: {}, {} of {}", info.status, info.agent_label, info.agent_name);
-    // All of them, those written last first.
+    // All sessions, the most recently written first.
     let all = runtime.list(&SessionQuery::first(10)).await?;
     println!("{} sessions", all.len());
     let active = all.with_status(SessionStatus::Active);

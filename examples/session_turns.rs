@@ -1,4 +1,4 @@
-//! A conversation that is kept: another process continues where this one stopped.
+//! A durable conversation: another process continues where this one stopped.
 //!
 //! `cargo run -p loopwright --example session_turns`
 
@@ -36,7 +36,7 @@ async fn main() -> Result<(), BoxError> {
     let session = first.execute(&id, &SendMessage::text("What is Piran?")).await?;
     println!("1: {}", session.state().text());
     drop(first);
-    // As another process would, this one knows nothing but the name of the session.
+    // Like another process, this one knows only the name of the session.
     let second = runtime(&store, &["About four thousand people live there."]);
     second.execute(&id, &WriteMetadata::one("reader", "Ana")).await?;
     second.execute(&id, &ChangeSystemPrompt(Some("Be brief.".into()))).await?;

@@ -1,4 +1,4 @@
-//! Skills: listed by a line each, loaded when they are needed, and what they allow while they are active.
+//! Skills: listed in one line each, loaded when needed, with restricted tools while they are active.
 //!
 //! `cargo run -p loopwright --example skills`
 
@@ -12,7 +12,7 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
 fn main() -> Result<(), BoxError> {
-    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    // A program that uses the sandbox starts with this line, because it is its own helper.
     loopwright::sandbox::init();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
 }
@@ -32,7 +32,7 @@ async fn work() -> Result<(), BoxError> {
         load("project-context", "the tax"),
         load("fix-issue", "17 soon"),
         load("code-review", "money.rs"),
-        // While the last one is active, only what it allows is run.
+        // While the last skill is active, only its allowed tools run.
         ScenarioStep::tool_calls([
             ("read_file", json!({ "path": "money.rs" })),
             ("write_file", json!({ "path": "money.rs", "content": "", "overwrite": true })),

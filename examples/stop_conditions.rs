@@ -1,4 +1,4 @@
-//! What ends a run besides an answer: a tool that asks for it, a hook, a limit; and what is left then.
+//! Ways to end a run besides an answer: a tool, a hook, a limit; and the resulting state.
 //!
 //! `cargo run -p loopwright --example stop_conditions`
 

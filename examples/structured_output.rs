@@ -1,4 +1,4 @@
-//! Data out of text, kept for a tool that needs it; and an answer that is a value of a Rust type.
+//! Data extracted from text and stored for a tool, and an answer as a value of a Rust type.
 //!
 //! `cargo run -p loopwright --example structured_output`
 
@@ -29,7 +29,7 @@ async fn create_lead(cx: &ToolCx<'_>) -> Result<String, BoxError> {
 async fn main() -> Result<(), BoxError> {
     let mail = "Hello, I am Ann, write me at ann@example.org.";
     let extract = json!({ "input": mail, "schema": "lead", "store_as": "current_lead" });
-    // What does not fit the schema goes back with what is wrong with it.
+    // Invalid data goes back to the model with the errors.
     let model = FakeModel::script([
         ScenarioStep::tool_call("structured_output", extract),
         ScenarioStep::final_answer(r#"{ "name": "Ann" }"#),

@@ -1,4 +1,4 @@
-//! Work that is handed on: a reviewer and a documenter, three times, and no process can more than their parent.
+//! Delegated work: a reviewer and a documenter, called three times. Neither exceeds the rights of its parent.
 //!
 //! `cargo run -p loopwright --example subagents`
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script([
         hand("reviewer", "Is tax.rs right?"),
         ScenarioStep::tool_call("read_file", json!({ "path": "tax.rs" })),
-        // A reviewer has no tool that writes, so this goes nowhere.
+        // A reviewer has no tool that writes, so this call fails.
         ScenarioStep::tool_call("write_file", write.clone()),
         ScenarioStep::final_answer("It rounds down."),
         hand("documenter", "Describe tax.rs."),

@@ -20,7 +20,7 @@ async fn main() -> Result<(), BoxError> {
     let towns = ["Piran", "Izola", "Koper", "Trieste", "Muggia", "Grado", "Venice", "Chioggia"];
     let calls = towns.map(|town| ScenarioStep::tool_call("look", json!({ "town": town })));
     let model = FakeModel::script(calls.into_iter().chain(["All of them are harbours.".into()]));
-    // The agent's own model would do; this one has its answers prepared.
+    // The default is the agent's own model. This one has scripted answers.
     let summarizer = FakeModel::script(["Looked up the first towns: harbours.", "More harbours."]);
     let policy = SummarizationPolicy {
         max_message_tokens: 120,

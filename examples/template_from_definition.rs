@@ -1,4 +1,4 @@
-//! An agent from a definition that a program makes; offline.
+//! An agent from a definition that a program creates; offline.
 //!
 //! `cargo run -p loopwright --example template_from_definition`
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), BoxError> {
         AgentDefinition::new("greeter", "Greets whoever comes in.", "You greet people.\nBe brief.");
     greeter.label = Some("The greeter".to_owned());
 
-    // What all agents have in common, and who answers, is not part of a definition.
+    // The base supplies the model and the settings that all agents share.
     let model = FakeModel::script(["Good morning!"]);
     let base = AgentBuilder::standard().with(UseLlm::from_model(model));
     let agent = DefinitionLoopFactory::new(base).instantiate(&greeter)?;

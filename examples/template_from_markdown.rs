@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents/calculator.md");
     let calculator = DefinitionLoader::new().load(&path)?.definition;
 
-    // The registry has more than the file allows.
+    // The registry has more tools than the file allows.
     let mut tools = ToolRegistry::new();
     tools.register(add);
     tools.register(multiply);

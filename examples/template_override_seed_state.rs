@@ -1,4 +1,4 @@
-//! A definition meets a state that is there already: what each of them decides; offline.
+//! A definition meets an existing state: the settings that each of them decides; offline.
 //!
 //! `cargo run -p loopwright --example template_override_seed_state`
 
@@ -23,7 +23,7 @@ fn main() {
     support.budget = Some(Budget { steps: Some(50), tokens: Some(9000), ..Budget::default() });
 
     let state = DefinitionStateFactory.instantiate(&support, seed);
-    // The definition's prompt and metadata win; what was said is kept; of limits the smaller counts.
+    // The definition's prompt and metadata win. Messages stay. Of two limits, the smaller one applies.
     println!("prompt: {}", state.context().system_prompt().map_or("none", |it| &**it));
     println!("messages: {}", state.transcript().len());
     println!("metadata: {}", json!(state.metadata()));

@@ -27,7 +27,7 @@ async fn main() -> Result<(), BoxError> {
     let yaml = DefinitionFormat::Yaml.extension();
     let helper = DefinitionLoader::new().read(yaml, FILE)?.definition;
 
-    // Names in definitions stand for what the program registers under them.
+    // Names in definitions refer to capabilities that the program registers.
     let mut capabilities = CapabilityRegistry::new();
     capabilities
         .register_factory("guards.basic", || Ok(UseGuards::new(Budget::unlimited().with_steps(2))));

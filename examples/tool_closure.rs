@@ -1,4 +1,4 @@
-//! A closure as a tool: for tools that hold something, such as a connection or a price list.
+//! A closure as a tool, for tools with data such as a connection or a price list.
 //!
 //! `cargo run -p loopwright --example tool_closure`
 
@@ -25,11 +25,11 @@ async fn main() -> Result<(), BoxError> {
     let prices = HashMap::from([("apple", 30), ("pear", 45)]);
     let price = tool_fn("price", "Looks a price up, in cents.", move |lookup: Lookup| {
         let price = prices.get(lookup.fruit.as_str()).copied();
-        // An error is not the end: the model is told, and decides what to do about it.
+        // An error does not end the run: the model receives it and decides how to continue.
         async move { price.ok_or_else(|| format!("there is no `{}` on the list", lookup.fruit)) }
     });
 
-    // The model asks for two prices at once.
+    // The model calls the tool for two prices in one step.
     let model = FakeModel::script([
         ScenarioStep::tool_calls([
             ("price", json!({ "fruit": "apple" })),

@@ -1,5 +1,5 @@
-//! A function as a tool: `#[tool]` makes the schema of its parameters, and the model is told what its
-//! doc comment says.
+//! A function as a tool: `#[tool]` derives the schema from its parameters, and the model reads its
+//! doc comment.
 //!
 //! `cargo run -p loopwright --example tool_macro`
 
@@ -22,8 +22,8 @@ async fn add(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    // The scripted model first writes an argument of the wrong type. The loop tells it so, and it
-    // does better the second time.
+    // The scripted model first passes an argument of the wrong type. The loop returns an error, and the
+    // second call is valid.
     let model = FakeModel::script([
         ScenarioStep::tool_call("add", json!({ "a": 17, "b": "25" })),
         ScenarioStep::tool_call("add", json!({ "a": 17, "b": 25 })),
