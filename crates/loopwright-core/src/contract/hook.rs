@@ -281,20 +281,20 @@ impl Flow {
     }
 }
 
-/// What to do with a request.
+/// A decision about a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InferenceDecision {
-    /// Send it as it now reads.
+    /// Send the request as it now reads.
     Send,
-    /// Answer in the model's place. It costs nothing.
+    /// Use this response instead of calling the model. It costs nothing.
     Respond(InferenceResponse),
     /// Stop the run.
     Stop(StopSignal),
 }
 
-/// What to do with a tool call. Every hook is asked; the strongest decision wins, and they are
-/// declared from weakest to strongest.
+/// A decision about a tool call. The loop calls every hook, and the strongest decision wins. The
+/// variants are declared from weakest to strongest.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, HookStack, ToolDecision};
@@ -312,24 +312,25 @@ pub enum InferenceDecision {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolDecision {
-    /// Run it.
+    /// Run the call.
     Run,
-    /// Run it with other arguments. All hooks are asked again, about these; at most 8 times.
+    /// Run the call with other arguments. All hooks are called again with the new arguments, at
+    /// most 8 times.
     Rewrite(Arguments),
-    /// Answer in the tool's place.
+    /// Return this output instead of running the tool.
     Answer(ToolOutput),
-    /// Pauses the run until the call is decided about. If it already is, this counts as `Run`.
+    /// Pause the run until the call is decided about. If it already is, this counts as `Run`.
     Ask(ApprovalRequest),
-    /// Keep it from running.
+    /// Do not run the call.
     Block {
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
     },
     /// Stop the run.
     Stop(StopSignal),
 }
 
-/// The last word on a soft ending.
+/// A decision about a soft stop.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, HookStack, StopDecision, messages::Message};
@@ -349,13 +350,13 @@ pub enum ToolDecision {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopDecision {
-    /// Let it end.
+    /// Let the execution end.
     Stop,
     /// Take another step.
     Continue,
 }
 
-/// What to do about a failed step.
+/// A decision about a failed step.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, ErrorDecision, HookStack};
