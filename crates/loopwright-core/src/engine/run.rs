@@ -418,7 +418,7 @@ impl Run {
         Some(self.ending(outcome, false))
     }
 
-    /// Raises the signals that are not anybody's: cancellation and the budget.
+    /// Raises the signals of the run itself: cancellation and the budget.
     fn raise_limits(&mut self) {
         self.note_cancellation();
         self.note_budget();
@@ -442,7 +442,7 @@ impl Run {
         }
     }
 
-    /// Raises a signal unless there is one with its reason.
+    /// Raises a signal unless one with the same reason exists.
     fn signal_once(&mut self, signal: StopSignal) {
         let execution = self.state.execution();
         let has =
@@ -459,14 +459,14 @@ impl Run {
         Phase::Stop { signal, follows_step }
     }
 
-    /// Takes over what was said to the agent since the last boundary; tells whether there was any.
+    /// Takes the messages that were sent to the agent since the last boundary. Returns `true` if
+    /// there were any.
     fn drain_inbox(&mut self) -> bool {
         let messages = self.inbox.drain();
         self.take_messages(messages)
     }
 
-    /// Takes over what was said when the run goes no further. Whoever goes on with the state answers
-    /// it.
+    /// Takes the messages at the end of the run. The run that continues the state answers them.
     fn drain_inbox_final(&mut self) {
         let is_open = self.state.execution().is_some_and(|it| it.open_step().is_some());
         let is_early = matches!(
@@ -490,7 +490,7 @@ impl Run {
         heard
     }
 
-    /// Takes the last step into account, and decides whether another one follows.
+    /// Accounts for the last step, and decides whether another one follows.
     fn decide(&mut self) -> PhaseResult {
         if let Some(failure) = self.failure.take() {
             return self.advance_to(Phase::Close(ExecutionStatus::Failed(failure)));
@@ -522,7 +522,7 @@ impl Run {
         PhaseResult::StepDone
     }
 
-    /// Clears what stood against another step, and what asked for it.
+    /// Clears the reasons for and against another step.
     fn go_on(&mut self) {
         let is_clear = self
             .state
@@ -534,7 +534,7 @@ impl Run {
         self.point = Phase::Checkpoint;
     }
 
-    /// Returns the way to a model for this step.
+    /// Returns the access to a model for this step.
     fn inference(&self) -> Inference {
         let open = self.state.execution().and_then(|it| it.open_step());
         Inference {
@@ -568,16 +568,16 @@ fn asked_by_user() -> Change {
     Change::ContinuationRequested { by: Arc::from("user") }
 }
 
-/// How far a point has brought the run.
+/// The progress of a run after a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PhaseResult {
-    /// There is more to do.
+    /// The run continues.
     Continue,
-    /// A step is over, and another one follows.
+    /// A step ended, and another one follows.
     StepDone,
     /// The execution ended just now, or waits.
     Finished,
-    /// It had ended before.
+    /// The execution had already ended.
     AlreadyFinished,
 }
 
