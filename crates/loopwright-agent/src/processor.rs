@@ -80,7 +80,7 @@ impl Processors {
         hooks.register(NAME.into(), first, after, hook);
     }
 
-    /// Closes the first `count` processors, the innermost first, even if one of them fails or stops
+    /// Closes the first `opened` processors, the innermost first, even if one of them fails or stops
     /// the run.
     async fn close(
         &self,

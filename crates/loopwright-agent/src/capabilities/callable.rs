@@ -20,7 +20,7 @@ pub struct UseIfCallable {
 }
 
 impl UseIfCallable {
-    /// Wraps a capability. `is_callable` returns `true` for the tools that the agent can call.
+    /// Wraps a capability. `may_call` returns `true` for the tools that the agent can call.
     pub fn new(
         capability: Arc<dyn Capability>,
         may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync>,
