@@ -316,7 +316,8 @@ pub struct AppendRequest<'a> {
 
 impl<'a> AppendRequest<'a> {
     /// Creates a write that appends a batch to the session and changes nothing else, without a
-    /// lease. Set other fields with `AppendRequest { lease, ..AppendRequest::new(id, expected, batch, now) }`.
+    /// lease. Set other fields with
+    /// `AppendRequest { lease, ..AppendRequest::new(id, expected, batch, now) }`.
     pub fn new(id: &'a SessionId, expected: u64, batch: ChangeBatch<'a>, now: Timestamp) -> Self {
         Self {
             id,
