@@ -1,4 +1,4 @@
-//! How an agent is put together.
+//! The builder of agents.
 
 use std::{fmt, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
 
 /// Composes an agent from capabilities.
 ///
-/// A builder is a value: [`with`](AgentBuilder::with) returns it with one more, [`build`](AgentBuilder::build)
-/// can be called again and again, and nothing happens before.
+/// A builder is a value: [`with`](AgentBuilder::with) returns it with one more capability.
+/// [`build`](AgentBuilder::build) does all the work and can be called repeatedly.
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AgentBuilder {
@@ -27,7 +27,7 @@ pub struct AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// Begins with nothing: no tools, no limits, no driver.
+    /// Creates an empty builder: no tools, no limits, no driver.
     pub fn base() -> Self {
         Self::default()
     }
@@ -47,19 +47,19 @@ impl AgentBuilder {
         self.with_shared_capability(Arc::new(capability))
     }
 
-    /// Adds a capability that is also held elsewhere.
+    /// Adds a capability that is shared with other owners.
     pub fn with_shared_capability(mut self, capability: Arc<dyn Capability>) -> Self {
         self.capabilities.push(capability);
         self
     }
 
-    /// Adds a listener to everything. When this is called makes no difference.
+    /// Adds a listener to all events. The order of calls does not matter.
     pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.sinks.wiretap(listen);
         self
     }
 
-    /// Adds a listener to one kind of event. When this is called makes no difference.
+    /// Adds a listener to one event type. The order of calls does not matter.
     pub fn on_event<T: EventType + 'static>(
         mut self,
         listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
@@ -68,7 +68,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a listener that is also held elsewhere. When this is called makes no difference.
+    /// Adds a listener that is shared with other owners. The order of calls does not matter.
     pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.add(sink);
         self
@@ -79,11 +79,11 @@ impl AgentBuilder {
         self.capabilities.iter().map(|it| it.name().into_owned()).collect()
     }
 
-    /// Builds the agent, in eight steps whose order never depends on the order of capabilities.
+    /// Builds the agent. The result does not depend on the order of capabilities.
     ///
     /// # Errors
     ///
-    /// If something is missing or cannot be used; the error names it and the remedy.
+    /// Returns an error with a remedy if a part is missing or invalid.
     pub fn build(&self) -> Result<AgentLoop, BuildError> {
         // 1. Start from nothing.
         let mut agent = Configurator { sinks: self.sinks.clone(), ..Configurator::default() };

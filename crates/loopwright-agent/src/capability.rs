@@ -1,4 +1,4 @@
-//! What agents are composed of.
+//! Capabilities, from which agents are composed.
 
 use std::borrow::Cow;
 
@@ -6,58 +6,58 @@ use loopwright_core::BoxError;
 
 use crate::configurator::Configurator;
 
-/// A feature of an agent: tools, hooks, prompt fragments, or any of it together.
+/// A feature of an agent: tools, hooks, prompt fragments, or a combination.
 ///
 /// A capability depends neither on the builder nor on other capabilities: it only adds to the
-/// channels of the [`Configurator`] it is handed.
+/// channels of its [`Configurator`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
     note = "wrap a tool in `UseTools`, a hook in `UseHook`, a driver in `UseDriver`, or implement `Capability`"
 )]
 pub trait Capability: Send + Sync {
-    /// Names the capability in registries, definitions and errors.
+    /// Returns the name of the capability in registries, definitions and errors.
     fn name(&self) -> Cow<'static, str>;
 
-    /// Adds what the capability is made of. Called once for each build.
+    /// Adds the parts of the capability. Called once for each build.
     ///
     /// # Errors
     ///
-    /// If the capability cannot work as it was set up; the error names the remedy.
+    /// Returns an error with a remedy if the settings of the capability are invalid.
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError>;
 }
 
-/// Why there is no agent.
+/// An agent that could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Nothing makes answers.
+    /// The agent has no driver.
     #[error("the agent has no driver; add `UseLlmConfig` with a model, or `UseDriver`")]
     NoDriver,
-    /// A capability cannot work as it was set up.
+    /// The settings of a capability are invalid.
     #[error("capability `{capability}` cannot be used: {reason}")]
     Capability {
         /// The capability's name.
         capability: Cow<'static, str>,
-        /// What is wrong and what to do.
+        /// The problem and its remedy.
         reason: String,
-        /// What lies beneath.
+        /// The cause.
         #[source]
         source: Option<BoxError>,
     },
-    /// A name is not known.
+    /// A name is unknown.
     #[error("unknown {kind} `{name}`; available: {known}")]
     Unknown {
-        /// What was looked for.
+        /// The kind of name.
         kind: &'static str,
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
 }
 
 impl BuildError {
-    /// Says that a capability cannot work as it was set up.
+    /// Creates an error about the settings of a capability.
     pub fn capability(name: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
         Self::Capability { capability: name.into(), reason: reason.into(), source: None }
     }

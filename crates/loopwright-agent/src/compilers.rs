@@ -1,4 +1,4 @@
-//! What of a conversation a model is shown.
+//! Context compilers, which select the input of the model.
 
 use async_trait::async_trait;
 use loopwright_core::{
@@ -6,10 +6,10 @@ use loopwright_core::{
     messages::{Prompt, SectionName, Selection, Turn},
 };
 
-/// Shows all sections, but of tool turns only those of the current execution.
+/// Includes all sections, but tool turns only of the current execution.
 ///
-/// Of earlier executions the model sees what the user said and what it answered, and not how it got there:
-/// requests are shorter, and a model that needs a file again has to read it again. An execution that
+/// Of earlier executions, the model sees only the user's messages and its own answers. Requests are
+/// shorter, but a model that needs a file again has to read it again. An execution that
 /// [resumes](AgentState::is_resumable) is the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversationWithCurrentToolTrace;
@@ -30,7 +30,7 @@ impl ContextCompiler for ConversationWithCurrentToolTrace {
     }
 }
 
-/// Shows everything, the tool calls of earlier executions and their results included. The default.
+/// Includes all turns, with the tool calls and results of earlier executions. The default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllSections;
 
@@ -46,15 +46,15 @@ impl ContextCompiler for AllSections {
     }
 }
 
-/// Shows the sections of these names, in this order. Sections that do not exist are left out.
+/// Includes the sections with these names, in this order. Ignores missing sections.
 #[derive(Clone, Debug)]
 pub struct SelectedSections {
     names: Vec<SectionName>,
 }
 
 impl SelectedSections {
-    /// Names the sections; of a repeated name the first place counts. Without any name it is the
-    /// conversation itself.
+    /// Creates a compiler from section names. A repeated name keeps its first position. Without
+    /// names, it selects the conversation.
     pub fn new<N: Into<SectionName>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut selected: Vec<SectionName> = Vec::new();
         for name in names.into_iter().map(Into::into) {
@@ -70,7 +70,7 @@ impl SelectedSections {
 }
 
 impl Default for SelectedSections {
-    /// Names summary, buffer and conversation.
+    /// Selects summary, buffer and conversation.
     fn default() -> Self {
         Self::new([SectionName::SUMMARY, SectionName::BUFFER, SectionName::MESSAGES])
     }

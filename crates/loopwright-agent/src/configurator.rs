@@ -1,4 +1,4 @@
-//! What capabilities add to.
+//! The channels that capabilities add to.
 
 use std::{fmt, sync::Arc};
 
@@ -14,30 +14,30 @@ use crate::{
     processor::{Processors, StateProcessor},
 };
 
-/// The channels of an agent that is being composed. Each can only do what does not depend on the
-/// order of capabilities, but for two that set the same thing: there the last one wins.
+/// The channels of an agent that is being built. The order of capabilities matters only if two set
+/// the same part: the last one wins.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Configurator {
-    /// What the model may call.
+    /// The tools that the model can call.
     pub tools: ToolChannel,
     /// Tools that can change while the agent works.
     pub sources: ToolSources,
     /// Hooks, with priorities.
     pub hooks: HookStack,
-    /// What the model is told.
+    /// The instructions for the model.
     pub prompt: PromptChannel,
-    /// What chooses what the model sees.
+    /// The context compiler.
     pub compiler: ComponentSlot<dyn ContextCompiler>,
-    /// What makes answers.
+    /// The driver.
     pub driver: ComponentSlot<dyn Driver>,
-    /// An interceptor of one's own. A build with other hooks beside it fails.
+    /// An explicit interceptor. A build with other hooks beside it fails.
     pub interceptor: Option<Interceptor>,
-    /// Who listens.
+    /// The listeners.
     pub sinks: EventSinks,
     /// Middleware around model calls.
     pub layers: ModelLayers,
-    /// What else is known of the agent.
+    /// The metadata of the agent.
     pub profile: AgentMeta,
     pub(crate) processors: Processors,
     pub(crate) criteria: ContinuationCriteria,
@@ -49,15 +49,15 @@ impl Configurator {
         self.processors.0.push(processor);
     }
 
-    /// Adds voices on whether another step is taken. They are heard together with those of other
+    /// Adds criteria for another step. They are evaluated together with those of other
     /// capabilities.
     pub fn add_criteria(&mut self, criteria: &ContinuationCriteria) {
         self.criteria.merge(criteria);
     }
 
-    /// Configures a capability for an agent that may not call every tool. If the capability brings tools
-    /// and the agent may call none of them, the instructions and the compiler of the capability are left
-    /// out: the model never reads of tools that it lacks. The hooks stay, because they may restrict.
+    /// Configures a capability for an agent that cannot call every tool. If the agent can call none
+    /// of the tools of the capability, its instructions and its compiler are left out, so that the
+    /// model never reads about missing tools. The hooks stay, because they may restrict.
     pub(crate) fn configure_for(
         &mut self,
         capability: &dyn Capability,
@@ -85,8 +85,7 @@ impl Configurator {
     }
 }
 
-/// A part that is set once and may be wrapped, in any order: wrappers go around whatever is set in
-/// the end.
+/// A part that is set once and can be wrapped, in any order: wrappers apply to the final part.
 pub struct ComponentSlot<T: ?Sized> {
     base: Option<Arc<T>>,
     wrappers: Vec<Box<Wrapper<T>>>,
@@ -100,7 +99,7 @@ impl<T: ?Sized> ComponentSlot<T> {
         self.base = Some(part);
     }
 
-    /// Wraps the part. A wrapper that is added later goes around those added before.
+    /// Wraps the part. A later wrapper encloses the earlier ones.
     pub fn wrap(&mut self, wrapper: impl FnOnce(Arc<T>) -> Arc<T> + Send + 'static) {
         self.wrappers.push(Box::new(wrapper));
     }
@@ -110,12 +109,12 @@ impl<T: ?Sized> ComponentSlot<T> {
         self.base.is_some()
     }
 
-    /// Remembers what is set and how often it is wrapped.
+    /// Records the part and the number of wrappers.
     fn mark(&self) -> (Option<Arc<T>>, usize) {
         (self.base.clone(), self.wrappers.len())
     }
 
-    /// Removes what was set or wrapped since the mark.
+    /// Removes parts and wrappers added since the mark.
     fn reset(&mut self, (base, wrappers): (Option<Arc<T>>, usize)) {
         self.base = base;
         self.wrappers.truncate(wrappers);
@@ -142,20 +141,20 @@ impl<T: ?Sized> fmt::Debug for ComponentSlot<T> {
     }
 }
 
-/// Tools, and tools that are made when everything else is decided.
+/// Tools, including deferred ones, which are created at the end of the build.
 #[derive(Default)]
 pub struct ToolChannel {
     direct: ToolSet,
     deferred: Vec<Arc<dyn DeferredTools>>,
 }
 
-/// Makes tools that need the finished driver and the other tools.
+/// Creates tools that need the finished driver and the other tools.
 pub trait DeferredTools: Send + Sync {
-    /// Makes the tools.
+    /// Creates the tools.
     ///
     /// # Errors
     ///
-    /// If they cannot be made; the error names the remedy.
+    /// Returns an error with a remedy if they cannot be created.
     fn provide(&self, cx: &DeferredToolCx<'_>) -> Result<Vec<AnyTool>, BuildError>;
 }
 
@@ -169,16 +168,16 @@ where
     }
 }
 
-/// What is decided when deferred tools are made.
+/// The finished parts when deferred tools are created.
 #[derive(Clone, Copy)]
 pub struct DeferredToolCx<'a> {
-    /// The finished driver, wrappers included.
+    /// The finished driver, including wrappers.
     pub driver: &'a Arc<dyn Driver>,
-    /// The finished compiler, wrappers included.
+    /// The finished compiler, including wrappers.
     pub compiler: &'a Arc<dyn ContextCompiler>,
-    /// The tools so far: all direct ones, and deferred ones that were added before.
+    /// The tools so far: all direct ones, and earlier deferred ones.
     pub tools: &'a ToolSet,
-    /// Who listens.
+    /// The listeners.
     pub sinks: &'a EventSinks,
 }
 
@@ -189,7 +188,7 @@ impl fmt::Debug for DeferredToolCx<'_> {
 }
 
 impl ToolChannel {
-    /// Adds a tool, in the place of one that has its name.
+    /// Adds a tool, or replaces the one with the same name.
     pub fn add(&mut self, tool: impl IntoTool) {
         self.direct.add(tool);
     }
@@ -199,7 +198,7 @@ impl ToolChannel {
         self.direct.merge(tools);
     }
 
-    /// Adds tools that are made when everything else is decided.
+    /// Adds tools that are created at the end of the build.
     pub fn defer(&mut self, tools: Arc<dyn DeferredTools>) {
         self.deferred.push(tools);
     }
@@ -231,7 +230,7 @@ impl fmt::Debug for ToolChannel {
     }
 }
 
-/// What the model is told before the conversation.
+/// The instructions and turns before the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct PromptChannel {
     fragments: Vec<Placed>,
@@ -248,22 +247,23 @@ struct Placed {
 }
 
 impl PromptChannel {
-    /// Adds instructions under a name, in the place of those of that name. Fragments stand in the
-    /// order of their numbers, and of equal numbers in the order they were added.
+    /// Adds instructions under a name, which replace those with the same name. Fragments are sorted
+    /// by number, then by the order in which they were added.
     ///
-    /// They are stable: what changes from step to step belongs to the tail of the prompt, which
-    /// compilers make.
+    /// They must be stable: put text that changes from step to step in the tail of the prompt,
+    /// which compilers create.
     pub fn add(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Agent);
     }
 
-    /// Adds instructions as [`add`](Self::add) does, which sub-agents of the agent have too.
+    /// Adds instructions as [`add`](Self::add) does, also for sub-agents of the agent.
     pub fn share(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Subagents);
     }
 
-    /// Adds instructions that are made of the finished agent, in the place of those of that name; none
-    /// if there is nothing to say. A copy of the agent with other tools has them made anew.
+    /// Adds instructions that are derived from the finished agent, which replace those with the
+    /// same name; `None` for no text. They are derived again for a copy of the agent with other
+    /// tools.
     pub fn derive(
         &mut self,
         order: i16,
@@ -281,7 +281,7 @@ impl PromptChannel {
         }
     }
 
-    /// Adds instructions to those of a name, which keep their place.
+    /// Adds instructions to those with a name, which keep their position.
     pub fn append(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         let (name, text) = (name.into(), text.into());
         let Some(same) = self.fragments.iter_mut().find(|it| it.name == name) else {
@@ -296,12 +296,12 @@ impl PromptChannel {
         };
     }
 
-    /// Puts turns before the conversation in every request.
+    /// Adds turns before the conversation in every request.
     pub fn extend_head(&mut self, turns: &Transcript) {
         self.head.extend(turns.iter().cloned());
     }
 
-    /// Sets the form of answers for states that set none; the last one wins.
+    /// Sets the response format for states that set none; the last one wins.
     pub fn set_response_format(&mut self, format: ResponseFormat) {
         self.response_format = Some(format);
     }

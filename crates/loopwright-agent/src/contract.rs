@@ -1,4 +1,4 @@
-//! Agents as types, for programs whose workers make them anew from a name and a configuration.
+//! Agents as types, for programs whose workers create them again from a name and a configuration.
 
 use std::{
     fmt,
@@ -23,8 +23,8 @@ pub use descriptor::{AgentDescriptor, InvalidDescriptor};
 pub use factory::ContractLoopFactory;
 pub use registry::AgentContractRegistry;
 
-/// A type of agent that describes itself and is made of a configuration, always in the same way: the same
-/// configuration makes the same agent, in whichever process. Its fields are the configuration.
+/// A type of agent with a description, created from a configuration. The same configuration creates
+/// the same agent in every process. Its fields are the configuration.
 ///
 /// ```
 /// use loopwright_agent::{AgentBuilder, AgentContract, AgentDescriptor, BuildError, InvalidDescriptor};
@@ -47,97 +47,97 @@ pub use registry::AgentContractRegistry;
 /// }
 /// ```
 pub trait AgentContract: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Describes the agent.
+    /// Returns the description of the agent.
     ///
     /// # Errors
     ///
-    /// If the description is not complete.
+    /// Returns an error if the description is incomplete.
     fn descriptor(&self) -> Result<AgentDescriptor, InvalidDescriptor>;
 
-    /// Builds the agent. It is called once, when the agent is first used.
+    /// Builds the agent. Called once, when the agent is first used.
     ///
     /// # Errors
     ///
-    /// If something is missing.
+    /// Returns an error if the agent cannot be built.
     fn build(&self) -> Result<AgentLoop, BuildError>;
 
-    /// Makes it of a configuration.
+    /// Creates the agent type from a configuration.
     ///
     /// # Errors
     ///
-    /// If the configuration does not fit.
+    /// Returns an error if the configuration does not match.
     fn from_config(config: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(config)
     }
 
-    /// Returns the configuration that makes it again. It is stored: it holds references to secrets, never
-    /// secrets.
+    /// Returns the configuration, from which the agent can be created again. It is stored, so it
+    /// must contain references to secrets, never secrets.
     ///
     /// # Errors
     ///
-    /// If it has no JSON form.
+    /// Returns an error if it has no JSON form.
     fn serialize_config(&self) -> Result<Value, serde_json::Error> {
         serde_json::to_value(self)
     }
 }
 
-/// Makes agents of names and configurations.
+/// Creates agents from names and configurations.
 pub trait AgentFactory: Send + Sync {
-    /// Makes an agent. Nothing is built before it is used.
+    /// Creates an agent. It is built when it is first used.
     ///
     /// # Errors
     ///
-    /// If there is none of that name, or the configuration does not fit.
+    /// Returns an error if the name is unknown, or the configuration does not match.
     fn create(&self, name: &str, config: &Value) -> Result<ContractAgent, ContractError>;
 }
 
-/// Why there is no such agent.
+/// An agent that could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContractError {
-    /// None has that name.
+    /// The name is unknown.
     #[error("unknown agent `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
-    /// It cannot be made of that configuration.
+    /// The configuration is invalid.
     #[error("configuration of agent `{name}` is invalid")]
     Config {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
-    /// It does not describe itself.
+    /// The descriptor is invalid.
     #[error(transparent)]
     Descriptor(#[from] InvalidDescriptor),
 }
 
-/// An agent of some [`AgentContract`], with those who listen to it. Cheap to clone.
+/// An agent of an [`AgentContract`], with its listeners. Cheap to clone.
 #[derive(Clone)]
 pub struct ContractAgent {
     descriptor: AgentDescriptor,
     config: Value,
     build: Arc<dyn Fn() -> Result<AgentLoop, BuildError> + Send + Sync>,
-    /// The agent without those who listen, once it was built.
+    /// The agent without its listeners, once it is built.
     built: Arc<OnceLock<AgentLoop>>,
     listeners: EventSinks,
     handler: Option<Arc<dyn EventSink>>,
 }
 
-/// The metadata of a definition in which the configuration of an agent is kept.
+/// The metadata key of a definition that holds the configuration of an agent.
 const CONFIG: &str = "contract_config";
 
 impl ContractAgent {
-    /// Takes an agent of some type.
+    /// Creates an agent from an agent type.
     ///
     /// # Errors
     ///
-    /// If it does not describe itself, or its configuration has no JSON form.
+    /// Returns an error if its descriptor is invalid, or its configuration has no JSON form.
     pub fn new(contract: impl AgentContract) -> Result<Self, ContractError> {
         let descriptor = contract.descriptor()?;
         let config = contract.serialize_config().map_err(|source| ContractError::Config {
@@ -154,17 +154,18 @@ impl ContractAgent {
         })
     }
 
-    /// Returns what it says of itself.
+    /// Returns the descriptor.
     pub fn descriptor(&self) -> &AgentDescriptor {
         &self.descriptor
     }
 
-    /// Returns the configuration that makes it again.
+    /// Returns the configuration.
     pub fn config(&self) -> &Value {
         &self.config
     }
 
-    /// Returns the definition to make sessions of: a [`ContractLoopFactory`] makes this agent of it again.
+    /// Returns the definition for sessions. A [`ContractLoopFactory`] creates this agent from it
+    /// again.
     pub fn definition(&self) -> AgentDefinition {
         let (name, description) = (self.descriptor.name(), self.descriptor.description());
         let mut definition = AgentDefinition::new(name, description, "");
@@ -172,20 +173,20 @@ impl ContractAgent {
         definition
     }
 
-    /// Tells all events to this handler, in the place of an earlier one. Listeners stay.
+    /// Sends all events to this handler, which replaces an earlier one. Other listeners stay.
     #[must_use]
     pub fn with_event_handler(self, handler: Arc<dyn EventSink>) -> Self {
         Self { handler: Some(handler), ..self }
     }
 
-    /// Adds a listener to everything. When this is called makes no difference.
+    /// Adds a listener to all events. The order of calls does not matter.
     #[must_use]
     pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.listeners.wiretap(listen);
         self
     }
 
-    /// Adds a listener to one kind of event. When this is called makes no difference.
+    /// Adds a listener to one event type. The order of calls does not matter.
     #[must_use]
     pub fn on_event<T: EventType + 'static>(
         mut self,
@@ -195,11 +196,11 @@ impl ContractAgent {
         self
     }
 
-    /// Returns the agent itself, which is built when it is first asked for.
+    /// Returns the agent, which is built on the first call.
     ///
     /// # Errors
     ///
-    /// If something is missing. It is tried again the next time.
+    /// Returns an error if the agent cannot be built. The next call tries again.
     pub fn agent(&self) -> Result<AgentLoop, BuildError> {
         let built = if let Some(built) = self.built.get() {
             built
@@ -222,7 +223,7 @@ impl ContractAgent {
     ///
     /// # Errors
     ///
-    /// If the agent cannot be built. How the run went is part of the state.
+    /// Returns an error if the agent cannot be built. A failure of the run is part of the state.
     pub async fn run(&self, state: AgentState) -> Result<AgentState, BuildError> {
         Ok(self.agent()?.execute(state).await)
     }
@@ -231,7 +232,7 @@ impl ContractAgent {
     ///
     /// # Errors
     ///
-    /// As of [`run`](ContractAgent::run).
+    /// As for [`run`](ContractAgent::run).
     pub async fn next_step(&self, state: AgentState) -> Result<AgentState, BuildError> {
         let before = if state.is_interrupted() { state.step_count() } else { 0 };
         let mut run = self.agent()?.start(state, RunOptions::default());
@@ -244,25 +245,25 @@ impl ContractAgent {
         Ok(run.into_state())
     }
 
-    /// Returns `true` if there is a step left to take: the execution has not begun, or is in progress.
+    /// Returns `true` if a step is left: the execution has not started, or is in progress.
     pub fn has_next_step(state: &AgentState) -> bool {
         matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::InProgress)
     }
 
-    /// Takes all steps that are left, if there are any.
+    /// Takes all remaining steps.
     ///
     /// # Errors
     ///
-    /// As of [`run`](ContractAgent::run).
+    /// As for [`run`](ContractAgent::run).
     pub async fn final_step(&self, state: AgentState) -> Result<AgentState, BuildError> {
         if Self::has_next_step(&state) { self.run(state).await } else { Ok(state) }
     }
 
-    /// Yields the state after each step, the final one included.
+    /// Yields the state after each step, including the final state.
     ///
     /// # Errors
     ///
-    /// As of [`run`](ContractAgent::run).
+    /// As for [`run`](ContractAgent::run).
     pub fn iterator(
         &self,
         state: AgentState,

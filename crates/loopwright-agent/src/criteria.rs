@@ -1,4 +1,4 @@
-//! Voices on whether another step is taken.
+//! Criteria for another step.
 
 pub(crate) mod builtin;
 
@@ -11,28 +11,28 @@ use loopwright_core::{
     Timestamp,
 };
 
-/// A voice on whether another step is taken. It only looks.
+/// A criterion that decides whether another step is taken. It must have no side effects.
 pub trait ContinuationCriterion: Send + Sync {
-    /// Names the criterion in explanations.
+    /// Returns the name of the criterion in explanations.
     fn name(&self) -> Cow<'static, str>;
 
-    /// Says what it thinks of another step.
+    /// Evaluates whether to take another step.
     fn evaluate(&self, state: &AgentState, now: Timestamp) -> CriterionResult;
 }
 
-/// What a criterion thinks, and why.
+/// The decision of a criterion, with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CriterionResult {
-    /// What it thinks.
+    /// The decision.
     pub decision: ContinuationDecision,
-    /// For people.
+    /// The reason, for people.
     pub reason: String,
-    /// Why the execution ends, if this criterion is what ends it.
+    /// Why the execution ends, if this criterion ends it.
     pub stop_reason: Option<StopReason>,
 }
 
 impl CriterionResult {
-    /// Makes an opinion.
+    /// Creates a result.
     pub fn new(decision: ContinuationDecision, reason: impl Into<String>) -> Self {
         Self { decision, reason: reason.into(), stop_reason: None }
     }
@@ -48,12 +48,12 @@ impl CriterionResult {
         Self::new(ContinuationDecision::RequestContinuation, reason)
     }
 
-    /// Sees no need for another step.
+    /// Allows the execution to stop.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self::new(ContinuationDecision::AllowStop, reason)
     }
 
-    /// Has nothing against another step.
+    /// Does not object to another step.
     pub fn allow(reason: impl Into<String>) -> Self {
         Self::new(ContinuationDecision::AllowContinuation, reason)
     }
@@ -78,7 +78,7 @@ impl CriterionResult {
 pub struct ContinuationCriteria(Vec<Arc<dyn ContinuationCriterion>>);
 
 impl ContinuationCriteria {
-    /// Creates a list of none.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
@@ -107,12 +107,12 @@ impl ContinuationCriteria {
         self.0.extend(other.0.iter().cloned());
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Asks every criterion.
+    /// Evaluates every criterion.
     pub fn evaluations(&self, state: &AgentState, now: Timestamp) -> Vec<Evaluation> {
         let evaluate = |it: &Arc<dyn ContinuationCriterion>| {
             let CriterionResult { decision, reason, stop_reason } = it.evaluate(state, now);
@@ -121,7 +121,7 @@ impl ContinuationCriteria {
         self.0.iter().map(evaluate).collect()
     }
 
-    /// Asks every criterion and resolves what they say, as the loop would without other sources.
+    /// Evaluates every criterion and resolves the results, as the loop would without other sources.
     pub fn evaluate(&self, state: &AgentState, now: Timestamp) -> ContinuationOutcome {
         ContinuationOutcome::resolve(self.evaluations(state, now))
     }
@@ -133,7 +133,7 @@ impl fmt::Debug for ContinuationCriteria {
     }
 }
 
-/// Asks criteria before the first step and after each step.
+/// A hook that evaluates criteria before the first step and after each step.
 #[derive(Clone, Debug)]
 pub(crate) struct CriteriaHook(pub(crate) ContinuationCriteria);
 

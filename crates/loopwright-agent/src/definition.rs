@@ -10,78 +10,79 @@ use crate::capability::{BuildError, Capability};
 use crate::names::NameList;
 use crate::registry::CapabilityRegistry;
 
-/// An agent as data: what a file, a database or another agent says of it.
+/// An agent as data, from a file, a database or another agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentDefinition {
-    /// Unique among definitions.
+    /// The name, unique among definitions.
     pub name: String,
-    /// When to use this agent, written for models and people who choose one.
+    /// When to use this agent, for models and people who select one.
     pub description: String,
-    /// How it is called where people look.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it is told first.
+    /// The system prompt.
     pub system_prompt: String,
-    /// Provider, model and settings; those of the program that runs it if there are none.
+    /// Provider, model and settings; `None` means those of the program that runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<LlmConfig>,
-    /// What it is composed of, by the names of a capability registry.
+    /// The names of its capabilities in a capability registry.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub capabilities: NameList,
-    /// The configuration of capabilities, by their names. Those that are not here have their defaults.
+    /// The configuration of capabilities, by name. All others have their defaults.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub capability_config: Map<String, Value>,
-    /// What it may call. Absent: all tools there are; empty: none.
+    /// The tools that it can call. Absent: all available tools; empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<NameList>,
-    /// What it may not call, whatever else says so.
+    /// Tools that it cannot call, with precedence over all other settings.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub tools_deny: NameList,
-    /// Which calls it may make, where that depends on their arguments.
+    /// Rules for calls that depend on the arguments.
     #[serde(skip_serializing_if = "CallRules::is_empty")]
     pub call_rules: CallRules,
-    /// Skills it begins with.
+    /// Skills that are loaded at the start.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub skills: NameList,
-    /// What it may use.
+    /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Whatever else is to be kept with it.
+    /// Additional data.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// The name under which a registry has the capability that applies [`CallRules`], which are its configuration. Without
-/// it, an agent whose definition has such rules is not built.
+/// The registry name of the capability that applies [`CallRules`], which are its configuration.
+/// Without it, an agent whose definition has such rules cannot be built.
 pub const CALL_RULES: &str = "use_permissions";
 
-/// Which calls an agent may make, where that depends on their arguments. They only restrict.
+/// Rules for calls of an agent that depend on the arguments. They can only restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallRules {
     /// The agent, for messages.
     pub agent: String,
-    /// Permission rules such as `Bash(git *)`, of which one has to match each call. Absent: every call.
+    /// Permission rules such as `Bash(git *)`, one of which must match each call. Absent: every
+    /// call is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<NameList>,
     /// Permission rules that deny calls.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub deny: NameList,
-    /// The name of a permission mode, which counts if it is stricter.
+    /// The name of a permission mode, which applies if it is stricter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
 
 impl CallRules {
-    /// Returns `true` if they restrict nothing.
+    /// Returns `true` if no rule restricts a call.
     pub fn is_empty(&self) -> bool {
         self.only.is_none() && self.deny.is_empty() && self.mode.is_none()
     }
 }
 
 impl AgentDefinition {
-    /// Defines an agent by the three things it cannot do without.
+    /// Creates a definition from its required parts.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -95,11 +96,11 @@ impl AgentDefinition {
         }
     }
 
-    /// Makes the capability that applies the call rules, or `None` if there are no rules.
+    /// Creates the capability that applies the call rules; `None` if there are no rules.
     ///
     /// # Errors
     ///
-    /// If the registry has no such capability, or the rules are malformed.
+    /// Returns an error if the registry has no such capability, or the rules are malformed.
     pub fn restriction(
         &self,
         capabilities: &CapabilityRegistry,
@@ -118,18 +119,18 @@ impl AgentDefinition {
         self.label.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the configuration of a capability; null where there is none.
+    /// Returns the configuration of a capability; `null` without one.
     pub fn config_of(&self, capability: &str) -> &Value {
         self.capability_config.get(capability).unwrap_or(&Value::Null)
     }
 
-    /// Returns a definition that allows the same tools and says nothing else.
+    /// Returns a definition with only the tool rules of this one.
     pub(crate) fn tool_rules(&self) -> Self {
         let (tools, tools_deny) = (self.tools.clone(), self.tools_deny.clone());
         Self { tools, tools_deny, ..Self::default() }
     }
 
-    /// Returns `true` if it may call a tool that there is.
+    /// Returns `true` if the agent can call this tool.
     pub fn allows_tool(&self, name: &str) -> bool {
         let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
         is_listed && !self.tools_deny.contains(name)
@@ -142,7 +143,7 @@ pub trait Definitions: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If there is none of that name; the error lists those that there are.
+    /// Returns an error that lists the known names if the name is unknown.
     fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError>;
 
     /// Returns the names, sorted.
@@ -159,13 +160,13 @@ pub trait Definitions: Send + Sync {
     }
 }
 
-/// There is no definition of that name.
+/// An unknown definition name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown agent `{name}`; available: {known}")]
 pub struct DefinitionError {
     /// The name.
     pub name: String,
-    /// The names that there are.
+    /// The known names.
     pub known: String,
 }
 
@@ -179,7 +180,7 @@ impl DefinitionRegistry {
         Self::default()
     }
 
-    /// Adds a definition, in the place of one that has its name.
+    /// Adds a definition, or replaces the one with the same name.
     pub fn register(&mut self, definition: AgentDefinition) {
         self.0.insert(definition.name.clone(), Arc::new(definition));
     }

@@ -1,4 +1,4 @@
-//! Drivers: how an answer is made of a state.
+//! Drivers, which produce responses from a state.
 
 mod react;
 mod react_decision;
@@ -13,7 +13,7 @@ use loopwright_core::{
     messages::{InferenceOptions, InferenceRequest},
 };
 
-/// Which model a driver asks, where the state does not say.
+/// The default model of a driver.
 #[derive(Clone)]
 struct ModelSelection {
     models: Arc<dyn ModelProvider>,
@@ -21,7 +21,7 @@ struct ModelSelection {
 }
 
 impl ModelSelection {
-    /// Returns the model the state asks for, and fills in what the state leaves open.
+    /// Returns the model that the state selects, and fills in missing settings.
     fn resolve(
         &self,
         state: &AgentState,
@@ -33,7 +33,7 @@ impl ModelSelection {
         self.models.resolve(Some(&chosen).filter(|it| it.provider.is_some() || it.model.is_some()))
     }
 
-    /// Returns which model is asked where the state does not say.
+    /// Returns the default model.
     fn by_default(&self) -> LlmConfig {
         let known = || self.models.resolve(None).ok()?.model();
         LlmConfig { model: self.llm.model.clone().or_else(known), ..self.llm.clone() }

@@ -1,4 +1,4 @@
-//! What is done about errors.
+//! The policy for errors.
 
 use std::borrow::Cow;
 
@@ -9,35 +9,36 @@ use loopwright_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is done about each class of errors, and how often something is tried again.
+/// The action for each class of errors, and the limit of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ErrorPolicy {
     /// Tools that failed, were blocked or did not run.
     pub tool: ErrorAction,
-    /// Models that did not answer.
+    /// Models that did not respond.
     pub model: ErrorAction,
-    /// Arguments and answers that do not have the form they must have.
+    /// Arguments and answers that do not have the required form.
     pub validation: ErrorAction,
-    /// Providers that ask to slow down.
+    /// Rate limits of providers.
     pub rate_limit: ErrorAction,
-    /// What took too long.
+    /// Timeouts.
     pub timeout: ErrorAction,
-    /// Everything else.
+    /// All other errors.
     pub unknown: ErrorAction,
-    /// How many failed steps in a row end the run where the handling is [`ErrorAction::Retry`].
+    /// The number of consecutive failed steps that ends the run if the action is
+    /// [`ErrorAction::Retry`].
     pub max_retries: u32,
 }
 
-/// What is done about an error.
+/// The action for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorAction {
     /// The run ends.
     Stop,
-    /// Another step is taken, unless too many in a row have failed.
+    /// Another step is taken, unless too many consecutive steps have failed.
     Retry,
-    /// Nothing: a tool's error is the model's to deal with, a step without an answer fails the run.
+    /// No action: the model handles a tool's error, and a step without a response fails the run.
     Ignore,
 }
 
@@ -47,15 +48,15 @@ pub enum ErrorAction {
 pub enum ErrorClass {
     /// A tool failed, was blocked or did not run.
     Tool,
-    /// A model did not answer.
+    /// A model did not respond.
     Model,
-    /// Something does not have the form it must have.
+    /// Arguments or an answer do not have the required form.
     Validation,
-    /// A provider asks to slow down.
+    /// A provider limits the rate of requests.
     RateLimit,
-    /// Something took too long.
+    /// An operation exceeded its timeout.
     Timeout,
-    /// Anything else.
+    /// Any other error.
     Unknown,
 }
 
@@ -76,19 +77,19 @@ impl From<FailureKind> for ErrorClass {
 }
 
 impl Default for ErrorPolicy {
-    /// Leaves tool errors to the model, as the loop does without any policy.
+    /// Returns a policy that leaves tool errors to the model, as the loop does without any policy.
     fn default() -> Self {
         Self::ignore_tool_errors()
     }
 }
 
 impl ErrorPolicy {
-    /// Ends the run at the first error of any kind, a tool's included.
+    /// Ends the run at the first error of any kind, including those of tools.
     pub fn stop_on_any_error() -> Self {
         Self::all(ErrorAction::Stop, 0)
     }
 
-    /// Tries again after tool errors, invalid arguments, rate limits and timeouts.
+    /// Retries after tool errors, invalid arguments, rate limits and timeouts.
     pub fn retry_tool_errors(max_retries: u32) -> Self {
         Self {
             model: ErrorAction::Stop,
@@ -102,12 +103,12 @@ impl ErrorPolicy {
         Self { model: ErrorAction::Stop, ..Self::all(ErrorAction::Ignore, 0) }
     }
 
-    /// Tries again after every error.
+    /// Retries after every error.
     pub fn retry_all(max_retries: u32) -> Self {
         Self::all(ErrorAction::Retry, max_retries)
     }
 
-    /// Leaves tool errors to the model, and tries again after rate limits and timeouts.
+    /// Leaves tool errors to the model, and retries after rate limits and timeouts.
     pub fn retry_transient(max_retries: u32) -> Self {
         Self {
             rate_limit: ErrorAction::Retry,
@@ -129,8 +130,8 @@ impl ErrorPolicy {
         }
     }
 
-    /// Returns what is done about a class of errors when so many steps in a row have failed: trying
-    /// again ends where the retries are used up.
+    /// Returns the action for a class of errors after `failed_in_a_row` consecutive failed steps.
+    /// Retries end at the limit.
     pub fn handling(&self, class: ErrorClass, failed_in_a_row: u32) -> ErrorAction {
         let handling = match class {
             ErrorClass::Tool => self.tool,
@@ -146,7 +147,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// Returns the class of what went wrong in a step, if anything did.
+    /// Returns the class of the error in a step; `None` without an error.
     pub fn classify(step: &Step) -> Option<ErrorClass> {
         if let Some(failure) = step.failure() {
             return Some(failure.kind.into());
@@ -161,7 +162,7 @@ impl ErrorPolicy {
         })
     }
 
-    /// Returns the signal that ends the run for what went wrong in its newest step.
+    /// Returns the signal that ends the run because of an error in its newest step.
     pub fn stop_signal(&self, state: &AgentState) -> Option<StopSignal> {
         let class = Self::classify(state.last_step()?)?;
         let failed = state.execution()?.failed_in_a_row();
@@ -175,13 +176,12 @@ impl ErrorPolicy {
     }
 }
 
-/// Carries an error policy out.
+/// A hook that applies an error policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorPolicyHook(pub(crate) ErrorPolicy);
 
 impl ErrorPolicyHook {
-    /// Returns what is to be done about a step that has an answer. One without has been dealt with in
-    /// `on_error`.
+    /// Returns the signal for a step with a response. `on_error` handles a step without one.
     fn signal(self, state: &AgentState) -> Option<StopSignal> {
         let is_answered = state.last_step().is_some_and(|step| step.failure().is_none());
         is_answered.then(|| self.0.stop_signal(state)).flatten()

@@ -1,4 +1,4 @@
-//! How definitions become agents and states.
+//! Factories of agents and states from definitions.
 
 use std::{fmt, sync::Arc};
 
@@ -9,13 +9,14 @@ use crate::{
     definition::AgentDefinition, names::NameList, registry::CapabilityRegistry,
 };
 
-/// Makes loops of definitions.
+/// Creates loops from definitions.
 pub trait LoopFactory: Send + Sync {
-    /// Makes the loop that runs states of this definition.
+    /// Creates the loop that runs states of this definition.
     ///
     /// # Errors
     ///
-    /// If the definition names something that does not exist, or its capabilities cannot be used.
+    /// Returns an error if the definition contains unknown names, or its capabilities cannot be
+    /// used.
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError>;
 }
 
@@ -25,8 +26,8 @@ impl<F: LoopFactory + ?Sized> LoopFactory for Arc<F> {
     }
 }
 
-/// Runs every definition with the same agent, whose tools a definition may restrict. A definition that names
-/// capabilities, or tools that the agent lacks, is an error.
+/// Runs every definition with the same agent. A definition can restrict its tools. A definition
+/// that names capabilities, or tools that the agent lacks, is an error.
 impl LoopFactory for AgentLoop {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         if let Some(name) = definition.capabilities.iter().next() {
@@ -53,9 +54,9 @@ impl LoopFactory for AgentLoop {
     }
 }
 
-/// Makes states of definitions.
+/// Creates states from definitions.
 pub trait StateFactory: Send + Sync {
-    /// Makes the state that an agent of this definition begins with.
+    /// Creates the initial state of an agent with this definition.
     fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState;
 }
 
@@ -65,7 +66,7 @@ impl<F: StateFactory + ?Sized> StateFactory for Arc<F> {
     }
 }
 
-/// Makes loops of what all agents have in common and what a definition adds.
+/// Creates loops from a shared base and the additions of a definition.
 #[derive(Clone)]
 pub struct DefinitionLoopFactory {
     base: AgentBuilder,
@@ -74,26 +75,26 @@ pub struct DefinitionLoopFactory {
 }
 
 impl DefinitionLoopFactory {
-    /// Begins every agent with this builder: the driver belongs here.
+    /// Creates a factory with a base builder for every agent, which contains the driver.
     pub fn new(base: AgentBuilder) -> Self {
         Self { base, capabilities: Arc::default(), tools: ToolRegistry::new() }
     }
 
-    /// Sets where capabilities that definitions name are found.
+    /// Sets the registry of the capabilities that definitions name.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Sets where tools are found that definitions name and no capability brings.
+    /// Sets the registry of tools that definitions name and no capability adds.
     #[must_use]
     pub fn with_tools(mut self, tools: ToolRegistry) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Keeps what the definition allows, and adds what it names from the registry.
+    /// Returns the tools that the definition allows, and adds named tools from the registry.
     fn tools_of(
         &self,
         definition: &AgentDefinition,
@@ -156,7 +157,7 @@ impl fmt::Debug for DefinitionLoopFactory {
     }
 }
 
-/// Makes states that carry what a definition says: prompt, model, budget, metadata.
+/// Creates states with the data of a definition: prompt, model, budget, metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefinitionStateFactory;
 

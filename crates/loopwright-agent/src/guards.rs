@@ -1,7 +1,7 @@
 //! Hooks that end a run when a limit is reached.
 //!
-//! Each looks before a step begins, so that a limit of N gives exactly N steps, and raises a signal
-//! with what was used and what was allowed.
+//! Each guard checks before a step starts, so that a limit of N gives exactly N steps. It raises a
+//! signal with the usage and the limit.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -47,7 +47,7 @@ macro_rules! before_step_guard {
     };
 }
 
-/// Ends a run after so many steps, failed ones included.
+/// Ends a run after this number of steps, including failed ones.
 #[derive(Clone, Copy, Debug)]
 pub struct StepsLimit(pub u32);
 
@@ -61,7 +61,7 @@ before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
     })
 });
 
-/// Ends a run after so many tokens, read and written.
+/// Ends a run after this number of tokens, input and output.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLimit(pub u64);
 
@@ -75,7 +75,7 @@ before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
     })
 });
 
-/// Ends a run when its execution was worked on for so long. Time in which it waits for a person does not
+/// Ends a run after this active time of its execution. Time in which it waits for a person does not
 /// count.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(pub Duration);
@@ -85,7 +85,7 @@ before_step_guard!(TimeLimit, "guard:time_limit", |it, state, _env| {
     (worked >= it.0).then(|| time_signal("guard:time_limit", "seconds", worked, it.0))
 });
 
-/// Ends a run when all executions together were worked on for so long; pauses do not count.
+/// Ends a run after this active time of all executions; pauses do not count.
 #[derive(Clone, Copy, Debug)]
 pub struct CumulativeTimeLimit(pub Duration);
 
@@ -95,7 +95,7 @@ before_step_guard!(CumulativeTimeLimit, "guard:cumulative_time_limit", |it, stat
         .then(|| time_signal("guard:cumulative_time_limit", "cumulative_seconds", worked, it.0))
 });
 
-/// Ends a run at a moment.
+/// Ends a run at this time.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(pub Timestamp);
 
@@ -108,7 +108,7 @@ before_step_guard!(Deadline, "guard:deadline", |it, _state, env| {
     })
 });
 
-/// Ends a run after so much money, as far as prices are known.
+/// Ends a run at this cost, as far as prices are known.
 #[derive(Clone, Copy, Debug)]
 pub struct CostLimit(pub Cost);
 
@@ -122,7 +122,7 @@ before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
     })
 });
 
-/// Returns what counts against the limits of an execution.
+/// Returns the usage that counts against the limits of an execution.
 pub(crate) fn used(state: &AgentState) -> BudgetUsage {
     state.execution().map(|it| it.budget_usage(Duration::ZERO)).unwrap_or_default()
 }
@@ -140,7 +140,7 @@ fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration)
 pub struct FinishReasons(pub Vec<FinishReason>);
 
 impl FinishReasons {
-    /// Returns why the model stopped, if that is one of the reasons.
+    /// Returns the finish reason of the model if it is one of these.
     fn met<'a>(&self, state: &'a AgentState) -> Option<&'a FinishReason> {
         state.last_step()?.finish_reason().filter(|it| self.0.contains(it))
     }

@@ -1,8 +1,8 @@
-//! Composition: an agent is a loop, put together from capabilities.
+//! Composition of agents from capabilities.
 //!
-//! [`AgentBuilder`] takes capabilities and builds an `AgentLoop`. A [`Capability`] is handed a
-//! [`Configurator`] and adds what it is made of: tools, hooks, prompt fragments, a compiler, a driver.
-//! The order of capabilities matters only where two set the same thing.
+//! [`AgentBuilder`] takes capabilities and builds an `AgentLoop`. A [`Capability`] receives a
+//! [`Configurator`] and adds its parts: tools, hooks, prompt fragments, a compiler, a driver. The
+//! order of capabilities matters only if two set the same part.
 
 mod compilers;
 mod drivers;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Names in their order, each once, none of them empty.
+/// Names in order, without duplicates and empty names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct NameList(Vec<String>);
@@ -23,7 +23,7 @@ impl NameList {
         self.0.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

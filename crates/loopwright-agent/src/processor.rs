@@ -15,23 +15,23 @@ use loopwright_core::{
     Priority, StateEdit,
 };
 
-/// Wraps whole steps: what it does before the step and after it belongs together.
+/// A wrapper around whole steps, with one method before the step and one after it.
 ///
-/// Processors nest: the one that was added first is outermost, so it is the first before a step and
-/// the last after it. All hooks are outside of them: processors are called last before a step and first
-/// after it.
+/// Processors nest: the first added is outermost, so it runs first before a step and last after it.
+/// All hooks are outside of them: processors run last before a step and first after it.
 ///
-/// Each processor that was opened is closed, once: one whose `before` returned [`Flow::Continue`], or whose stop
-/// was overruled. One whose `before` stops the run, fails or panics is not open, nor are those inside of it.
+/// Each opened processor is closed exactly once. A processor is open if its `before` returned
+/// [`Flow::Continue`], or if its stop was overruled. A processor whose `before` stops the run,
+/// fails or panics is not open, nor are those inside it.
 #[async_trait]
 pub trait StateProcessor: Send + Sync {
-    /// Called before a step begins, unless a hook has kept the step from beginning.
+    /// Called before a step starts, unless a hook has prevented the step.
     async fn before(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         Ok(Flow::Continue)
     }
 
-    /// Called after the step, failed ones included. If a processor inside of this one keeps the step from
-    /// beginning, or the run ends before the step has ended, there is no such step in the state.
+    /// Called after the step, including failed ones. If a processor inside this one prevents the
+    /// step, or the run ends before the step has ended, the state does not contain the step.
     async fn after(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         Ok(Flow::Continue)
     }
@@ -46,14 +46,14 @@ const NAME: &str = "state_processors";
 #[derive(Clone, Default)]
 pub(crate) struct Processors(pub(crate) Vec<Arc<dyn StateProcessor>>);
 
-/// Why a processor did not come to its end.
+/// The failure of a processor.
 enum Fault {
     Error(BoxError),
     Panic(Box<dyn Any + Send>),
 }
 
 impl Fault {
-    /// Hands the fault on as it came.
+    /// Returns the fault as an error.
     fn raise(self) -> BoxError {
         match self {
             Self::Error(error) => error,
@@ -80,7 +80,8 @@ impl Processors {
         hooks.register(NAME.into(), first, after, hook);
     }
 
-    /// Closes so many of the processors, the innermost first, even if one of them fails or stops the run.
+    /// Closes the first `opened` processors, the innermost first, even if one of them fails or stops
+    /// the run.
     async fn close(
         &self,
         opened: usize,
@@ -99,7 +100,7 @@ impl Processors {
     }
 }
 
-/// Returns `true` if processors were opened for the step of this number and none has been closed.
+/// Returns `true` if processors were opened for this step and none has been closed.
 fn is_open_for(state: &AgentState, step: u32) -> bool {
     state.get(&OPENED) == Some(step)
 }

@@ -1,4 +1,4 @@
-//! What an agent is made of, for people, programs and itself.
+//! The description of an agent, for people, programs and the agent itself.
 
 use std::{fmt, sync::Arc};
 
@@ -6,8 +6,8 @@ use loopwright_core::{AgentLoop, AnyTool, HookPoint, ToolVisibility};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What an agent is made of. It holds no secret: of the model only names and limits, of hooks only
-/// their places.
+/// The composition of an agent. It contains no secrets: of the model only names and limits, of
+/// hooks only their points, priorities and names.
 ///
 /// ```
 /// use loopwright_agent::{AgentBuilder, DescribeAgent as _, UseGuards, UseIdentity};
@@ -28,25 +28,25 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentProfile {
-    /// Who it is; `anonymous` if unset.
+    /// The name; `anonymous` if unset.
     pub name: Arc<str>,
-    /// When to use it; empty if unset.
+    /// When to use the agent; empty if unset.
     pub description: Arc<str>,
-    /// What makes its answers.
+    /// The driver.
     pub driver: &'static str,
-    /// Which model it asks where the state does not say, as far as that is known.
+    /// The default model, as far as it is known.
     pub llm: LlmInfo,
     /// The names of its capabilities, in the order in which they were added.
     pub capabilities: Vec<Arc<str>>,
-    /// What it may call.
+    /// The tools that it can call.
     pub tools: Vec<ToolInfo>,
-    /// Its hooks, a row for each point, in the order of points and then of calling.
+    /// Its hooks, one entry for each point, in the order of points and then of calls.
     pub hooks: Vec<HookInfo>,
-    /// What capabilities tell about it, such as `selfKnowledge`.
+    /// The annotations of capabilities, such as `selfKnowledge`.
     pub notes: Map<String, Value>,
 }
 
-/// What may be told of a model. Keys, addresses, headers and fields of the provider's own are left
+/// The public data of a model. API keys, base URLs, headers and provider-specific fields are left
 /// out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,24 +56,24 @@ pub struct LlmInfo {
     pub provider: Option<Arc<str>>,
     /// The model's name.
     pub model: Option<Arc<str>>,
-    /// The most tokens that it may write.
+    /// The maximum number of output tokens.
     pub max_output_tokens: Option<u64>,
 }
 
-/// A tool, as others see it.
+/// A tool in a description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolInfo {
     /// The name.
     pub name: Arc<str>,
-    /// What it does, written for the model.
+    /// The description, written for the model.
     pub description: Arc<str>,
-    /// The same in one line.
+    /// The description in one line.
     pub summary: String,
     /// Its group, if it has one.
     pub namespace: Option<String>,
-    /// Whether models are shown it from the start.
+    /// Whether models see it from the start.
     pub visibility: ToolVisibility,
 }
 
@@ -84,15 +84,15 @@ pub struct ToolInfo {
 pub struct HookInfo {
     /// The point, as events name it.
     pub point: &'static str,
-    /// Its place: higher is called earlier.
+    /// The priority: higher runs earlier.
     pub priority: i16,
     /// The name.
     pub name: String,
 }
 
-/// Says what an agent is made of.
+/// Describes the composition of an agent.
 pub trait DescribeAgent {
-    /// Looks at the agent as it is now: a copy with other tools describes itself with those.
+    /// Returns the description of the agent as it is now. A copy with other tools describes those.
     fn describe(&self) -> AgentProfile;
 }
 
@@ -140,7 +140,7 @@ impl ToolInfo {
 }
 
 impl AgentProfile {
-    /// Writes it as Markdown.
+    /// Returns the description as Markdown.
     pub fn to_markdown(&self) -> String {
         let head = format!("# {}\n", self.name);
         let about = match &*self.description {
@@ -177,7 +177,7 @@ impl fmt::Display for LlmInfo {
     }
 }
 
-/// Writes it in a few lines of plain text.
+/// Writes a few lines of plain text.
 impl fmt::Display for AgentProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |names: Vec<&str>| {

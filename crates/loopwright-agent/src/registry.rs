@@ -1,4 +1,4 @@
-//! Capabilities by name.
+//! The registry of capabilities.
 
 use std::{
     collections::BTreeMap,
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::capability::{BuildError, Capability};
 
-/// Capabilities by name, for definitions that name them.
+/// Capabilities by name, for definitions.
 #[derive(Default)]
 pub struct CapabilityRegistry {
     instances: BTreeMap<String, Arc<dyn Capability>>,
     factories: BTreeMap<String, Lazy>,
-    /// How capabilities are made of what a configuration says.
+    /// The functions that create capabilities from a configuration.
     makers: BTreeMap<String, Maker>,
 }
 
 type Maker = Arc<dyn Fn(&Value) -> Result<Arc<dyn Capability>, BuildError> + Send + Sync>;
 
-/// A capability that a crate has on offer, as a constant: a binary lists what it was compiled with by
-/// putting the lists of its crates together.
+/// A capability that a crate provides, as a constant. A binary joins the lists of its crates to
+/// list all that it contains.
 ///
 /// ```
 /// use loopwright_agent::{CapabilityEntry, CapabilityRegistry, UseGuards};
@@ -43,15 +43,15 @@ type Maker = Arc<dyn Fn(&Value) -> Result<Arc<dyn Capability>, BuildError> + Sen
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CapabilityEntry {
-    /// Names it in definitions.
+    /// The name in definitions.
     pub name: &'static str,
-    /// What it adds, in one sentence.
+    /// The description, in one sentence.
     pub summary: &'static str,
     make: fn(&Value) -> Result<Arc<dyn Capability>, BuildError>,
 }
 
 impl CapabilityEntry {
-    /// Puts a capability on offer that is made of what a configuration says; null stands for nothing.
+    /// Creates an entry for a capability with a configuration; `null` means no configuration.
     pub const fn new(
         name: &'static str,
         summary: &'static str,
@@ -60,20 +60,20 @@ impl CapabilityEntry {
         Self { name, summary, make }
     }
 
-    /// Returns a capability that was made.
+    /// Wraps a capability as the result of a `make` function.
     ///
     /// # Errors
     ///
-    /// Never: it is what a `make` ends with.
+    /// Never. The result type is that of a `make` function.
     pub fn boxed(capability: impl Capability + 'static) -> Result<Arc<dyn Capability>, BuildError> {
         Ok(Arc::new(capability))
     }
 
-    /// Makes the capability.
+    /// Creates the capability.
     ///
     /// # Errors
     ///
-    /// If the configuration does not fit.
+    /// Returns an error if the configuration does not match.
     pub fn make(&self, config: &Value) -> Result<Arc<dyn Capability>, BuildError> {
         (self.make)(config)
     }
@@ -84,19 +84,19 @@ struct Lazy {
     made: OnceLock<Arc<dyn Capability>>,
 }
 
-/// Why there is no such capability.
+/// A capability that could not be returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapabilityError {
-    /// None has that name.
+    /// The name is unknown.
     #[error("unknown capability `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
-    /// It takes no configuration.
+    /// The capability takes no configuration.
     #[error("capability `{name}` accepts no configuration; configurable: {known}")]
     NotConfigurable {
         /// The name.
@@ -104,12 +104,12 @@ pub enum CapabilityError {
         /// The names of those that take one.
         known: String,
     },
-    /// It could not be made.
+    /// The capability could not be created.
     #[error("capability `{name}` could not be created")]
     Factory {
         /// The name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: BuildError,
     },
@@ -135,12 +135,13 @@ impl CapabilityRegistry {
         Self::default()
     }
 
-    /// Adds a capability under a name, which need not be its own.
+    /// Adds a capability under a name, which can differ from its own.
     pub fn register(&mut self, name: impl Into<String>, capability: impl Capability + 'static) {
         self.instances.insert(name.into(), Arc::new(capability));
     }
 
-    /// Adds a capability that is made when it is first asked for, and then kept.
+    /// Adds a factory of a capability. The capability is created on the first request and then
+    /// kept.
     pub fn register_factory<C: Capability + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -152,8 +153,8 @@ impl CapabilityRegistry {
         self.factories.insert(name, Lazy { make, made: OnceLock::new() });
     }
 
-    /// Adds a capability that is made of what a configuration says, each time anew. Where no
-    /// configuration is given, it is made of null once, and then kept.
+    /// Adds a capability that is created from a configuration each time. Without a configuration,
+    /// it is created from `null` once, and then kept.
     pub fn register_with_config<C: Capability + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -162,7 +163,7 @@ impl CapabilityRegistry {
         self.add_maker(name.into(), Arc::new(move |config| Ok(Arc::new(make(config)?))));
     }
 
-    /// Adds what a crate has on offer. What is registered under such a name already stays.
+    /// Adds the entries of a crate. Names that are already registered keep their capabilities.
     pub fn register_all(&mut self, entries: &[CapabilityEntry]) {
         for entry in
             entries.iter().copied().filter(|it| !self.contains(it.name)).collect::<Vec<_>>()
@@ -178,11 +179,12 @@ impl CapabilityRegistry {
         self.makers.insert(name, maker);
     }
 
-    /// Makes a capability of what a configuration says.
+    /// Creates a capability from a configuration.
     ///
     /// # Errors
     ///
-    /// If there is none of that name that takes a configuration, or the configuration does not fit.
+    /// Returns an error if the name is unknown or takes no configuration, or if the configuration
+    /// does not match.
     pub fn configured(
         &self,
         name: &str,
@@ -207,11 +209,11 @@ impl CapabilityRegistry {
         }
     }
 
-    /// Returns a capability; one that was added as it is wins over one that would have to be made.
+    /// Returns a capability. One that was added directly takes precedence over a factory.
     ///
     /// # Errors
     ///
-    /// If there is none of that name, or it cannot be made.
+    /// Returns an error if the name is unknown, or the capability cannot be created.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Capability>, CapabilityError> {
         if let Some(capability) = self.instances.get(name) {
             return Ok(Arc::clone(capability));
@@ -225,18 +227,18 @@ impl CapabilityRegistry {
         Ok(Arc::clone(lazy.made.get_or_init(|| made)))
     }
 
-    /// Returns `true` if there is a capability of that name.
+    /// Returns `true` if the name is known.
     pub fn contains(&self, name: &str) -> bool {
         self.instances.contains_key(name) || self.factories.contains_key(name)
     }
 
-    /// Returns the names: first of those that would have to be made, then of the others.
+    /// Returns the names: first those of factories, then the others.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let new = |name: &&String| !self.factories.contains_key(*name);
         self.factories.keys().chain(self.instances.keys().filter(new)).map(String::as_str)
     }
 
-    /// Returns all capabilities that can be made.
+    /// Returns all capabilities that can be created.
     pub fn all(&self) -> Vec<Arc<dyn Capability>> {
         self.names().filter_map(|name| self.get(name).ok()).collect()
     }
@@ -246,7 +248,7 @@ impl CapabilityRegistry {
         self.names().count()
     }
 
-    /// Returns `true` if there is no capability.
+    /// Returns `true` if the registry is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -6,7 +6,7 @@ use loopwright_core::{AgentLoop, AgentParts, ChatModel, Driver};
 
 use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 
-/// Makes a loop of a model or a driver alone: the case that needs no builder.
+/// Creates a loop from only a model or a driver, without a builder.
 ///
 /// ```
 /// use loopwright_agent::AgentLoopExt as _;
@@ -22,13 +22,13 @@ use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 /// let agent = AgentLoop::simple(model());
 /// ```
 pub trait AgentLoopExt: Sized {
-    /// Makes a loop that lets a model call tools, with the default compiler, and with neither tools
-    /// nor hooks. It holds no limits: a model that never stops calling tools never ends.
+    /// Creates a loop in which a model can call tools, with the default compiler, and without tools
+    /// and hooks. It has no limits: a model that never stops calling tools never ends.
     fn simple(model: impl ChatModel + 'static) -> Self {
         Self::from_driver(Arc::new(ToolCallingDriver::new(model)))
     }
 
-    /// Makes the same loop around another driver.
+    /// Creates the same loop with another driver.
     fn from_driver(driver: Arc<dyn Driver>) -> Self;
 }
 

@@ -1,52 +1,52 @@
-//! What an agent has planned to do: a value in its state that plans, sessions and views share.
+//! The tasks of an agent: a value in its state that plans, sessions and views share.
 
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{AgentState, Edit, Key};
 use serde::{Deserialize, Serialize};
 
-/// Where a state keeps its tasks.
+/// The key of the tasks in a state.
 pub const TASKS: Key<TaskList> = Key::session("tasks", "list");
 
-/// Something that is to be done.
+/// A task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// What is to be done, such as "Run the tests".
+    /// The task in the imperative, such as "Run the tests".
     pub content: Arc<str>,
-    /// How far it is.
+    /// The status.
     #[serde(default)]
     pub status: TaskStatus,
-    /// What to say while it is done, such as "Running the tests".
+    /// The task in progress, such as "Running the tests".
     pub active_form: Arc<str>,
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     /// Not started.
     #[default]
     Pending,
-    /// It is being done.
+    /// In progress.
     InProgress,
-    /// It is done.
+    /// Completed.
     Completed,
 }
 
-/// Tasks in the order in which they were planned. It prints as numbered lines.
+/// Tasks in the planned order. Prints as numbered lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskList(pub Vec<Task>);
 
 impl Task {
-    /// Plans something.
+    /// Creates a task.
     pub fn new(content: impl Into<Arc<str>>) -> Self {
         let content = content.into();
         Self { active_form: Arc::clone(&content), content, status: TaskStatus::Pending }
     }
 
-    /// Says how far it is.
+    /// Sets the status.
     #[must_use]
     pub fn with_status(self, status: TaskStatus) -> Self {
         Self { status, ..self }
@@ -54,22 +54,22 @@ impl Task {
 }
 
 impl TaskList {
-    /// Returns the tasks of a state; none if nothing was planned.
+    /// Returns the tasks of a state; empty without tasks.
     pub fn of(state: &AgentState) -> Self {
         state.get(&TASKS).unwrap_or_default()
     }
 
-    /// Returns the edit that makes these the tasks of a state.
+    /// Returns the edit that stores these tasks in a state.
     pub fn edit(&self) -> Edit {
         Edit::Set(TASKS.slot(), serde_json::to_value(self).ok())
     }
 
-    /// Returns how many tasks are that far.
+    /// Returns the number of tasks with a status.
     pub fn count(&self, status: TaskStatus) -> usize {
         self.0.iter().filter(|it| it.status == status).count()
     }
 
-    /// Returns one line about all of them.
+    /// Returns one line about all tasks.
     pub fn summary(&self) -> String {
         let count = |status| self.count(status);
         format!(

@@ -1,4 +1,4 @@
-//! The extension points: what programs implement, and what they receive.
+//! The extension points: the traits that programs implement, and their arguments.
 
 pub(crate) mod agent;
 pub(crate) mod compile;

@@ -1,11 +1,11 @@
-//! What an agent *is*: its state, the loop that advances it, and the seams the loop calls through.
+//! The agent runtime: the state, the loop that advances it, and the extension points of the loop.
 //!
-//! - [`AgentState`] is everything an agent remembers. It is the fold of its [`Change`]s.
-//! - [`AgentLoop`] runs states; [`Run`] is one execution in progress, the heart of this crate.
-//! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`ToolSource`], [`Hook`], [`Journal`] and [`EventSink`]
-//!   are the seams.
+//! - [`AgentState`] is everything an agent remembers. It is built from its [`Change`]s.
+//! - [`AgentLoop`] runs states. [`Run`] is one execution in progress.
+//! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`ToolSource`], [`Hook`],
+//!   [`Journal`] and [`EventSink`] are the extension points.
 //!
-//! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
+//! This crate does no I/O. It reads time and random numbers only through [`RunEnv`].
 
 #![cfg_attr(
     not(feature = "engine"),
@@ -92,15 +92,15 @@ pub use crate::{
     run::{Run, RunOptions},
 };
 
-/// Every kind of event, by its name.
+/// All event types, by name.
 pub mod events {
     pub use crate::event::*;
 }
 
-/// An error of any kind, at a seam where the kind is the implementor's business.
+/// An error of any kind, where the implementation chooses the type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What `#[tool]` expands to. Not part of the public interface.
+/// Support code for the expansion of `#[tool]`. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
     pub use schemars;

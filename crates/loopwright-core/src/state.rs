@@ -34,11 +34,11 @@ use crate::{
     stop::{StopReason, StopSignal},
 };
 
-/// Everything an agent remembers. Immutable to callers but by [`edit`](AgentState::edit); cheap to
-/// clone, since the parts that grow are shared.
+/// Everything an agent remembers. Callers can change it only through [`edit`](AgentState::edit). It
+/// is cheap to clone because clones share the parts that grow.
 ///
-/// A state is the fold of its [`Change`]s: [`replay`](AgentState::replay) makes it again from a
-/// journal. Only the loop can begin, record or end an execution.
+/// A state is built from its [`Change`]s: [`replay`](AgentState::replay) rebuilds it from a
+/// journal. Only the loop can start, record or end an execution.
 ///
 /// ```
 /// use loopwright_core::{AgentState, Budget, ExecutionStatus};
@@ -79,7 +79,7 @@ pub struct AgentState {
     pub(crate) outbox: Outbox,
 }
 
-/// What the model may see, and what capabilities and programs keep beside it.
+/// The data that the model can see, and the values that capabilities and programs store with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentContext {
@@ -100,12 +100,12 @@ impl AgentContext {
         &self.sections
     }
 
-    /// Returns the session's own instructions; the agent's come on top of them.
+    /// Returns the session's own instructions, which follow those of the agent.
     pub fn system_prompt(&self) -> Option<&Arc<str>> {
         self.system_prompt.as_ref()
     }
 
-    /// Returns the form of answers.
+    /// Returns the response format.
     pub fn response_format(&self) -> Option<&ResponseFormat> {
         self.response_format.as_ref()
     }
@@ -116,16 +116,16 @@ impl AgentContext {
     }
 }
 
-/// How a state is set up.
+/// Constructors and setters.
 impl AgentState {
-    /// Creates a state that knows nothing.
+    /// Creates an empty state.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Applies an edit. A journal gets it with the next run.
+    /// Applies an edit. The next run writes it to its journal.
     ///
-    /// While a step is open, what is said is kept back and follows the step.
+    /// While a step is open, new messages are held back and follow the step.
     #[must_use]
     pub fn edit(mut self, edit: Edit) -> Self {
         self.apply_edit(&edit);
@@ -134,25 +134,25 @@ impl AgentState {
         self
     }
 
-    /// Says something as the user.
+    /// Appends a user message.
     #[must_use]
     pub fn with_user_message(self, text: impl Into<Arc<str>>) -> Self {
         self.with_message(Message::user(text))
     }
 
-    /// Says something. What is empty, or calls tools, is not said.
+    /// Appends a message. Ignores a message that is empty or calls tools.
     #[must_use]
     pub fn with_message(self, message: Message) -> Self {
         self.edit(Edit::Append { section: SectionName::MESSAGES.into(), message })
     }
 
-    /// Appends messages to the conversation. What is empty, or calls tools, is left out.
+    /// Appends messages to the conversation. Ignores messages that are empty or call tools.
     #[must_use]
     pub fn with_appended_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
         messages.into_iter().fold(self, Self::with_message)
     }
 
-    /// Replaces the conversation by messages. What is empty, or calls tools, is left out.
+    /// Replaces the conversation with messages. Ignores messages that are empty or call tools.
     #[must_use]
     pub fn with_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
         let said = messages.into_iter().filter(|it| !it.is_empty());
@@ -172,7 +172,7 @@ impl AgentState {
         self.edit(Edit::SystemPrompt(Some(prompt.into()).filter(|it| !it.trim().is_empty())))
     }
 
-    /// Sets the form of answers.
+    /// Sets the response format.
     #[must_use]
     pub fn with_response_format(self, format: ResponseFormat) -> Self {
         self.edit(Edit::ResponseFormat(Some(format)))
@@ -190,20 +190,20 @@ impl AgentState {
         self.edit(Edit::Llm(Some(Arc::new(llm))))
     }
 
-    /// Keeps a value of the metadata that models and users see.
+    /// Sets a metadata value, which models and users can see.
     #[must_use]
     pub fn with_metadata(self, key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
         let slot = StateKey { space: Namespace::Metadata, key: key.into() };
         self.edit(Edit::Set(slot, Some(value.into())))
     }
 
-    /// Has the budget of the current execution count anew from here.
+    /// Resets the budget of the current execution, so that it counts from zero again.
     #[must_use]
     pub fn renew_budget(self) -> Self {
         self.edit(Edit::RenewBudget)
     }
 
-    /// Names the agent that this one works for.
+    /// Sets the agent that this one works for.
     #[must_use]
     pub fn with_parent(self, parent: AgentId) -> Self {
         self.edit(Edit::Parent(parent))
@@ -215,8 +215,9 @@ impl AgentState {
         self.edit(Edit::Resolve { call, resolution })
     }
 
-    /// Decides about a call of this agent or of a sub-agent, by its [address](PendingApproval::address). A decision
-    /// that does not fit what was asked changes nothing; `AgentLoop::decide` says what does not fit.
+    /// Decides about a call of this agent or of a sub-agent, by its
+    /// [address](PendingApproval::address). A decision that does not match the request changes
+    /// nothing; `AgentLoop::decide` returns the reason as an error.
     #[must_use]
     pub fn decide_at(self, path: &[u16], resolution: ApprovalDecision) -> Self {
         match path {
@@ -230,8 +231,8 @@ impl AgentState {
         self.outbox.changes()
     }
 
-    /// Drops the execution and keeps everything else. The loop does this by itself when a state whose
-    /// execution is over is run again.
+    /// Drops the execution and keeps everything else. The loop does this automatically when it runs
+    /// a state whose execution has ended.
     #[must_use]
     pub fn for_next_execution(mut self) -> Self {
         if self.execution.is_some() {
@@ -243,9 +244,9 @@ impl AgentState {
     }
 }
 
-/// What can be read.
+/// Accessors.
 impl AgentState {
-    /// Returns the agent's name; `None` before the first execution.
+    /// Returns the agent's ID; `None` before the first execution.
     pub fn id(&self) -> Option<&AgentId> {
         self.id.as_ref()
     }
@@ -255,17 +256,17 @@ impl AgentState {
         self.parent.as_ref()
     }
 
-    /// Returns when the first change was recorded; `None` before that.
+    /// Returns the time of the first recorded change; `None` before that.
     pub fn created_at(&self) -> Option<Timestamp> {
         self.created_at
     }
 
-    /// Returns when the last change was recorded; `None` before the first.
+    /// Returns the time of the last recorded change; `None` before the first.
     pub fn updated_at(&self) -> Option<Timestamp> {
         self.updated_at
     }
 
-    /// Returns what the model may see.
+    /// Returns the context: the data that the model can see.
     pub fn context(&self) -> &AgentContext {
         &self.context
     }
@@ -280,7 +281,7 @@ impl AgentState {
         &self.budget
     }
 
-    /// Returns which model is asked.
+    /// Returns the selection of the model.
     pub fn llm(&self) -> Option<&LlmConfig> {
         self.llm.as_deref()
     }
@@ -290,7 +291,7 @@ impl AgentState {
         &self.context.metadata
     }
 
-    /// Returns a capability's own value; `None` if there is none, or it has another shape.
+    /// Returns a capability's stored value; `None` if it is missing or has another type.
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Option<T> {
         let slot = key.slot();
         match slot.space.scope() {
@@ -304,22 +305,23 @@ impl AgentState {
         self.execution.as_ref()
     }
 
-    /// Returns how many executions have begun.
+    /// Returns the number of executions that have started.
     pub fn execution_count(&self) -> u32 {
         self.executions
     }
 
-    /// Returns where the execution stands; pending before the first.
+    /// Returns the status of the execution; `Pending` before the first.
     pub fn status(&self) -> &ExecutionStatus {
         self.execution.as_ref().map_or(&ExecutionStatus::Pending, Execution::status)
     }
 
-    /// Returns `true` if the next run resumes this execution instead of starting another one: it has not
-    /// ended, or it was stopped or failed before there was an answer.
+    /// Returns `true` if the next run resumes this execution instead of starting another one. This
+    /// is the case if the execution has not ended, or if it stopped or failed before the final
+    /// answer.
     ///
-    /// What an ended execution used still counts against its budget, so a run that is resumed after a
-    /// limit stops there again, unless the limit is raised, the budget is
-    /// [renewed](AgentState::renew_budget), or the user says something, which renews it.
+    /// The usage of an ended execution still counts against its budget. A run that is resumed after
+    /// a limit therefore stops there again, unless the limit is raised or the budget is
+    /// [renewed](AgentState::renew_budget). A new user message renews it.
     ///
     /// ```
     /// use loopwright_core::{AgentState, Budget};
@@ -338,8 +340,9 @@ impl AgentState {
         self.is_interrupted() || self.execution.as_ref().is_some_and(|it| it.is_unanswered)
     }
 
-    /// Returns `true` if the execution has not ended, and no run may be at work on it: it was interrupted,
-    /// it waits for decisions, or its journal failed, which is no failure of the execution.
+    /// Returns `true` if the execution has not ended, but perhaps no run is advancing it: it was
+    /// interrupted, it waits for decisions, or its journal failed, which does not fail the
+    /// execution.
     pub fn is_interrupted(&self) -> bool {
         match self.status() {
             ExecutionStatus::InProgress | ExecutionStatus::Paused => true,
@@ -348,7 +351,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the number of steps of the execution that are over.
+    /// Returns the number of completed steps of the execution.
     pub fn step_count(&self) -> u32 {
         self.execution.as_ref().map_or(0, Execution::step_count)
     }
@@ -358,13 +361,13 @@ impl AgentState {
         self.total_steps
     }
 
-    /// Returns the steps of the execution that are over, oldest first.
+    /// Returns the completed steps of the execution, oldest first.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
         self.execution.iter().flat_map(Execution::steps)
     }
 
-    /// Returns the tool calls of the conversation with their results, oldest first: those of earlier
-    /// executions too, and none of a step that is still open.
+    /// Returns the tool calls of the conversation with their results, oldest first. Includes
+    /// earlier executions and excludes a step that is still open.
     pub fn tool_calls(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
         self.transcript().iter().flat_map(|turn| {
             match turn.body() {
@@ -381,16 +384,17 @@ impl AgentState {
         self.execution.as_ref()?.step_at(index)
     }
 
-    /// Returns the newest step of the execution that is over.
+    /// Returns the newest completed step of the execution.
     pub fn last_step(&self) -> Option<&Step> {
         self.execution.as_ref()?.last_step()
     }
 
-    /// Returns the conversation before a step of any execution, from which the context compiler chose what the
-    /// model saw. Takes time proportional to the turns after the step.
+    /// Returns the conversation before a step of any execution. The context compiler selected the
+    /// input of the model from it. Takes time proportional to the turns after the step.
     ///
-    /// Returns `None` if the step has no turn, because it failed or the response was empty, or if the turn is not
-    /// part of the conversation any more, for example after a summary replaced it.
+    /// Returns `None` if the step has no turn, because it failed or the response was empty. Also
+    /// returns `None` if the turn is no longer part of the conversation, for example after a
+    /// summary replaced it.
     pub fn input_of(&self, step: &Step) -> Option<Transcript> {
         let is_of_step = |turn: &Arc<Turn>| {
             let meta = turn.meta();
@@ -406,12 +410,12 @@ impl AgentState {
         self.spent().usage
     }
 
-    /// Returns the tokens and the money of the execution.
+    /// Returns the tokens and the cost of the execution.
     pub fn spent(&self) -> Spend {
         self.execution.as_ref().map(Execution::spent).unwrap_or_default()
     }
 
-    /// Returns the signal for a run that went on for too long.
+    /// Returns the signal for a run that exceeded its time limit or deadline.
     pub(crate) fn lateness(&self, working: Duration, now: Timestamp) -> StopSignal {
         let used = self.execution.as_ref().map(|it| it.budget_usage(working)).unwrap_or_default();
         self.budget.late_by(used, now).unwrap_or_else(|| {
@@ -420,7 +424,7 @@ impl AgentState {
         })
     }
 
-    /// Returns what is left until the time is used up or the deadline comes; `None` without such a limit.
+    /// Returns the time until the time limit or the deadline; `None` without such a limit.
     pub(crate) fn time_left(&self, working: Duration, now: Timestamp) -> Option<Duration> {
         let used =
             self.execution.as_ref().map(|it| it.budget_usage(working).time).unwrap_or_default();
@@ -429,12 +433,12 @@ impl AgentState {
         time.into_iter().chain(until).min()
     }
 
-    /// Returns the tokens and the money of all executions.
+    /// Returns the tokens and the cost of all executions.
     pub fn total_spent(&self) -> Spend {
         self.total_spent
     }
 
-    /// Returns the time that was worked in all executions; pauses do not count.
+    /// Returns the active time of all executions, without pauses.
     pub fn cumulative_time(&self) -> Duration {
         self.total_worked
     }
@@ -444,7 +448,8 @@ impl AgentState {
         self.seq
     }
 
-    /// Returns the model's final answer, if the last step of the execution is one and says something.
+    /// Returns the model's final answer, if the last step of the execution is final and its answer
+    /// is not empty.
     pub fn final_response(&self) -> Option<&Message> {
         let execution = self.execution.as_ref()?;
         let step = execution.last_step().filter(|_| execution.open.is_none())?;
@@ -454,18 +459,18 @@ impl AgentState {
         }
     }
 
-    /// Returns `true` if there is a final answer.
+    /// Returns `true` if the execution has a final answer.
     pub fn has_final_response(&self) -> bool {
         self.final_response().is_some()
     }
 
-    /// Returns the final answer, or else what the model said last in this execution.
+    /// Returns the final answer, or else the last message of the model in this execution.
     pub fn current_response(&self) -> Option<&Message> {
         let said = || self.last_step()?.message().filter(|it| !it.text().trim().is_empty());
         self.final_response().or_else(said)
     }
 
-    /// Returns the words of the final answer; empty if there is none.
+    /// Returns the text of the final answer, or an empty string without one.
     pub fn text(&self) -> String {
         self.final_response().map(Message::text).unwrap_or_default()
     }
@@ -474,7 +479,7 @@ impl AgentState {
     ///
     /// # Errors
     ///
-    /// If the execution failed, stopped, waits or has not run: the failure says which.
+    /// Returns a [`Failure`] if the execution failed, stopped, waits or has not run.
     ///
     /// ```
     /// use loopwright_core::AgentState;
@@ -497,19 +502,19 @@ impl AgentState {
         }
     }
 
-    /// Returns what went wrong in this execution, step by step.
+    /// Returns the errors of this execution, step by step.
     pub fn errors(&self) -> impl Iterator<Item = String> {
         let steps = self.execution.iter().flat_map(Execution::steps);
         steps.filter(|step| step.has_errors()).flat_map(Step::errors)
     }
 
-    /// Returns `true` if a tool of this execution failed, was blocked or did not run. Such a run may
-    /// nevertheless have completed.
+    /// Returns `true` if a tool of this execution failed, was blocked or did not run. Such a run
+    /// can nevertheless complete.
     pub fn had_tool_errors(&self) -> bool {
         self.execution.as_ref().is_some_and(|it| it.tool_errors > 0)
     }
 
-    /// Returns `true` if anything went wrong in this execution.
+    /// Returns `true` if the execution has any error.
     pub fn has_errors(&self) -> bool {
         self.had_tool_errors() || self.execution.as_ref().is_some_and(|it| it.failed_steps > 0)
     }
@@ -523,18 +528,19 @@ impl AgentState {
         }
     }
 
-    /// Returns `true` if the loop would end here: there is no execution, or no further step is due.
+    /// Returns `true` if the loop would end here: the state has no execution, or no further step is
+    /// due.
     pub fn should_stop(&self) -> bool {
         self.execution.as_ref().is_none_or(|it| !it.continuation().should_continue)
     }
 
-    /// Returns the calls that somebody has to decide about, those of sub-agents included.
+    /// Returns the calls that wait for a decision, including those of sub-agents.
     pub fn pending(&self) -> Vec<PendingApproval<'_>> {
         let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
         open.map(PendingApproval::of).unwrap_or_default()
     }
 
-    /// Returns the turns of a section, none if it was never written to.
+    /// Returns the turns of a section; empty if nothing was written to it.
     pub fn section(&self, name: &str) -> impl Iterator<Item = &Arc<Turn>> {
         self.context.sections.get(name).into_iter().flat_map(Transcript::iter)
     }

@@ -1,19 +1,20 @@
-//! A turn's form on the wire, kept beside the turn.
+//! The encoded form of a turn, cached with the turn.
 
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Keeps the bytes that a turn was last encoded to.
+/// A cache of the bytes that a turn was last encoded to.
 ///
-/// One form is kept: that of the wire, model and dialect that asked last, named by a number that the
-/// wire chooses. It is no part of the turn's value: two turns are equal whatever they were encoded to.
+/// It holds one form: that of the wire, model and dialect of the last request, identified by a
+/// number that the wire chooses. The cache is not part of the turn's value: it does not affect
+/// equality.
 #[derive(Default)]
 pub struct EncodedCache(Mutex<Option<(u64, Arc<[u8]>)>>);
 
 impl EncodedCache {
-    /// Returns the bytes kept under the key, or makes and keeps them.
+    /// Returns the bytes cached under the key, or encodes and caches them.
     pub fn get_or_encode(&self, key: u64, encode: impl FnOnce() -> Vec<u8>) -> Arc<[u8]> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*slot {

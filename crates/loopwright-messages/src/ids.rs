@@ -1,4 +1,4 @@
-//! Names of agents and executions.
+//! IDs of agents and executions.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -12,12 +12,12 @@ macro_rules! id {
         pub struct $name(#[serde(deserialize_with = "crate::shared::text")] Arc<str>);
 
         impl $name {
-            /// Wraps an id that was made elsewhere; any text will do.
+            /// Wraps an existing ID; any text is valid.
             pub fn new(id: impl Into<Arc<str>>) -> Self {
                 Self(id.into())
             }
 
-            /// Returns the id as text.
+            /// Returns the ID as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -50,10 +50,10 @@ macro_rules! id {
 }
 
 id! {
-    /// Names an agent for as long as its state lives.
+    /// The ID of an agent, for the lifetime of its state.
     AgentId
 }
 id! {
-    /// Names one execution of an agent.
+    /// The ID of one execution of an agent.
     ExecutionId
 }

@@ -1,4 +1,4 @@
-//! A question to a model and its answer.
+//! A request to a model and its response.
 
 use std::{
     collections::BTreeMap,
@@ -17,29 +17,29 @@ use crate::{
     usage::{Cost, Usage},
 };
 
-/// What a model is asked, in no provider's terms.
+/// A request to a model, independent of the provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InferenceRequest {
-    /// The model; the wire's own default if there is none.
+    /// The model; `None` means the wire's own default.
     pub model: Option<Arc<str>>,
-    /// Instructions, kept apart so that providers can cache them.
+    /// Instructions, stored separately so that providers can cache them.
     pub system: Option<Arc<str>>,
-    /// The tools on offer.
+    /// The available tools.
     pub tools: ToolSpecs,
-    /// Whether the model may, must or must not call them.
+    /// Whether the model can, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// Whether several calls may be made at once; the provider's default if there is none.
+    /// Whether several calls are allowed at once; `None` means the provider's default.
     pub parallel_tool_calls: Option<bool>,
-    /// The form of the answer; free text if there is none.
+    /// The response format; `None` means free text.
     pub response_format: Option<ResponseFormat>,
     /// The conversation.
     pub prompt: Prompt,
-    /// Everything else.
+    /// All other settings.
     pub options: InferenceOptions,
 }
 
-/// Settings of a model call, shared until they are changed: they hardly ever differ from one request to the
-/// next.
+/// Settings of a model call. Clones share them until they are changed, because they rarely differ
+/// from one request to the next.
 ///
 /// ```
 /// # use loopwright_messages::InferenceOptions;
@@ -52,41 +52,41 @@ pub struct InferenceRequest {
 #[serde(from = "InferenceSettings", into = "InferenceSettings")]
 pub struct InferenceOptions(Option<Arc<InferenceSettings>>);
 
-/// The fields of [`InferenceOptions`]. What is `None` is left to the provider.
+/// The fields of [`InferenceOptions`]. `None` means the provider's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct InferenceSettings {
-    /// The most tokens that may be written.
+    /// The maximum number of output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How freely words are chosen.
+    /// The sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The share of likely words to choose from.
+    /// The probability mass for nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Texts that end the answer.
+    /// Stop sequences, which end the response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes answers repeatable, where the provider can.
+    /// The seed for repeatable responses, where the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How much to think.
+    /// The reasoning effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Whether the answer is streamed; streaming is the default.
+    /// Whether the response is streamed; streaming is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
-    /// Fields of the provider's own, put into the request as they are.
+    /// Provider-specific fields, added to the request unchanged.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// Headers of the provider's own.
+    /// Provider-specific headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
 
-/// What options say that say nothing.
+/// Settings of empty options.
 static NOTHING: LazyLock<InferenceSettings> = LazyLock::new(InferenceSettings::default);
 
 impl Deref for InferenceOptions {
@@ -127,8 +127,8 @@ impl From<InferenceOptions> for InferenceSettings {
 }
 
 impl InferenceOptions {
-    /// Lays these settings over defaults: what is set here counts, fields and headers of the provider's own
-    /// come together.
+    /// Merges these settings with defaults. Settings here take precedence; provider-specific fields
+    /// and headers are combined.
     #[must_use]
     pub fn with_defaults(&self, defaults: &Self) -> Self {
         if self.is_empty() {
@@ -150,47 +150,47 @@ impl InferenceOptions {
         merged
     }
 
-    /// Returns `true` if everything is left to the provider.
+    /// Returns `true` if no setting is set.
     pub fn is_empty(&self) -> bool {
         self.0.as_deref().is_none_or(|it| it == &*NOTHING)
     }
 
-    /// Sets the most tokens that may be written.
+    /// Sets the maximum number of output tokens.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// Sets how freely words are chosen.
+    /// Sets the sampling temperature.
     #[must_use]
     pub fn with_temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets how much to think.
+    /// Sets the reasoning effort.
     #[must_use]
     pub fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
         self.reasoning_effort = Some(effort);
         self
     }
 
-    /// Sets whether the answer is streamed.
+    /// Sets whether the response is streamed.
     #[must_use]
     pub fn with_stream(mut self, stream: bool) -> Self {
         self.stream = Some(stream);
         self
     }
 
-    /// Sets what makes answers repeatable.
+    /// Sets the seed for repeatable responses.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Adds a field of the provider's own.
+    /// Adds a provider-specific field.
     #[must_use]
     pub fn with_extra(mut self, key: impl Into<String>, value: Value) -> Self {
         self.extra.insert(key.into(), value);
@@ -198,22 +198,22 @@ impl InferenceOptions {
     }
 }
 
-/// How much to think.
+/// The reasoning effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningEffort {
-    /// As little as possible.
+    /// Minimal effort.
     Minimal,
-    /// Little.
+    /// Low effort.
     Low,
-    /// As the provider thinks best.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
 }
 
-/// Whether tools are called.
+/// Whether the model calls tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -221,15 +221,15 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// At least one is called.
+    /// The model must call at least one.
     Required,
-    /// None is called.
+    /// The model must not call tools.
     None,
-    /// This one is called.
+    /// The model must call this tool.
     Tool(Arc<str>),
 }
 
-/// The form of an answer.
+/// The response format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -238,43 +238,43 @@ pub enum ResponseFormat {
     Text,
     /// Any JSON object.
     JsonObject,
-    /// JSON of a schema.
+    /// JSON that matches a schema.
     JsonSchema {
         /// The schema's name.
         name: Arc<str>,
         /// The schema.
         schema: Arc<Value>,
-        /// Whether the provider is to enforce it.
+        /// Whether the provider enforces the schema.
         strict: bool,
     },
 }
 
 impl ResponseFormat {
-    /// Asks for JSON of a schema, enforced by the provider.
+    /// Creates a format of JSON that matches a schema, enforced by the provider.
     pub fn json_schema(name: impl Into<Arc<str>>, schema: Value) -> Self {
         Self::JsonSchema { name: name.into(), schema: Arc::new(schema), strict: true }
     }
 }
 
-/// A model's answer.
+/// A model's response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InferenceResponse {
-    /// What the model said.
+    /// The message of the model.
     pub message: Message,
     /// Why it stopped there.
     pub finish_reason: FinishReason,
-    /// What was read and written.
+    /// The tokens of the call.
     pub usage: Usage,
-    /// What it cost, where prices are known.
+    /// The cost, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The provider's id of the answer.
+    /// The provider's ID of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
 }
 
 impl InferenceResponse {
-    /// Makes an answer of a message: it ends with calls if the message has any.
+    /// Creates a response from a message. Its finish reason is tool calls if the message has any.
     pub fn new(message: Message, usage: Usage) -> Self {
         let finish = match message.tool_calls().next() {
             Some(_) => FinishReason::ToolCalls,
@@ -289,22 +289,22 @@ impl InferenceResponse {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It was done.
+    /// The response is complete.
     Stop,
-    /// It waits for tools.
+    /// The model waits for tool results.
     ToolCalls,
-    /// The token limit cut it off: the text is partial, and calls must not be run.
+    /// The token limit cut the response off: the text is partial, and calls must not run.
     Length,
-    /// The provider's filter cut it off.
+    /// The provider's filter cut the response off.
     ContentFilter,
-    /// It declined.
+    /// The model declined to answer.
     Refusal,
-    /// Anything else, in the provider's word.
+    /// Any other reason, in the provider's term.
     Other(Arc<str>),
 }
 
 impl FinishReason {
-    /// Returns the reason as it is written in events and configuration.
+    /// Returns the name of the reason in events and configuration.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -316,13 +316,13 @@ impl FinishReason {
         }
     }
 
-    /// Returns `true` if the answer is complete.
+    /// Returns `true` if the response is complete.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Stop | Self::ToolCalls)
     }
 }
 
-/// What of a request the next one begins with, as far as it takes to tell whether it does.
+/// The data of a request that is needed to check whether the next request begins with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestPrefix {
     model: Option<Arc<str>>,
@@ -334,8 +334,8 @@ pub struct RequestPrefix {
 }
 
 impl RequestPrefix {
-    /// Remembers the next request in the place of this one. Returns why it does not begin with this one, in
-    /// constant time.
+    /// Replaces this request with the next one. Returns the cause if the next one does not begin
+    /// with this one, in constant time.
     pub fn advance(&mut self, next: &InferenceRequest) -> Option<CacheBreak> {
         let broken = self.break_cause(next);
         if broken.is_some() || !self.tools.ptr_eq(&next.tools) {
@@ -347,7 +347,7 @@ impl RequestPrefix {
         broken
     }
 
-    /// Returns why a request does not begin with this, in constant time.
+    /// Returns the cause if a request does not begin with this one, in constant time.
     pub fn break_cause(&self, next: &InferenceRequest) -> Option<CacheBreak> {
         if self.model != next.model {
             return Some(CacheBreak::ModelChanged);
@@ -370,7 +370,7 @@ impl RequestPrefix {
 }
 
 impl InferenceRequest {
-    /// Remembers what the next request is to begin with.
+    /// Returns the prefix that the next request should begin with.
     pub fn stable_part(&self) -> RequestPrefix {
         RequestPrefix {
             model: self.model.clone(),
@@ -382,7 +382,8 @@ impl InferenceRequest {
         }
     }
 
-    /// Returns why `next` does not begin with the stable part of this request, in constant time.
+    /// Returns the cause if `next` does not begin with the stable part of this request, in constant
+    /// time.
     pub fn prefix_broken_by(&self, next: &Self) -> Option<CacheBreak> {
         self.stable_part().break_cause(next)
     }

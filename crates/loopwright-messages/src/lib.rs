@@ -1,10 +1,11 @@
-//! Conversations as data: messages, turns, transcripts, prompts and what a model answers.
+//! Conversations as data: messages, turns, transcripts, prompts and model responses.
 //!
-//! The heart is [`Transcript`], a persistent sequence of [`Turn`]s. A turn is an input, a reply, or
-//! an [`ToolExchange`]: a reply that called tools together with exactly one result for each call. No
-//! transcript can be built, cut, stored or restored in which a call has lost its result.
+//! The central type is [`Transcript`], a persistent sequence of [`Turn`]s. A turn is an input, a
+//! reply, or a [`ToolExchange`]: a reply that called tools, with exactly one result for each call.
+//! No operation can create, cut, store or restore a transcript with a call that has lost its
+//! result.
 //!
-//! Everything here is a value: no clock, no I/O, no provider.
+//! All types are plain values: no clock, no I/O, no provider.
 
 mod ids;
 mod usage;

@@ -1,4 +1,4 @@
-//! Who says what.
+//! Messages and their roles.
 
 use std::sync::Arc;
 
@@ -9,33 +9,34 @@ use crate::{
     tool::ToolCall,
 };
 
-/// Who speaks. Tools do not: their results stand beside the reply that called them, in an
-/// [`ToolExchange`](crate::ToolExchange).
+/// The role of a message. Tools have none: a [`ToolExchange`](crate::ToolExchange) contains their
+/// results with the reply that called them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Instructions.
     System,
-    /// Instructions of the application, where a provider tells them from the system's.
+    /// Instructions of the application, where a provider distinguishes them from those of the
+    /// system.
     Developer,
-    /// The person, or the program that stands for one.
+    /// The user: a person, or a program that acts for one.
     User,
     /// The model.
     Assistant,
 }
 
-/// Which model said it: the opaque payloads of a message are sent back to this one only.
+/// The model that wrote a message. Opaque payloads of the message are sent back only to this model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The wire, such as `openai-chat`.
     pub wire: Arc<str>,
     /// The provider, such as `openrouter`.
     pub provider: Arc<str>,
-    /// The model that was asked.
+    /// The model that was called.
     pub model: Arc<str>,
 }
 
-/// Something said. Cheap to clone.
+/// A message. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     role: Role,
@@ -45,49 +46,49 @@ pub struct Message {
 }
 
 impl Message {
-    /// Makes a message of parts.
+    /// Creates a message from parts.
     pub fn new(role: Role, parts: impl IntoIterator<Item = Part>) -> Self {
         Self { role, parts: parts.into_iter().collect(), origin: None }
     }
 
-    /// Makes a message of the user.
+    /// Creates a user message.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::User, [Part::text(text)])
     }
 
-    /// Makes a message of the system.
+    /// Creates a system message.
     pub fn system(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::System, [Part::text(text)])
     }
 
-    /// Makes a message of the model.
+    /// Creates a message of the model.
     pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self::new(Role::Assistant, [Part::text(text)])
     }
 
-    /// Notes which model said it.
+    /// Sets the model that wrote it.
     #[must_use]
     pub fn with_origin(mut self, origin: Arc<ModelOrigin>) -> Self {
         self.origin = Some(origin);
         self
     }
 
-    /// Returns who speaks.
+    /// Returns the role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// Returns the parts, in the order they were said.
+    /// Returns the parts, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Returns which model said it.
+    /// Returns the model that wrote it.
     pub fn origin(&self) -> Option<&Arc<ModelOrigin>> {
         self.origin.as_ref()
     }
 
-    /// Returns the words, joined without a separator; neither reasoning nor refusals.
+    /// Returns the text, joined without a separator, without reasoning and refusals.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
@@ -101,7 +102,7 @@ impl Message {
         self.parts.iter().filter_map(reasoning).fold(String::new(), |sum, text| sum + &text)
     }
 
-    /// Returns why the model does not respond, if it said so.
+    /// Returns the reason for a refusal; `None` if the model did not refuse.
     pub fn refusal(&self) -> Option<&str> {
         self.parts.iter().find_map(|part| match part.content() {
             Content::Refusal(text) => Some(&**text),
@@ -109,12 +110,12 @@ impl Message {
         })
     }
 
-    /// Returns the tool calls, in the order they were written.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(Part::as_tool_call)
     }
 
-    /// Returns `true` if there is nothing in it.
+    /// Returns `true` if the message has no content.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(Part::is_empty)
     }
@@ -125,7 +126,7 @@ impl Message {
         Self { parts: parts.into_iter().collect(), ..self }
     }
 
-    /// Returns `true` if it instructs: it came from the system or the developer.
+    /// Returns `true` if it contains instructions: its role is system or developer.
     pub fn is_system(&self) -> bool {
         matches!(self.role, Role::System | Role::Developer)
     }

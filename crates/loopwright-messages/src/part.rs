@@ -1,4 +1,4 @@
-//! What a message is made of.
+//! The parts of a message.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{shared, tool::ToolCall};
 
-/// One piece of a message, and the provider's own form of it where there is one.
+/// A part of a message, with the provider's own form if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     content: Content,
@@ -14,35 +14,36 @@ pub struct Part {
     opaque: Option<ProviderPayload>,
 }
 
-/// What a part says.
+/// The content of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
-    /// Words.
+    /// Text.
     Text(#[serde(deserialize_with = "shared::text")] Arc<str>),
-    /// The model's words on why it does not respond.
+    /// The model's reason for a refusal.
     Refusal(#[serde(deserialize_with = "shared::text")] Arc<str>),
-    /// The model's thinking, as far as the provider shows it; may be empty beside a signature.
+    /// The model's reasoning, as far as the provider shows it. Can be empty if the part has a
+    /// signature.
     Reasoning(#[serde(deserialize_with = "shared::text")] Arc<str>),
-    /// A picture.
+    /// An image.
     Image(Media),
     /// A file that the provider reads.
     Document(Media),
-    /// A tool that the model asks for.
+    /// A tool call.
     ToolCall(ToolCall),
-    /// Something that only its provider understands, such as the provider's own tools at work; the
+    /// Content that only its provider understands, such as the use of the provider's own tools. The
     /// part's opaque payload holds it.
     Provider {
-        /// The provider's name for it.
+        /// The provider's name for the content.
         kind: Arc<str>,
     },
 }
 
 /// The provider's own form of a part, as JSON text, sent back byte for byte.
 ///
-/// Signatures and encrypted reasoning live here. It is only worth something to the provider and
-/// model it came from; see [`ModelOrigin`](crate::ModelOrigin).
+/// It contains signatures and encrypted reasoning. Only the provider and the model that wrote it
+/// can use it; see [`ModelOrigin`](crate::ModelOrigin).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProviderPayload(#[serde(deserialize_with = "shared::text")] Arc<str>);
@@ -59,48 +60,48 @@ impl ProviderPayload {
     }
 }
 
-/// A picture or a file.
+/// An image or a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
     /// Its type, such as `image/png`.
     pub mime: Arc<str>,
-    /// Where it is.
+    /// The location of the data.
     pub source: MediaSource,
-    /// Its name, for documents.
+    /// The name, for documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
 }
 
-/// Where media is.
+/// The location of media data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MediaSource {
-    /// Here, in base64.
+    /// Inline, in base64.
     Base64(#[serde(deserialize_with = "shared::text")] Arc<str>),
-    /// At an address that the provider can reach.
+    /// At a URL that the provider can reach.
     Url(Arc<str>),
-    /// With the provider, under this id.
+    /// In the provider's storage, under this ID.
     File(Arc<str>),
 }
 
 impl Part {
-    /// Makes a part.
+    /// Creates a part.
     pub fn new(content: Content) -> Self {
         Self { content, opaque: None }
     }
 
-    /// Makes a part of words.
+    /// Creates a text part.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::new(Content::Text(text.into()))
     }
 
-    /// Makes a part of reasoning.
+    /// Creates a reasoning part.
     pub fn reasoning(text: impl Into<Arc<str>>) -> Self {
         Self::new(Content::Reasoning(text.into()))
     }
 
-    /// Makes a picture of base64 text.
+    /// Creates an image part from base64 text.
     pub fn image(mime: impl Into<Arc<str>>, base64: impl Into<Arc<str>>) -> Self {
         let source = MediaSource::Base64(base64.into());
         Self::new(Content::Image(Media { mime: mime.into(), source, name: None }))
@@ -113,7 +114,7 @@ impl Part {
         self
     }
 
-    /// Returns what the part says.
+    /// Returns the content of the part.
     pub fn content(&self) -> &Content {
         &self.content
     }
@@ -123,12 +124,12 @@ impl Part {
         self.opaque.as_ref()
     }
 
-    /// Replaces what the part says. The provider's own form no longer fits and is dropped.
+    /// Replaces the content of the part. The provider's own form no longer matches and is dropped.
     pub fn set_content(&mut self, content: Content) {
         *self = Self::new(content);
     }
 
-    /// Returns the words of a text part.
+    /// Returns the text of a text part.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -144,7 +145,7 @@ impl Part {
         }
     }
 
-    /// Returns `true` if the part says nothing at all.
+    /// Returns `true` if the part is empty.
     pub fn is_empty(&self) -> bool {
         let blank = match &self.content {
             Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {

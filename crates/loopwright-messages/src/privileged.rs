@@ -1,10 +1,11 @@
-//! Settings of a model call that only the user may make.
+//! Settings of a model call that only the user can set.
 
 use serde_json::Value;
 
 use crate::inference::InferenceSettings;
 
-/// Fields of providers' own that say only how words are chosen, and how long or how thorough an answer is.
+/// Provider-specific fields that only affect the choice of words, or the length or quality of an
+/// answer.
 const HARMLESS: [&str; 12] = [
     "frequency_penalty",
     "length_penalty",
@@ -21,9 +22,10 @@ const HARMLESS: [&str; 12] = [
 ];
 
 impl InferenceSettings {
-    /// Returns the keys of what only the user may set, as `headers.NAME` and `extra.NAME`: every header, and
-    /// every field of the provider's own but a few that say only how words are chosen, such as `top_k`, with a
-    /// plain value. What is left could send the user's key elsewhere, or replace the conversation or the tools.
+    /// Returns the keys of settings that only the user can set, as `headers.NAME` and `extra.NAME`.
+    /// These are all headers, and all provider-specific fields, except a few with a plain value
+    /// that only affect the choice of words, such as `top_k`. The others could send the user's key
+    /// elsewhere, or replace the conversation or the tools.
     ///
     /// ```
     /// # use loopwright_messages::InferenceOptions;
@@ -39,8 +41,9 @@ impl InferenceSettings {
         headers.chain(fields.map(|(name, _)| format!("extra.{name}"))).collect()
     }
 
-    /// Takes out what [`privileged`](Self::privileged) names, but for what `is_granted` accepts by its key and
-    /// value, and returns the keys of what was taken out. The value of a header is a text.
+    /// Removes the settings that [`privileged`](Self::privileged) names, except those that
+    /// `is_granted` accepts by key and value. Returns the removed keys. The value of a header is a
+    /// string.
     pub fn withhold(&mut self, is_granted: impl Fn(&str, &Value) -> bool) -> Vec<String> {
         let mut withheld = self.privileged();
         withheld.retain(|key| {

@@ -1,4 +1,4 @@
-//! What a model is shown of a conversation.
+//! The part of a conversation that a model sees.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -16,25 +16,25 @@ use crate::{
 /// The conversation of a request.
 ///
 /// The head and the turns are its stable part: the request of the next step begins with them, so
-/// that a provider's cache can be used. The tail is for what changes from step to step (the time, a
-/// task list): it is compiled anew, comes after everything else and is never recorded.
+/// that a provider's cache can be used. The tail is for content that changes from step to step (the
+/// time, a task list). It is compiled for each request, comes last and is never recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
-    /// Turns that stand before the conversation in every request.
+    /// Turns before the conversation in every request.
     pub head: Transcript,
     /// The conversation.
     pub turns: Transcript,
-    /// What is said after the conversation, this time only.
+    /// Messages after the conversation, in this request only.
     pub tail: Vec<Message>,
-    /// How exchanges are written.
+    /// The format of tool exchanges.
     pub dialect: ToolCallFormat,
-    /// Why the compiler did not continue the previous prompt, if it did not.
+    /// The cause if the compiler did not continue the previous prompt.
     pub prefix_break: Option<CacheBreak>,
-    /// What the turns were selected from.
+    /// The sources of the selected turns.
     pub selected: Option<Arc<Selected>>,
 }
 
-/// How tool calls and their results are written for a model.
+/// The format of tool calls and their results for a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -46,45 +46,45 @@ pub enum ToolCallFormat {
     Text,
 }
 
-/// Why a request does not begin with the request before it.
+/// The cause if a request does not begin with the previous request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheBreak {
-    /// Older turns were summarised, moved or cut.
+    /// Older turns were summarized, moved or cut.
     Compaction,
-    /// Tool turns of an earlier execution are no longer shown.
+    /// Tool turns of an earlier execution are no longer included.
     TraceDropped,
-    /// The tools on offer are others.
+    /// The available tools changed.
     ToolsChanged,
-    /// More tools are on offer, after those that were.
+    /// Tools were added after the previous ones.
     ToolAdded,
-    /// Another provider or model is asked.
+    /// The provider or the model changed.
     ModelChanged,
-    /// The system prompt reads differently.
+    /// The system prompt changed.
     PromptEdited,
     /// A hook rewrote the request.
     HookRewrote,
-    /// The compiler selects by another rule.
+    /// The compiler selects by a different rule.
     CompilerChanged,
 }
 
-/// What a prompt's turns were selected from, and by which rule; lets the next prompt be made by
-/// looking at new turns only.
+/// The sources of a prompt's turns, and the rule of their selection. With them, the next prompt
+/// needs to examine only new turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selected {
     rule: Rule,
     sources: Vec<(SectionName, Mark)>,
 }
 
-/// How turns are judged: by a rule of some name, about one execution if it depends on one.
+/// The rule that selects turns, with an execution if the rule depends on one.
 #[derive(Clone, Debug, PartialEq)]
 struct Rule {
     name: Cow<'static, str>,
     about: Option<ExecutionId>,
 }
 
-/// Turns to be selected from, and the rule to do it by.
+/// Turns to select from, with the selection rule.
 #[derive(Clone, Debug)]
 pub struct Selection<'a> {
     rule: Rule,
@@ -92,9 +92,9 @@ pub struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Names the sources, in reading order; the last one is the one that grows.
+    /// Sets the sources, in reading order. The last one is the one that grows.
     ///
-    /// The rule is any text that changes when the same turns would be judged differently.
+    /// The rule is any text that changes when the selection of the same turns would change.
     pub fn new<N: Into<SectionName>>(
         rule: impl Into<Cow<'static, str>>,
         sources: impl IntoIterator<Item = (N, &'a Transcript)>,
@@ -103,16 +103,16 @@ impl<'a> Selection<'a> {
         Self { rule: Rule { name: rule.into(), about: None }, sources }
     }
 
-    /// Says that turns are judged differently in every execution.
+    /// Makes the selection depend on the execution.
     #[must_use]
     pub fn for_execution(mut self, execution: Option<&ExecutionId>) -> Self {
         self.rule.about = execution.cloned();
         self
     }
 
-    /// Selects the turns to show, continuing the previous prompt where its sources only grew.
+    /// Selects the turns, and continues the previous prompt if its sources only grew.
     ///
-    /// The cost is that of the turns that came since, or of all turns where the prefix broke.
+    /// The cost is proportional to the new turns, or to all turns if the prefix broke.
     pub fn select(self, previous: Option<Prompt>, keep: impl Fn(&Turn) -> bool) -> Prompt {
         match (self.grew_from(previous.as_ref()), previous) {
             (Some(seen), Some(previous)) => self.go_on(previous, seen, keep),
@@ -120,8 +120,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Adds what came since. No other process holds the previous prompt as a rule, so that it grows where
-    /// it is.
+    /// Appends the new turns. The previous prompt usually has no other owner, so that it grows in
+    /// place.
     fn go_on(self, previous: Prompt, seen: usize, keep: impl Fn(&Turn) -> bool) -> Prompt {
         let (mut turns, mut selected) = (previous.turns, previous.selected);
         let grown = self.sources.last().map(|(_, section)| *section);
@@ -181,12 +181,12 @@ impl<'a> Selection<'a> {
 }
 
 impl Prompt {
-    /// Shows a whole conversation.
+    /// Creates a prompt from a whole conversation.
     pub fn of(turns: Transcript) -> Self {
         Self { turns, ..Self::default() }
     }
 
-    /// Returns `true` if there is nothing to send.
+    /// Returns `true` if the prompt is empty.
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.turns.is_empty() && self.tail.is_empty()
     }

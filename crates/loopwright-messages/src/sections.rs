@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::transcript::Transcript;
 
-/// Names a section.
+/// The name of a section.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct SectionName(Name);
 
 #[derive(Clone)]
 enum Name {
-    /// One of the names that every conversation knows.
+    /// A name that every conversation has.
     Known(&'static str),
     Other(Arc<str>),
 }
@@ -27,9 +27,9 @@ enum Name {
 impl SectionName {
     /// The conversation itself.
     pub const MESSAGES: &'static str = "messages";
-    /// Turns that left the conversation and wait to be summarised.
+    /// Turns that were moved out of the conversation and wait for a summary.
     pub const BUFFER: &'static str = "buffer";
-    /// What is left of turns that were summarised.
+    /// The summary of earlier turns.
     pub const SUMMARY: &'static str = "summary";
 
     const KNOWN: [&'static str; 3] = [Self::MESSAGES, Self::BUFFER, Self::SUMMARY];
@@ -101,7 +101,7 @@ impl fmt::Display for SectionName {
     }
 }
 
-/// The sections of a conversation. A section exists from the first time it is written to.
+/// The sections of a conversation. A section exists from its first write.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sections {
     #[serde(default)]
@@ -116,12 +116,12 @@ impl Sections {
         &self.messages
     }
 
-    /// Returns the conversation itself, to be appended to.
+    /// Returns the conversation itself, for changes.
     pub fn messages_mut(&mut self) -> &mut Transcript {
         &mut self.messages
     }
 
-    /// Returns a section; `None` if it was never written to.
+    /// Returns a section; `None` if nothing was written to it.
     pub fn get(&self, name: &str) -> Option<&Transcript> {
         if name == SectionName::MESSAGES {
             return Some(&self.messages);
@@ -129,7 +129,7 @@ impl Sections {
         self.others.iter().find(|(it, _)| it.as_str() == name).map(|(_, section)| section)
     }
 
-    /// Returns a section to be written to, and makes it if need be.
+    /// Returns a section for changes, and creates it if necessary.
     pub fn entry(&mut self, name: &str) -> &mut Transcript {
         if name == SectionName::MESSAGES {
             return &mut self.messages;
@@ -141,9 +141,9 @@ impl Sections {
         &mut self.others[at].1
     }
 
-    /// Returns all sections in the order a model reads them, whatever the order they were made in:
-    /// the summary, the buffer, sections of other names as they were made, and the conversation
-    /// last, so that what grows stands at the end.
+    /// Returns all sections in the order of reading, which does not depend on the order of
+    /// creation: the summary, the buffer, other sections in the order of their creation, and last
+    /// the conversation, which grows.
     pub fn in_order(&self) -> impl Iterator<Item = (&str, &Transcript)> {
         let known = [SectionName::SUMMARY, SectionName::BUFFER];
         let first = known.into_iter().filter_map(|name| Some((name, self.get(name)?)));

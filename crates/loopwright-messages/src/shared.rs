@@ -1,6 +1,6 @@
-//! Text that is shared, read from where it is stored with one copy and one allocation.
+//! Shared text, deserialized with one copy and one allocation.
 //!
-//! By itself serde makes a `String` of it, and of that an `Arc<str>`. Functions for
+//! By default, serde creates a `String`, and from it an `Arc<str>`. These are functions for
 //! `#[serde(deserialize_with = "…")]`.
 
 use std::{fmt, sync::Arc};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, de};
 ///
 /// # Errors
 ///
-/// If it is something else.
+/// Returns an error if the value is not a string.
 pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     struct Text;
 
@@ -30,11 +30,11 @@ pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::E
     deserializer.deserialize_str(Text)
 }
 
-/// Reads text, or nothing.
+/// Reads an optional string.
 ///
 /// # Errors
 ///
-/// If it is something else.
+/// Returns an error if the value is neither a string nor null.
 pub fn opt_str<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
     #[derive(Deserialize)]
     struct Text(#[serde(deserialize_with = "text")] Arc<str>);

@@ -1,4 +1,4 @@
-//! Tools as a conversation sees them: offered, called, answered.
+//! Tools in a conversation: specifications, calls, results.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::{part::Part, shared};
 
-/// A call as the model wrote it, even if malformed.
+/// A call as written by the model, even if malformed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's id; may be missing, and may repeat. Results belong to calls by position.
+    /// The provider's ID. It can be missing, and it can repeat: results belong to calls by
+    /// position.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -20,13 +21,13 @@ pub struct ToolCall {
     /// The tool's name.
     #[serde(deserialize_with = "shared::text")]
     pub name: Arc<str>,
-    /// JSON, byte for byte as the model wrote it.
+    /// The arguments: JSON, byte for byte as written by the model.
     #[serde(deserialize_with = "shared::text")]
     pub arguments: Arc<str>,
 }
 
 impl ToolCall {
-    /// Makes a call.
+    /// Creates a call.
     pub fn new(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -35,7 +36,7 @@ impl ToolCall {
         Self { id: Some(id.into()), name: name.into(), arguments: arguments.into() }
     }
 
-    /// Parses the arguments. Nothing at all and `null` mean an empty object.
+    /// Parses the arguments. Empty text and `null` mean an empty object.
     pub fn parse_arguments(&self) -> Result<Value, serde_json::Error> {
         parse_arguments(&self.arguments)
     }
@@ -51,10 +52,10 @@ pub(crate) fn parse_arguments(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// What the model is told about a call.
+/// The result of a call, for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Text and pictures.
+    /// Text and images.
     pub content: Arc<[Part]>,
     /// Whether the call failed, was blocked or did not run.
     #[serde(default)]
@@ -62,30 +63,30 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Reports success.
+    /// Creates a successful result.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self { content: Arc::new([Part::text(text)]), is_error: false }
     }
 
-    /// Reports that something went wrong.
+    /// Creates an error result.
     pub fn error(text: impl Into<Arc<str>>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Returns the words of the result, joined.
+    /// Returns the text of the result, joined.
     pub fn to_text(&self) -> String {
         self.content.iter().filter_map(Part::as_text).collect()
     }
 }
 
-/// A tool as the model is shown it.
+/// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Unique within a request.
+    /// The name, unique within a request.
     pub name: Arc<str>,
-    /// Written for the model.
+    /// The description, written for the model.
     pub description: Arc<str>,
-    /// JSON Schema of the arguments: an object.
+    /// The JSON Schema of the arguments: an object.
     pub parameters: Arc<Value>,
 }
 

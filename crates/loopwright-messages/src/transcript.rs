@@ -12,18 +12,18 @@ use crate::{
 
 /// A conversation. Cloning and appending cost the same at any length.
 ///
-/// Two transcripts that were made from one another share their turns, and
-/// [`starts_with`](Transcript::starts_with) tells in constant time whether one is the beginning of
+/// Transcripts that were derived from one another share their turns.
+/// [`starts_with`](Transcript::starts_with) checks in constant time whether one is the beginning of
 /// the other.
 #[derive(Clone, Default)]
 pub struct Transcript {
     links: Vector<Link>,
-    /// What identifies all turns together, and all but the newest one.
+    /// The hash of all turns, and of all except the newest one.
     chain: u64,
     before: u64,
 }
 
-/// Remembers how far a conversation had come, without keeping it alive; see [`Transcript::mark`].
+/// The length of a conversation at some time, without keeping it alive; see [`Transcript::mark`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     len: usize,
@@ -31,20 +31,20 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns the number of turns there were.
+    /// Returns the number of turns at that time.
     pub fn turns(self) -> usize {
         self.len
     }
 }
 
-/// A turn, and what identifies it together with all turns before it.
+/// A turn, with the ID of the chain of turns up to it.
 #[derive(Clone)]
 struct Link {
     turn: Arc<Turn>,
     chain: u64,
 }
 
-/// The form of stored transcripts.
+/// The version of the format of stored transcripts.
 const FORMAT: u32 = 1;
 
 impl Transcript {
@@ -61,11 +61,11 @@ impl Transcript {
         self.links.push_back(Link { turn, chain: self.chain });
     }
 
-    /// Appends what somebody said.
+    /// Appends a message.
     ///
     /// # Errors
     ///
-    /// If the message calls tools: only an exchange may.
+    /// Returns an error if the message calls tools: only an exchange can.
     pub fn push_message(&mut self, message: Message) -> Result<(), TurnError> {
         self.push(Turn::from_message(message)?);
         Ok(())
@@ -76,7 +76,7 @@ impl Transcript {
         self.links.len()
     }
 
-    /// Returns `true` if nothing was said.
+    /// Returns `true` if there are no turns.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
@@ -96,7 +96,8 @@ impl Transcript {
         self.iter_from(0)
     }
 
-    /// Returns the turns from a position on; the cost does not depend on how many were before.
+    /// Returns the turns from a position on. The cost does not depend on the number of turns before
+    /// it.
     pub fn iter_from(&self, start: usize) -> Turns<'_> {
         Turns { links: &self.links, next: start.min(self.len()), end: self.len() }
     }
@@ -111,18 +112,18 @@ impl Transcript {
 
     /// Returns `true` if this conversation begins with all turns of the other one, in constant time.
     ///
-    /// It compares which turns they are, not what they say: of two transcripts that were loaded
-    /// apart, neither begins with the other.
+    /// It compares the identity of turns, not their content: if two transcripts were loaded
+    /// separately, neither begins with the other.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.extends(other.mark())
     }
 
-    /// Remembers how far the conversation has come.
+    /// Marks the current length of the conversation.
     pub fn mark(&self) -> Mark {
         Mark { len: self.len(), chain: self.chain }
     }
 
-    /// Returns `true` if the conversation begins with what a mark remembers, in constant time.
+    /// Returns `true` if the conversation begins with the marked part, in constant time.
     pub fn extends(&self, mark: Mark) -> bool {
         mark.len <= self.len() && self.chain_at(mark.len) == mark.chain
     }
@@ -136,7 +137,7 @@ impl Transcript {
     }
 }
 
-/// Extends a chain by a turn. No two turns that differ have the same id.
+/// Extends a chain by a turn. Different turns never have the same ID.
 fn link(chain: u64, turn: &Arc<Turn>) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
     let mixed = (chain.rotate_left(23) ^ turn.id()).wrapping_mul(MULTIPLIER);

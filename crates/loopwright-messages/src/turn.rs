@@ -14,18 +14,18 @@ use crate::{
     tool::{ToolCall, ToolResult},
 };
 
-/// A turn and where it came from.
+/// A turn and its origin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "StoredTurn", into = "StoredTurn")]
 pub struct Turn {
-    /// Tells this value from every other one that this process has made.
+    /// The ID of this value, unique in this process.
     id: u64,
     meta: TurnMeta,
     body: TurnBody,
     encoded: EncodedCache,
 }
 
-/// Where a turn came from. What a caller put into the conversation has no tags.
+/// The origin of a turn. Turns that a caller added have no tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnMeta {
@@ -35,20 +35,20 @@ pub struct TurnMeta {
     /// The step that recorded it, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Whether it is a step on the way rather than an answer.
+    /// Whether it is an intermediate step rather than an answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_trace: bool,
 }
 
-/// What was said in a turn. A `Turn` can only hold one that keeps its variant's promise.
+/// The content of a turn. A `Turn` can only contain a valid variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnBody {
-    /// To the model: of the system, the developer or the user.
+    /// To the model: from the system, the developer or the user.
     Input(Message),
-    /// From the model, asking for no tool.
+    /// From the model, without tool calls.
     Reply(Message),
-    /// From the model, asking for tools, and what the tools said.
+    /// From the model with tool calls, and the results of the calls.
     ToolExchange(ToolExchange),
 }
 
@@ -60,16 +60,16 @@ pub struct ToolExchange {
     results: Arc<[ToolResult]>,
 }
 
-/// Why something is not a turn.
+/// A violation of the rules for turns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
-    /// An input speaks as the model, or a reply does not.
+    /// An input has the role of the model, or a reply does not.
     #[error("{turn} cannot have role {role:?}")]
     Role {
         /// The kind of turn.
         turn: &'static str,
-        /// Who speaks.
+        /// The role.
         role: Role,
     },
     /// A turn without results calls tools.
@@ -77,15 +77,15 @@ pub enum TurnError {
     Calls {
         /// The kind of turn.
         turn: &'static str,
-        /// How many calls there are.
+        /// The number of calls.
         calls: usize,
     },
     /// The results do not match the calls.
     #[error("{calls} tool calls have {results} results")]
     Results {
-        /// How many calls there are.
+        /// The number of calls.
         calls: usize,
-        /// How many results there are.
+        /// The number of results.
         results: usize,
     },
 }
@@ -95,7 +95,7 @@ impl ToolExchange {
     ///
     /// # Errors
     ///
-    /// If the reply is not the model's, calls nothing, or the numbers differ.
+    /// Returns an error if the reply is not the model's, has no calls, or the numbers differ.
     pub fn new(
         reply: Message,
         results: impl IntoIterator<Item = ToolResult>,
@@ -174,22 +174,22 @@ impl PartialEq for Turn {
 }
 
 impl Turn {
-    /// Makes a turn without tags.
+    /// Creates a turn without tags.
     ///
     /// # Errors
     ///
-    /// If the body does not keep its variant's promise.
+    /// Returns an error if the body is invalid.
     pub fn new(body: TurnBody) -> Result<Self, TurnError> {
         body.check()?;
         let (meta, encoded) = (TurnMeta::default(), EncodedCache::default());
         Ok(Self { id: new_id(), meta, body, encoded })
     }
 
-    /// Makes an input, or of what the model said a reply.
+    /// Creates a reply from a message of the model, and an input from any other message.
     ///
     /// # Errors
     ///
-    /// If the message calls tools.
+    /// Returns an error if the message calls tools.
     pub fn from_message(message: Message) -> Result<Self, TurnError> {
         match message.role() {
             Role::Assistant => Self::new(TurnBody::Reply(message)),
@@ -212,12 +212,12 @@ impl Turn {
         &self.meta
     }
 
-    /// Returns what was said.
+    /// Returns the content.
     pub fn body(&self) -> &TurnBody {
         &self.body
     }
 
-    /// Returns the message: of an exchange, the reply.
+    /// Returns the message, which is the reply for an exchange.
     pub fn message(&self) -> &Message {
         match &self.body {
             TurnBody::Input(message) | TurnBody::Reply(message) => message,
@@ -225,7 +225,7 @@ impl Turn {
         }
     }
 
-    /// Returns the bytes kept beside the turn.
+    /// Returns the cache of the encoded turn.
     pub fn encoded(&self) -> &EncodedCache {
         &self.encoded
     }

@@ -1,4 +1,4 @@
-//! What a model call consumed.
+//! The usage of a model call.
 
 use std::{
     fmt,
@@ -8,17 +8,17 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens read and written.
+/// Input and output tokens.
 ///
-/// `input` includes the cached and the cache-writing tokens, `output` includes reasoning; the other
-/// fields say how much of them that was. So [`total`](Usage::total) counts nothing twice, whatever
-/// the provider's own convention is.
+/// `input` includes tokens read from and written to the cache, and `output` includes reasoning. The
+/// other fields are parts of these. So [`total`](Usage::total) counts no token twice, whatever the
+/// provider's own convention is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens read, cached ones included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: u64,
     /// Of the input: read from the provider's cache.
     pub cache_read: u64,
@@ -29,12 +29,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Counts tokens of which none were cached and none were reasoning.
+    /// Creates a usage without cached and reasoning tokens.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, ..Self::default() }
     }
 
-    /// Returns the tokens read and written, each once.
+    /// Returns the sum of input and output tokens, each counted once.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -66,9 +66,9 @@ impl Sum for Usage {
     }
 }
 
-/// Money, in millionths of a millionth of a US dollar.
+/// A cost in picodollars: millionths of a millionth of a US dollar.
 ///
-/// A price of one dollar per million tokens is exactly 1,000,000 of these per token, so sums of
+/// A price of one dollar per million tokens is exactly 1,000,000 picodollars per token, so sums of
 /// costs are exact.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -77,7 +77,7 @@ impl Sum for Usage {
 pub struct Cost(u64);
 
 impl Cost {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     const PER_DOLLAR: f64 = 1e12;
@@ -85,14 +85,14 @@ impl Cost {
     /// The decimal places of a picodollar in dollars.
     const DECIMALS: usize = 12;
 
-    /// Counts in picodollars.
+    /// Creates a cost from picodollars.
     pub fn from_picodollars(picodollars: u64) -> Self {
         Self(picodollars)
     }
 
-    /// Creates a cost from dollars, as they are written: 4176.02 dollars are 4,176,020,000,000,000 picodollars,
-    /// although no `f64` is exactly 4176.02. A negative amount, or one that is not a number, is nothing; one
-    /// that is too large is the largest cost.
+    /// Creates a cost from dollars with their decimal digits: 4176.02 dollars are
+    /// 4,176,020,000,000,000 picodollars, although no `f64` is exactly 4176.02. A negative amount,
+    /// or one that is not a number, is zero. An amount that is too large is the largest cost.
     pub fn from_dollars(dollars: f64) -> Self {
         if dollars.is_nan() || dollars <= 0.0 {
             return Self::ZERO;
@@ -112,19 +112,19 @@ impl Cost {
         self.0
     }
 
-    /// Returns dollars, rounded to what a `f64` can hold.
+    /// Returns dollars, rounded to the precision of `f64`.
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / Self::PER_DOLLAR
     }
 
-    /// Subtracts, stopping at nothing.
+    /// Subtracts, with zero as the minimum.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Returns the cost of so many units at this price each.
+    /// Returns the cost of `count` units at this price each.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))

@@ -1,4 +1,4 @@
-//! What is done with a session.
+//! Actions on sessions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,60 +14,60 @@ use crate::{
     error::SessionError, session::AgentSession, store::SessionStore, supervisor::RunSupervisor,
 };
 
-/// Something that is done with a session: the runtime loads it, hands it over and saves what comes
-/// back.
+/// An action on a session. The runtime loads the session, runs the action and saves the result.
 #[async_trait]
 pub trait SessionAction: Send + Sync {
-    /// Returns the name under which it is told of.
+    /// Returns the name of the action in events.
     fn name(&self) -> Cow<'static, str>;
 
-    /// Does it.
+    /// Runs the action.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being done. Nothing is saved then, but for what an agent had done
-    /// already.
+    /// Returns an error if the action fails. Changes that an agent has already made are saved,
+    /// others are not.
     async fn execute(
         &self,
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError>;
 
-    /// Returns what is left to the process that runs a session that is busy; `None` if the action is refused
-    /// then.
+    /// Returns the control message for the process that runs a busy session; `None` refuses the
+    /// action.
     fn if_busy(&self) -> Option<crate::store::ControlMessage> {
         None
     }
 }
 
-/// What an action may use.
+/// The context of an action.
 pub struct ActionCx<'a> {
-    /// Makes the agent of the session's definition.
+    /// Creates the agent from the session's definition.
     pub loops: &'a dyn LoopFactory,
-    /// Keeps what a run changes, while it runs.
+    /// Stores the changes of a run, while it runs.
     pub journal: Arc<dyn Journal>,
-    /// Where sessions are kept.
+    /// The session store.
     pub store: &'a Arc<dyn SessionStore>,
-    /// Time and ids.
+    /// Time and IDs.
     pub env: &'a RunEnv,
-    /// Who listens to agents.
+    /// Listeners to agents.
     pub sinks: &'a EventSinks,
-    /// What is done about calls that were interrupted and must not happen twice.
+    /// The policy for interrupted calls that must not happen twice.
     pub interrupted: OnInterrupted,
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
-    /// What others want of the process that runs the session.
+    /// Control messages to the process that runs the session.
     pub supervisor: &'a RunSupervisor,
 }
 
 impl ActionCx<'_> {
-    /// Runs the agent of a session from a state that is made of the session's own: what was interrupted
-    /// continues, or else a new execution begins. A message that comes as the agent answers begins another one.
+    /// Runs the agent of a session from a state that is derived from the session's own. Resumes an
+    /// interrupted execution, or starts a new one. A message that arrives as the agent answers
+    /// starts another one.
     ///
     /// # Errors
     ///
-    /// If the session is not active, or its agent cannot be put together. How the run went is part of
-    /// the state.
+    /// Returns an error if the session is not active, or its agent cannot be built. A failure of
+    /// the run is part of the state.
     pub async fn run(
         &self,
         session: AgentSession,
@@ -89,9 +89,10 @@ impl ActionCx<'_> {
         }
     }
 
-    /// Has the next [`run`](ActionCx::run) heed requests to stop or cancel that were accepted before this action began.
-    /// Call it when the action continues the work of a process that ended before it could heed them. Otherwise they
-    /// are dropped: they were meant for a run that has ended.
+    /// Makes the next [`run`](ActionCx::run) obey requests to stop or cancel that were accepted
+    /// before this action started. Call it when the action continues the work of a process that
+    /// ended before it could obey them. Otherwise they are dropped, because they were meant for a
+    /// run that has ended.
     pub fn heed_earlier_requests(&self) {
         self.supervisor.heed_earlier();
     }
@@ -108,13 +109,13 @@ impl ActionCx<'_> {
         }
     }
 
-    /// Returns `true` if messages were sent to the session that no run has heard.
+    /// Returns `true` if the session has messages that no run has received.
     pub fn has_waiting_messages(&self) -> bool {
         self.supervisor.has_waiting()
     }
 
-    /// Appends the messages that were sent to the session and that no run has heard, so that what is said next
-    /// comes after them. A run that is started without them hears them first.
+    /// Appends the messages to the session that no run has received, so that the next message
+    /// follows them. A run that starts without them receives them first.
     #[must_use]
     pub fn with_waiting_messages(&self, state: AgentState) -> AgentState {
         state.with_appended_messages(self.supervisor.take_waiting())
@@ -127,13 +128,13 @@ impl std::fmt::Debug for ActionCx<'_> {
     }
 }
 
-/// An action that a closure does.
+/// An action from a closure.
 struct Closure<F> {
     name: Cow<'static, str>,
     run: F,
 }
 
-/// Makes an action of a closure.
+/// Creates an action from a closure.
 ///
 /// ```
 /// use loopwright_sessions::{action_fn, AgentSession};

@@ -1,4 +1,4 @@
-//! The actions that come with sessions.
+//! The built-in actions on sessions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -19,11 +19,11 @@ use crate::{
     store::ControlMessage,
 };
 
-/// Says something to the agent and lets it answer.
+/// Sends a message to the agent and runs it.
 ///
-/// The agent is made of the session's definition. An execution that fails is kept, and is no error.
-/// An execution that did not come to its answer resumes, with a budget that counts anew from here, and
-/// answers the message on the way.
+/// The agent is created from the session's definition. A failed execution is saved, and is not an
+/// error. An execution without an answer resumes, with a renewed budget, and answers the message
+/// too.
 #[derive(Clone, Debug)]
 pub struct SendMessage {
     message: Message,
@@ -31,17 +31,18 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
-    /// Says this.
+    /// Creates the action with a message.
     pub fn new(message: impl Into<Message>) -> Self {
         Self { message: message.into(), is_queued: false }
     }
 
-    /// Says this as the user.
+    /// Creates the action with a user message.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::new(Message::user(text))
     }
 
-    /// If the session is busy, leaves the message to the process that runs it; otherwise it is refused then.
+    /// If the session is busy, sends the message to the process that runs it. By default, the
+    /// action is then refused.
     #[must_use]
     pub fn steer_if_busy(self) -> Self {
         Self { is_queued: true, ..self }
@@ -76,7 +77,7 @@ impl SessionAction for SendMessage {
     }
 }
 
-/// The most characters of a title.
+/// The maximum number of characters in a title.
 const TITLE: usize = 80;
 
 /// Returns the first words of a message, in one line.
@@ -89,10 +90,10 @@ fn title_of(message: &Message) -> String {
     }
 }
 
-/// Resumes an execution that was interrupted or waits, or that was stopped or failed before there was an
-/// answer, without saying anything, or with messages that were sent and not heard. What it used still counts
-/// against its budget; see [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). What
-/// [was finished](AgentSession::is_unfinished) stays as it is.
+/// Resumes an execution that was interrupted, waits, or stopped or failed before an answer. It adds
+/// no message, except those that were sent and not received. Previous usage still counts against
+/// the budget; see [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). A
+/// [finished](AgentSession::is_unfinished) session does not change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContinueRun;
 
@@ -118,19 +119,19 @@ impl SessionAction for ContinueRun {
     }
 }
 
-/// Takes no messages from now on.
+/// Suspends the session, which then accepts no messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SuspendSession;
 
-/// Takes messages again.
+/// Activates the session, which then accepts messages again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResumeSession;
 
-/// Forgets the conversation and the execution. Metadata, instructions, model and budget stay.
+/// Clears the conversation and the execution. Metadata, instructions, model and budget stay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClearSession;
 
-/// Asks another model from now on; that of the definition if there is none.
+/// Changes the model; `None` means that of the definition.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeModel(pub Option<LlmConfig>);
 
@@ -138,33 +139,34 @@ pub struct ChangeModel(pub Option<LlmConfig>);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeBudget(pub Budget);
 
-/// Replaces the session's instructions; the definition stays as it is.
+/// Replaces the session's instructions; the definition does not change.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSystemPrompt(pub Option<Arc<str>>);
 
-/// Keeps values of the metadata.
+/// Sets metadata values.
 #[derive(Clone, Debug, Default)]
 pub struct WriteMetadata(pub Vec<(Arc<str>, Value)>);
 
 impl WriteMetadata {
-    /// Keeps one value.
+    /// Sets one value.
     pub fn one(key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
         Self(vec![(key.into(), value.into())])
     }
 }
 
-/// Replaces the plan of the agent.
+/// Replaces the tasks of the agent.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateTask(pub TaskList);
 
-/// Decides about a call that waits, or answers what it asks: a call of the agent or of a sub-agent, such as one that
-/// was interrupted and may have taken effect. A decision that does not fit is refused, and nothing is kept.
-/// The agent continues with the next [`ContinueRun`] or [`SendMessage`].
+/// Decides about a waiting call, or answers its question. The call belongs to the agent or a
+/// sub-agent, and can be one that was interrupted and may have taken effect. A decision that does
+/// not match is refused and not saved. The agent continues with the next [`ContinueRun`] or
+/// [`SendMessage`].
 #[derive(Clone, Debug)]
 pub struct DecideCall {
-    /// The [address](PendingApproval::address) of the call. `None` means the only one that waits.
+    /// The [address](PendingApproval::address) of the call. `None` means the only waiting one.
     pub path: Option<Vec<u16>>,
-    /// What is decided or answered.
+    /// The decision or the answer.
     pub resolution: ApprovalDecision,
 }
 
@@ -252,7 +254,7 @@ impl SessionAction for DecideCall {
     }
 }
 
-/// Records a decision. The agent is only built if it is needed to check the decision.
+/// Records a decision. Builds the agent only if it is needed to check the decision.
 fn decide(
     session: &AgentSession,
     asked: &PendingApproval<'_>,
@@ -268,8 +270,8 @@ fn decide(
     Ok(session.clone().with_state(state))
 }
 
-/// Makes another session that begins with what this one has so far, its sub-agents that are at work included. Nothing is
-/// copied; the other one comes back.
+/// Creates another session that starts with the changes of this one so far, including its active
+/// sub-agents. Copies nothing, and returns the new session.
 #[derive(Clone, Debug, Default)]
 pub struct ForkSession {
     id: Option<SessionId>,
@@ -277,18 +279,18 @@ pub struct ForkSession {
 }
 
 impl ForkSession {
-    /// Forks at the end, into a session whose name no process has.
+    /// Forks at the end, into a session with a unique ID.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the other session.
+    /// Sets the ID of the new session.
     #[must_use]
     pub fn into_session(self, id: SessionId) -> Self {
         Self { id: Some(id), ..self }
     }
 
-    /// Forks after so many changes; see [`step_end`](crate::step_end).
+    /// Forks after this number of changes; see [`step_end`](crate::step_end).
     #[must_use]
     pub fn at(self, at: Seq) -> Self {
         Self { at: Some(at), ..self }

@@ -1,4 +1,4 @@
-//! A kept conversation as a handle: questions and answers.
+//! A stored conversation as a handle: questions and answers.
 
 mod stream;
 
@@ -16,8 +16,8 @@ use crate::{
     session::{AgentSession, SessionFactory},
 };
 
-/// A conversation that is kept: each step is durable before the next one starts, and another process opens the
-/// conversation by its name and continues it.
+/// A stored conversation. Each step is durable before the next one starts, and another process can
+/// open the conversation by its ID and continue it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,13 +51,13 @@ pub enum ChatError {
     /// The run failed, was stopped, paused or has no answer. The session is saved as the error's state shows it.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// A [stream](ChatStream) has returned its last update already.
+    /// A [stream](ChatStream) has already returned its last update.
     #[error("turn has ended; call `Chat::stream` for the next one")]
     Ended,
 }
 
 impl Chat {
-    /// Returns the name of the session.
+    /// Returns the ID of the session.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
@@ -71,8 +71,8 @@ impl Chat {
         self.runtime.session(&self.id).await
     }
 
-    /// Asks the agent, and returns its answer when both are durable. An execution that was interrupted resumes
-    /// first and answers the question on the way.
+    /// Sends a question to the agent, and returns its answer when both are durable. If an execution
+    /// was interrupted, it resumes first and answers the question too.
     ///
     /// # Errors
     ///
@@ -86,16 +86,17 @@ impl Chat {
     ///
     /// # Errors
     ///
-    /// As [`ask`](Chat::ask).
+    /// As for [`ask`](Chat::ask).
     pub async fn resume(&mut self) -> Result<Reply, ChatError> {
         self.run(&ContinueRun).await
     }
 
-    /// Runs an action that the agent answers, such as a [`DecideCall`](crate::DecideCall).
+    /// Runs an action that leads to an answer of the agent, such as a
+    /// [`DecideCall`](crate::DecideCall).
     ///
     /// # Errors
     ///
-    /// As [`ask`](Chat::ask).
+    /// As for [`ask`](Chat::ask).
     pub async fn run(&mut self, action: &dyn SessionAction) -> Result<Reply, ChatError> {
         let session = self.runtime.execute(&self.id, action).await?;
         Ok(session.state.try_into()?)
@@ -104,25 +105,25 @@ impl Chat {
 
 /// Conversations.
 impl SessionRuntime {
-    /// Opens the conversation of a name, and creates it if it does not exist.
+    /// Opens the conversation with this ID, and creates it if it does not exist.
     ///
-    /// The agent is what the factory of this runtime makes of a definition named `agent`. For another definition,
-    /// use [`open_as`](SessionRuntime::open_as).
+    /// The factory of this runtime creates the agent from a definition named `agent`. For another
+    /// definition, use [`open_as`](SessionRuntime::open_as).
     ///
     /// # Errors
     ///
-    /// Returns [`SessionError::Id`] if the name is not valid, and [`SessionError::Store`] if the session is
-    /// deleted or the store fails.
+    /// Returns [`SessionError::Id`] if the ID is not valid, and [`SessionError::Store`] if the
+    /// session is deleted or the store fails.
     pub async fn open(&self, id: impl Into<String> + Send) -> Result<Chat, SessionError> {
         self.open_as(id, AgentDefinition::new("agent", "", "")).await
     }
 
-    /// Opens the conversation of a name, and creates it with this definition if it does not exist. A session that
-    /// exists keeps its own definition.
+    /// Opens the conversation with this ID, and creates it with this definition if it does not
+    /// exist. An existing session keeps its own definition.
     ///
     /// # Errors
     ///
-    /// As [`open`](SessionRuntime::open).
+    /// As for [`open`](SessionRuntime::open).
     pub async fn open_as(
         &self,
         id: impl Into<String> + Send,

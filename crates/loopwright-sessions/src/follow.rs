@@ -1,4 +1,4 @@
-//! Following what agents do, from their sessions' logs.
+//! Followers of agents, which read the events in the logs of sessions.
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
@@ -12,40 +12,40 @@ use crate::{
     store::{LogEntry, SessionLog, SessionStore, StoreError},
 };
 
-/// How many envelopes are read at once.
+/// The number of envelopes in a page.
 const PAGE: usize = 256;
 
-/// Reads what is told of a session, from any place on, and waits for more until the run has ended.
+/// Reads the events of a session from any position, and waits for more until the run ends.
 ///
-/// A caller that breaks off continues with the number of the last envelope it has seen, and misses nothing that
-/// is still kept.
+/// A caller that was interrupted continues with the number of the last envelope that it has seen,
+/// and misses no envelope that is still stored.
 pub struct EventFollower {
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
     id: SessionId,
     after: u64,
-    /// Whether the agent takes no further step after the envelope read last.
+    /// Whether the agent takes no further step after the last envelope.
     is_at_rest: bool,
     page: VecDeque<LogEntry>,
 }
 
-/// What comes next.
+/// The next item from a follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowEvent {
-    /// This was told: an envelope, and its number.
+    /// An event: an envelope with its number.
     Entry(LogEntry),
-    /// Nothing was told for as long as was to be waited.
+    /// No event arrived within the time limit.
     Timeout,
-    /// The run has ended or waits for somebody, and everything that was told of it has been read.
+    /// The run has ended or waits for a decision, and all its events have been read.
     Ended,
 }
 
 impl EventFollower {
-    /// Follows a session from what was told after some number; from the beginning after 0.
+    /// Follows a session from the event after a number; from the beginning after 0.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](StoreError::NotFound) if there is no such session, or it was deleted.
+    /// [`NotFound`](StoreError::NotFound) if the session does not exist, or was deleted.
     pub async fn of(
         store: Arc<dyn SessionStore>,
         clock: Arc<dyn Clock>,
@@ -64,11 +64,11 @@ impl EventFollower {
         Ok(Self { store, clock, id, after, is_at_rest, page: VecDeque::new() })
     }
 
-    /// Follows a session from the beginning of its latest run, be it over or not.
+    /// Follows a session from the beginning of its latest run, even if it has ended.
     ///
     /// # Errors
     ///
-    /// As of [`of`](EventFollower::of).
+    /// As for [`of`](EventFollower::of).
     pub async fn latest(
         store: Arc<dyn SessionStore>,
         clock: Arc<dyn Clock>,
@@ -90,12 +90,12 @@ impl EventFollower {
         Self::of(store, clock, id, begins_after).await.map(|it| Self { is_at_rest: false, ..it })
     }
 
-    /// Returns what comes next; [`Quiet`](FollowEvent::Timeout) if that takes longer than `at_most`. Nothing is
-    /// lost if it is dropped.
+    /// Returns the next item; [`Timeout`](FollowEvent::Timeout) if that takes longer than
+    /// `at_most`. Dropping the future loses no event.
     ///
     /// # Errors
     ///
-    /// If the store fails; it can be tried again.
+    /// Returns an error if the store fails. The caller can try again.
     pub async fn next(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         if self.page.is_empty() {
             self.read().await?;
@@ -113,14 +113,14 @@ impl EventFollower {
         Ok(FollowEvent::Entry(note))
     }
 
-    /// Waits for another run after one that has ended, which may be about to begin.
+    /// Waits for another run after one that has ended.
     ///
-    /// Returns [`Over`](FollowEvent::Ended) if none began within `at_most` and no job of the session waits for
-    /// a worker or is worked on; [`Quiet`](FollowEvent::Timeout) if a job does.
+    /// Returns [`Ended`](FollowEvent::Ended) if none started within `at_most` and the session has
+    /// no queued or running job; [`Timeout`](FollowEvent::Timeout) if it has one.
     ///
     /// # Errors
     ///
-    /// If the store fails; it can be tried again.
+    /// Returns an error if the store fails. The caller can try again.
     pub async fn next_run(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         let rested = std::mem::take(&mut self.is_at_rest);
         match self.next(at_most).await? {

@@ -1,4 +1,4 @@
-//! What is known of a session without reading its conversation.
+//! Headers and lists of sessions.
 
 use std::sync::Arc;
 
@@ -10,57 +10,57 @@ use crate::{
     status::SessionStatus,
 };
 
-/// What is known of a session without reading its conversation.
+/// The header of a session, which can be read without its conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionHeader {
-    /// Its name.
+    /// The ID.
     pub id: SessionId,
-    /// What may be done with it.
+    /// The status.
     pub status: SessionStatus,
-    /// How often it was written: 1 after it was created.
+    /// The number of writes: 1 after it was created.
     pub version: u64,
-    /// How many changes lead to its state, those before a fork included.
+    /// The number of changes of its state, including those before a fork.
     pub length: Seq,
-    /// Which of its branches is the current one: 0 until it is rewound for the first time.
+    /// The current branch: 0 until the first rewind.
     pub branch: u32,
-    /// Where the current branch leaves another one, if it does.
+    /// The point where the current branch leaves another one, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ForkPoint>,
-    /// The session that it is a fork of, or that works for.
+    /// The session that it was forked from, or that it works for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
-    /// The call of the parent that it works for, if it is a sub-agent's.
+    /// The call of the parent that started it, if it belongs to a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Arc<str>>,
-    /// Where it works: a directory, for programs that have one.
+    /// The working directory, for programs that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<Arc<str>>,
     /// The agent's name.
     pub agent_name: Arc<str>,
     /// The agent's label.
     pub agent_label: Arc<str>,
-    /// What it is about, for people who look for it.
+    /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was written last.
+    /// When it was last written.
     pub updated_at: Timestamp,
 }
 
-/// The place where a branch of changes leaves another one.
+/// The point where a branch of changes leaves another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
     /// The session of the other branch.
     pub session: SessionId,
     /// The other branch.
     pub branch: u32,
-    /// How many changes they have in common.
+    /// The number of changes that they share.
     pub at: Seq,
 }
 
 impl SessionHeader {
-    /// Describes a session that is about to be created.
+    /// Creates the header of a new session.
     pub fn new(id: SessionId, agent_name: impl Into<Arc<str>>, now: Timestamp) -> Self {
         let agent_name = agent_name.into();
         Self {
@@ -81,7 +81,7 @@ impl SessionHeader {
         }
     }
 
-    /// Describes a fork of it that begins after so many changes.
+    /// Creates the header of a fork that starts after `at` changes.
     #[must_use]
     pub fn fork(&self, into: SessionId, at: Seq, now: Timestamp) -> Self {
         Self {
@@ -95,46 +95,46 @@ impl SessionHeader {
     }
 }
 
-/// Which sessions are listed, and how many.
+/// A query for sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionQuery {
-    /// Those with this status only; without one, all but the deleted.
+    /// Only sessions with this status; `None` means all except deleted ones.
     pub status: Option<SessionStatus>,
-    /// Those of this agent only.
+    /// Only sessions of this agent.
     pub agent_name: Option<Arc<str>>,
-    /// Those that work in this directory only.
+    /// Only sessions with this working directory.
     pub workdir: Option<Arc<str>>,
-    /// Those that stand in this relation to others only.
+    /// Only sessions with this relation to others.
     pub kinship: SessionRelation,
-    /// Those of this principal only.
+    /// Only sessions of this principal.
     pub scope: SessionScope,
-    /// Those that come after this one; from the beginning if there is none.
+    /// Only sessions after this one; `None` starts at the beginning.
     pub after: Option<SessionCursor>,
-    /// The most that are returned.
+    /// The maximum number of results.
     pub limit: usize,
 }
 
 /// How a session is related to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionRelation {
-    /// However.
+    /// Any relation.
     #[default]
     Any,
-    /// It is no sub-agent's.
+    /// The session does not belong to a sub-agent.
     TopLevel,
-    /// It is a fork of this one, or works for it.
+    /// The session is a fork of this one, or works for it.
     ChildOf(SessionId),
 }
 
-/// Whose sessions are listed.
+/// The principal whose sessions are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionScope {
-    /// Those of all principals.
+    /// Sessions of all principals.
     #[default]
     Any,
-    /// Those whose names have no [tag](SessionId::tag).
+    /// Sessions whose IDs have no [tag](SessionId::tag).
     Untagged,
-    /// Those whose names have this tag.
+    /// Sessions whose IDs have this tag.
     Tagged(PrincipalTag),
 }
 
@@ -152,19 +152,19 @@ impl SessionScope {
 /// The last session of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCursor {
-    /// When it was written last.
+    /// When it was last written.
     pub updated_at: Timestamp,
-    /// Its name, which tells those apart that were written at the same time.
+    /// Its ID, which distinguishes sessions that were written at the same time.
     pub id: SessionId,
 }
 
 impl SessionQuery {
-    /// Asks for the first so many sessions, those written last first.
+    /// Creates a query for the first sessions up to a limit, the last written first.
     pub fn first(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Returns `true` if a session is asked for, wherever it stands.
+    /// Returns `true` if a session matches the query, whatever its position.
     pub fn matches(&self, header: &SessionHeader) -> bool {
         let status = match self.status {
             Some(status) => header.status == status,
@@ -192,21 +192,21 @@ impl SessionQuery {
     }
 }
 
-/// A page of sessions, those written last first.
+/// A page of sessions, the last written first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionList {
     /// The sessions.
     pub sessions: Vec<SessionHeader>,
     /// Where the next page begins; `None` after the last one.
     pub next: Option<SessionCursor>,
-    /// Sessions among them of which nothing can be told, whatever was asked for: what is stored of them is
-    /// damaged. A [`check`](crate::SessionStore::check) says why.
+    /// Sessions whose header is damaged, regardless of the query. A
+    /// [`check`](crate::SessionStore::check) returns the problem.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<SessionId>,
 }
 
 impl SessionList {
-    /// Makes a page of all headers that a query wants, in whatever order they come.
+    /// Creates a page from headers that match a query, in any order.
     pub fn from_headers(
         query: &SessionQuery,
         headers: impl IntoIterator<Item = SessionHeader>,
@@ -220,31 +220,31 @@ impl SessionList {
         Self { sessions, next, unreadable: Vec::new() }
     }
 
-    /// Keeps those with this status.
+    /// Keeps the sessions with this status.
     #[must_use]
     pub fn with_status(mut self, status: SessionStatus) -> Self {
         self.sessions.retain(|it| it.status == status);
         self
     }
 
-    /// Keeps those of this agent.
+    /// Keeps the sessions of this agent.
     #[must_use]
     pub fn with_agent_name(mut self, name: &str) -> Self {
         self.sessions.retain(|it| *it.agent_name == *name);
         self
     }
 
-    /// Returns the one written last.
+    /// Returns the session that was last written.
     pub fn first(&self) -> Option<&SessionHeader> {
         self.sessions.first()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the page is empty.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }

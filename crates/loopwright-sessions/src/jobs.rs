@@ -1,4 +1,4 @@
-//! Jobs: what is to be done with sessions by whichever worker is free.
+//! Jobs: work on sessions for any free worker.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,25 +11,26 @@ use crate::{
     store::StoreError,
 };
 
-/// A queue of jobs beside the sessions that they are about.
+/// A queue of jobs for sessions.
 ///
-/// A job is delivered at least once: a caller that claims it and dies leaves it to another one. Jobs of one
-/// session are delivered one after the other, in the order in which they were pushed; one that waits to
-/// be tried again keeps the later ones waiting. A queue that many machines use measures by a clock of its own when
-/// claims end and jobs are ready. What was acknowledged survives a crash of the machine.
-/// [`conformance::JOB_CASES`](crate::conformance::JOB_CASES) says all this in tests.
+/// A job is delivered at least once: if the worker that claimed it dies, another worker gets it.
+/// Jobs of one session are delivered one after the other, in the order in which they were pushed. A
+/// job that waits for a retry blocks the later ones. A queue for many machines uses its own clock
+/// for claims and delays. Acknowledged writes survive a crash of the machine.
+/// [`conformance::JOB_CASES`](crate::conformance::JOB_CASES) contains tests of these rules.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
-    /// Adds a job, and tells whether it is new: one whose name is there already stays as it was.
+    /// Adds a job, and returns `true` if it is new. An existing job with the same ID does not
+    /// change.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](StoreError::NotFound) if there is no such session.
+    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Takes the oldest job that may be done now, until some moment; `None` if there is none.
+    /// Claims the oldest job that is ready, for a limited time; `None` if no job is ready.
     ///
-    /// A job whose holder did not [`renew`](JobQueue::renew) it in time may be done now.
+    /// A job becomes ready again if its holder did not [`renew`](JobQueue::renew) it in time.
     async fn claim(
         &self,
         owner: &str,
@@ -37,13 +38,14 @@ pub trait JobQueue: Send + Sync {
         lasts: Duration,
     ) -> Result<Option<ClaimedJob>, StoreError>;
 
-    /// Keeps all jobs of a holder for longer, and returns how many there are.
+    /// Extends all claims of a holder, and returns their number.
     async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
 
-    /// Returns `true` if no other process has claimed a job since, and nobody ended it.
+    /// Returns `true` if no other worker has claimed the job since, and it has not ended.
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;
 
-    /// Says how it went; tells whether the job was still held, for nothing is changed otherwise.
+    /// Records the outcome of a job. Returns `true` if the job was still held; otherwise it does
+    /// not change.
     async fn settle(
         &self,
         claimed: &ClaimedJob,
@@ -51,8 +53,8 @@ pub trait JobQueue: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Ends the jobs of a session that wait for a decision, because it was made and the session went on. Returns how
-    /// many there were.
+    /// Ends the jobs of a session that wait for a decision, because the session has continued.
+    /// Returns their number.
     async fn answered(
         &self,
         session: &SessionId,
@@ -60,70 +62,70 @@ pub trait JobQueue: Send + Sync {
         now: Timestamp,
     ) -> Result<u64, StoreError>;
 
-    /// Returns who holds jobs.
+    /// Returns the holders of jobs.
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError>;
 
-    /// Lets others claim what a holder has, because it is gone. Returns how many jobs there were.
+    /// Releases all jobs of a holder that has exited. Returns their number.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// Returns what is known of a job; `None` if there is none.
+    /// Returns the record of a job; `None` if it does not exist.
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
 
-    /// Returns what is known of at most so many jobs, those pushed last first.
+    /// Returns the records of jobs up to the limit, the newest first.
     async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError>;
 
-    /// Returns how many jobs there are of a status.
+    /// Returns the number of jobs with a status.
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError>;
 
-    /// Forgets jobs that are over and last changed their status before some moment, and returns how many.
-    /// Their names are free again.
+    /// Deletes jobs that ended and last changed their status before a time, and returns their
+    /// number. Their IDs can be used again.
     async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError>;
 }
 
-/// What is to be done with a session. The session itself says which agent does it.
+/// A job for a session. The session defines the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its name.
+    /// The ID.
     pub id: JobId,
     /// The session.
     pub session: SessionId,
-    /// What to do.
+    /// The task.
     pub task: JobTask,
 }
 
 impl Job {
-    /// Says something to a session's agent.
+    /// Creates a job that sends a message to a session's agent.
     pub fn send_message(session: SessionId, message: impl Into<Message>) -> Self {
         Self { id: JobId::generate(), session, task: JobTask::SendMessage(message.into()) }
     }
 
-    /// Continues with a session.
+    /// Creates a job that resumes a session.
     pub fn resume(session: SessionId) -> Self {
         Self { id: JobId::generate(), session, task: JobTask::Resume }
     }
 
-    /// Names it.
+    /// Sets the ID.
     #[must_use]
     pub fn with_id(self, id: JobId) -> Self {
         Self { id, ..self }
     }
 }
 
-/// What a job does.
+/// The task of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobTask {
-    /// It says this to the agent, and lets it answer.
+    /// Sends this message to the agent and runs it.
     SendMessage(Message),
-    /// It lets the agent resume what was interrupted, stopped or failed.
+    /// Resumes an execution that was interrupted, stopped or failed.
     Resume,
 }
 
-/// Where a job stands.
+/// The status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// It waits for a worker.
+    /// The job waits for a worker.
     Queued,
     /// A worker is processing it.
     Running,
@@ -131,14 +133,14 @@ pub enum JobStatus {
     Completed,
     /// The session waits for a decision; the job has ended.
     NeedsInput,
-    /// A limit or somebody stopped the agent.
+    /// A limit or a user stopped the agent.
     Stopped,
-    /// It was refused, or given up.
+    /// The job was refused or abandoned.
     Failed,
 }
 
 impl JobStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 6] = [
         Self::Queued,
         Self::Running,
@@ -148,7 +150,7 @@ impl JobStatus {
         Self::Failed,
     ];
 
-    /// Returns the status as it is written.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -160,12 +162,12 @@ impl JobStatus {
         }
     }
 
-    /// Finds a status by its word.
+    /// Parses the name of a status.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Returns `true` if nothing more is going to happen.
+    /// Returns `true` if the job has ended.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
@@ -177,25 +179,25 @@ impl fmt::Display for JobStatus {
     }
 }
 
-/// What is known of a job.
+/// The record of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
     /// The job.
     pub job: Job,
-    /// Where it stands.
+    /// The status.
     pub status: JobStatus,
-    /// How often somebody claimed it.
+    /// The number of claims.
     pub claims: u64,
-    /// How often it failed and was to be tried again.
+    /// The number of failed attempts with a retry.
     pub attempts: u32,
-    /// How often a caller that had it was gone before it was done.
+    /// The number of holders that exited before the job ended.
     pub crashes: u32,
-    /// When it may be done.
+    /// When the job is ready.
     pub ready_at: Timestamp,
-    /// Who has it.
+    /// The holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
-    /// Why it stands where it does.
+    /// The reason for the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Arc<str>>,
     /// When it was pushed.
@@ -204,20 +206,20 @@ pub struct JobRecord {
     pub updated_at: Timestamp,
 }
 
-/// A job that a caller is to do.
+/// A claimed job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimedJob {
     /// The job.
     pub job: Job,
-    /// Which of all claims on it this is. A later one ends an earlier one.
+    /// The number of the claim among all claims on the job. A later one ends an earlier one.
     pub claim: u64,
-    /// How often it failed and was to be tried again.
+    /// The number of failed attempts with a retry.
     pub attempts: u32,
-    /// How often a caller that had it was gone before it was done.
+    /// The number of holders that exited before the job ended.
     pub crashes: u32,
 }
 
-/// How it went with a job.
+/// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
     /// The agent answered.
@@ -226,21 +228,21 @@ pub enum JobOutcome {
     NeedsInput(Arc<str>),
     /// The agent was stopped, for this reason.
     Stopped(Arc<str>),
-    /// It was refused or given up, for this reason.
+    /// It was refused or abandoned, for this reason.
     Failed(Arc<str>),
-    /// It failed and is to be tried again.
+    /// It failed and is tried again.
     Retry {
-        /// When.
+        /// When it is tried again.
         at: Timestamp,
-        /// Why it failed.
+        /// The reason for the failure.
         reason: Arc<str>,
     },
-    /// It was not changed, for another process to resume.
+    /// It was not changed, so that another worker can resume it.
     Released,
 }
 
 impl JobOutcome {
-    /// Returns where the job stands then.
+    /// Returns the status after this outcome.
     pub fn status(&self) -> JobStatus {
         match self {
             Self::Done => JobStatus::Completed,
@@ -251,7 +253,7 @@ impl JobOutcome {
         }
     }
 
-    /// Returns the reason, if there is one.
+    /// Returns the reason; `None` without one.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::NeedsInput(reason)
@@ -263,19 +265,19 @@ impl JobOutcome {
     }
 }
 
-/// Which jobs are listed, and how many.
+/// A query for jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobQuery {
-    /// Those with this status only.
+    /// Only jobs with this status.
     pub status: Option<JobStatus>,
-    /// Those of this session only.
+    /// Only jobs of this session.
     pub session: Option<SessionId>,
-    /// The most that are returned.
+    /// The maximum number of results.
     pub limit: usize,
 }
 
 impl JobQuery {
-    /// Asks for the last so many jobs.
+    /// Creates a query for the newest jobs, up to a limit.
     pub fn last(limit: usize) -> Self {
         Self { status: None, session: None, limit }
     }

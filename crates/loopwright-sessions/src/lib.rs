@@ -1,8 +1,8 @@
-//! Conversations with agents that survive whatever happens.
+//! Stored conversations with agents, which continue after a crash.
 //!
-//! A session is a log of changes in a [`SessionStore`] and a small [`SessionHeader`] beside it. A
-//! [`SessionRuntime`] loads it, lets an action do something with it and keeps what changed; while an
-//! agent runs, every checkpoint is kept at once, so that a crash loses nothing and repeats nothing.
+//! A session is a log of changes in a [`SessionStore`], with a small [`SessionHeader`]. A
+//! [`SessionRuntime`] loads a session, runs an action on it and saves the changes. While an agent
+//! runs, every checkpoint is saved at once, so that no step is lost or repeated after a crash.
 
 mod id;
 mod status;

@@ -1,4 +1,4 @@
-//! Sessions as values, in and out of a store.
+//! Direct access to sessions in a store.
 
 use std::{fmt, sync::Arc};
 
@@ -16,8 +16,8 @@ use crate::{
     subagents::fork_subagents,
 };
 
-/// Loads, creates and saves sessions, without hooks, leases or events: for programs that work with
-/// sessions themselves. A [`SessionRuntime`](crate::SessionRuntime) does more.
+/// Loads, creates and saves sessions, without hooks, leases or events. A
+/// [`SessionRuntime`](crate::SessionRuntime) adds these.
 #[derive(Clone)]
 pub struct SessionRepository {
     pub(crate) store: Arc<dyn SessionStore>,
@@ -25,12 +25,12 @@ pub struct SessionRepository {
 }
 
 impl SessionRepository {
-    /// Keeps sessions in this store.
+    /// Creates a repository for this store.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self { store, clock: Arc::new(SystemClock::default()) }
     }
 
-    /// Takes the time from here.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
@@ -40,7 +40,7 @@ impl SessionRepository {
     ///
     /// # Errors
     ///
-    /// If there is none, it was deleted, or what is stored makes no sense.
+    /// Returns an error if it does not exist, was deleted, or its stored data is invalid.
     pub async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
         let LoadedSession { header, definition, changes } = self.loaded(id).await?;
         let state = replay(id, changes)?;
@@ -63,11 +63,11 @@ impl SessionRepository {
         Ok((header, definition))
     }
 
-    /// Keeps a session that was never kept, and returns it as it is kept: at version 1.
+    /// Saves a new session, and returns it at version 1.
     ///
     /// # Errors
     ///
-    /// If its name is taken, or it was kept before.
+    /// Returns an error if its ID is taken, or it was saved before.
     pub async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
         let now = self.clock.now();
         let header = SessionHeader { created_at: now, updated_at: now, ..session.header.clone() };
@@ -80,12 +80,12 @@ impl SessionRepository {
         self.save_through(session, &journal).await
     }
 
-    /// Appends what changed since the session was loaded, and returns it as it is kept: at the next
-    /// version.
+    /// Appends the changes since the session was loaded, and returns it at the next version.
     ///
     /// # Errors
     ///
-    /// If another writer changed it in between or has a lease on it, or there is no such session.
+    /// Returns an error if another writer changed it in between or has a lease on it, or if it does
+    /// not exist.
     pub async fn save(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
         let kept = self.store.header(session.id()).await?;
         let kept = kept.ok_or_else(|| StoreError::NotFound(session.id().clone()))?;
@@ -113,11 +113,11 @@ impl SessionRepository {
         Ok(AgentSession { header: journal.header(), definition, state })
     }
 
-    /// Returns `true` if there is such a session, deleted or not.
+    /// Returns `true` if the session exists, even if it is deleted.
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// Returns an error if the store fails.
     pub async fn exists(&self, id: &SessionId) -> Result<bool, SessionError> {
         Ok(self.store.header(id).await?.is_some())
     }
@@ -126,16 +126,16 @@ impl SessionRepository {
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// Returns an error if the store fails.
     pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
         Ok(self.store.delete(id, self.clock.now()).await?)
     }
 
-    /// Returns a page of what is known of sessions.
+    /// Returns a page of session headers.
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// Returns an error if the store fails.
     pub async fn list_headers(&self, query: &SessionQuery) -> Result<SessionList, SessionError> {
         Ok(self.store.list(query).await?)
     }

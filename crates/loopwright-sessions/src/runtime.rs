@@ -1,4 +1,4 @@
-//! Loads sessions, lets actions do something with them and keeps what changed.
+//! The runtime, which loads sessions, runs actions on them and saves the changes.
 
 mod held;
 mod rewinding;
@@ -38,10 +38,11 @@ use crate::{
     supervisor::{Instant, RunSupervisor},
 };
 
-/// Loads sessions, lets actions do something with them and keeps what changed.
+/// Loads sessions, runs actions on them and saves the changes.
 ///
-/// One runtime works with a session at a time: it holds a lease on it, which others see. While an agent
-/// runs, every checkpoint is kept at once. Clones share the store and are the same owner of leases.
+/// Only one runtime works with a session at a time: it holds a lease on the session, which other
+/// processes see. While an agent runs, every checkpoint is saved at once. Clones share the store
+/// and own the same leases.
 #[derive(Clone)]
 pub struct SessionRuntime {
     repository: SessionRepository,
@@ -53,24 +54,24 @@ pub struct SessionRuntime {
     owner: Arc<str>,
     lasts: Duration,
     interrupted: OnInterrupted,
-    /// What is kept of what agents do, if anything is.
+    /// The selection of events to store; `None` stores none.
     event_log: Option<BroadcastConfig>,
     leave: CancellationToken,
     /// Leases of actions whose future was dropped.
     dropped: DroppedLeases,
 }
 
-/// Names what this reports to `tracing`.
+/// The `tracing` target of this module.
 const TARGET: &str = "loopwright::session";
 
-/// How many sessions are looked at at once.
+/// The number of sessions in a page.
 const PAGE: usize = 100;
 
-/// How long a lease lasts unless it is renewed.
+/// The duration of a lease without renewal.
 const LASTS: Duration = Duration::from_secs(30);
 
 impl SessionRuntime {
-    /// Keeps sessions in this store, and makes their agents with this factory.
+    /// Creates a runtime that stores sessions in `store` and creates their agents with `loops`.
     pub fn new(store: Arc<dyn SessionStore>, loops: impl LoopFactory + 'static) -> Self {
         Self {
             repository: SessionRepository::new(store),
@@ -88,39 +89,39 @@ impl SessionRuntime {
         }
     }
 
-    /// Asks these hooks.
+    /// Adds a hook.
     #[must_use]
     pub fn with_hook(mut self, priority: Priority, hook: impl SessionHook + 'static) -> Self {
         self.hooks = self.hooks.with_hook(priority, hook);
         self
     }
 
-    /// Tells of what happens to sessions.
+    /// Adds a listener to the events of sessions.
     #[must_use]
     pub fn with_listener(mut self, listener: impl SessionListener + 'static) -> Self {
         self.listeners.push(Arc::new(listener));
         self
     }
 
-    /// Tells of what agents do.
+    /// Adds a listener to the events of agents.
     #[must_use]
     pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.add(sink);
         self
     }
 
-    /// Keeps what agents do beside their sessions, in this selection, for those who
+    /// Stores the events of agents with their sessions, in this selection, for callers that
     /// [follow](crate::EventFollower) them.
     ///
-    /// It is kept while the agent continues, and no agent waits for it. A run that has ended waits for it a few
-    /// seconds at most.
+    /// Events are stored while the agent continues, and no agent waits for them. A run that has
+    /// ended waits for them a few seconds at most.
     #[must_use]
     pub fn with_event_log(mut self, config: BroadcastConfig) -> Self {
         self.event_log = Some(config);
         self
     }
 
-    /// Takes time and ids from here.
+    /// Sets the source of time and IDs.
     #[must_use]
     pub fn with_env(mut self, env: RunEnv) -> Self {
         self.repository.clock = Arc::clone(&env.clock);
@@ -128,24 +129,25 @@ impl SessionRuntime {
         self
     }
 
-    /// Names a caller that holds the leases; a name that no other process has if this is not said.
+    /// Sets the owner of the leases. The default is a name that no other process has.
     #[must_use]
     pub fn with_owner(mut self, owner: impl Into<Arc<str>>) -> Self {
         self.owner = owner.into();
         self
     }
 
-    /// Says how long a lease lasts unless it is renewed; half a minute if this is not said. If this
-    /// process dies, others wait so long.
+    /// Sets the duration of a lease without renewal; 30 seconds by default. If this process dies,
+    /// other machines wait this long.
     #[must_use]
     pub fn with_lease_ttl(mut self, lasts: Duration) -> Self {
         self.lasts = lasts;
         self
     }
 
-    /// Says what is done about calls that were interrupted and must not happen twice: the model is told
-    /// that their outcome is unknown if this is not said. With [`OnInterrupted::RequireApproval`] the session pauses
-    /// until a [`DecideCall`](crate::DecideCall).
+    /// Sets the policy for interrupted calls that must not happen twice. By default, the model
+    /// receives the information that their outcome is unknown. With
+    /// [`OnInterrupted::RequireApproval`], the session pauses until a
+    /// [`DecideCall`](crate::DecideCall).
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: OnInterrupted) -> Self {
         self.interrupted = interrupted;
@@ -169,7 +171,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If its name is taken, a hook refuses it or the store fails.
+    /// Returns an error if the ID is taken, a hook refuses it or the store fails.
     pub async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
         let id = session.id().clone();
         let session = self.pass(SessionStage::BeforeCreate, session).await?;
@@ -179,7 +181,7 @@ impl SessionRuntime {
         self.told_as_saved(session, &[SessionStage::AfterSave, SessionStage::AfterCreate]).await
     }
 
-    /// Returns the session of that name, or creates this one if there is none.
+    /// Returns the session with this ID, or creates this one if none exists.
     ///
     /// # Errors
     ///
@@ -199,13 +201,13 @@ impl SessionRuntime {
         }
     }
 
-    /// Does something with a session, and keeps what changed. Dropping the future stops it where it is: what was recorded
-    /// stays, and this runtime or a clone can use the session at once.
+    /// Runs an action on a session, and saves the changes. Dropping the future interrupts the
+    /// action: recorded changes stay, and this runtime or a clone can use the session at once.
     ///
     /// # Errors
     ///
-    /// If there is no such session, another process uses it, the action fails, or what it did
-    /// cannot be kept.
+    /// Returns an error if the session does not exist or another process uses it, the action fails,
+    /// or its changes cannot be saved.
     pub async fn execute(
         &self,
         id: &SessionId,
@@ -214,7 +216,7 @@ impl SessionRuntime {
         self.execute_until(id, action, &CancellationToken::new()).await
     }
 
-    /// Does something with a session that can be cancelled.
+    /// Runs an action on a session, with a token that cancels it.
     ///
     /// # Errors
     ///
@@ -254,8 +256,8 @@ impl SessionRuntime {
         done
     }
 
-    /// Takes the lease on a session. That of a process of this machine which is gone is not waited
-    /// for.
+    /// Takes the lease on a session. Does not wait for the lease of a process on this machine that
+    /// has exited.
     async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {
         self.dropped.release(self.store(), id).await;
         let now = self.env.clock.now();
@@ -270,7 +272,7 @@ impl SessionRuntime {
         }
     }
 
-    /// Leaves an action to the process that works with the session, if it can be left.
+    /// Sends an action to the process that works with the session, if the action allows it.
     async fn when_busy(
         &self,
         id: &SessionId,
@@ -356,7 +358,7 @@ impl SessionRuntime {
         Ok(saved)
     }
 
-    /// Ends the jobs that wait for a decision about a session, once that went on.
+    /// Ends the jobs that wait for a decision about a session that has continued.
     async fn end_parked_jobs(&self, session: &AgentSession) {
         let outcome = match session.state.status() {
             ExecutionStatus::Completed => JobOutcome::Done,
@@ -372,7 +374,7 @@ impl SessionRuntime {
         }
     }
 
-    /// Returns who listens to the agent, and what keeps what it does, if that is wanted.
+    /// Returns the listeners to the agent, and the log of its events if one is configured.
     fn telling(&self, id: &SessionId) -> (EventSinks, Option<event_log::LogWriter>) {
         let mut sinks = self.sinks.clone();
         let telling = self.event_log.map(|config| {
@@ -395,7 +397,8 @@ impl SessionRuntime {
         self.told_as_saved(session, &[SessionStage::AfterSave]).await
     }
 
-    /// Asks the hooks of stages after a session was saved, and tells that it was, whatever they say.
+    /// Calls the hooks for stages after a session was saved, and reports the save regardless of
+    /// their results.
     async fn told_as_saved(
         &self,
         mut session: AgentSession,
@@ -417,16 +420,16 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If there is none, or it cannot be read.
+    /// Returns an error if it does not exist or cannot be read.
     pub async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
         self.load(id).await
     }
 
-    /// Returns what is known of a session; deleted ones are found.
+    /// Returns the header of a session, even if it is deleted.
     ///
     /// # Errors
     ///
-    /// If there is none, or the store fails.
+    /// Returns an error if it does not exist, or the store fails.
     pub async fn info(&self, id: &SessionId) -> Result<SessionHeader, SessionError> {
         let header = self.store().header(id).await?;
         Ok(header.ok_or_else(|| StoreError::NotFound(id.clone()))?)
@@ -436,7 +439,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// Returns an error if the store fails.
     pub async fn list(&self, query: &SessionQuery) -> Result<SessionList, SessionError> {
         Ok(self.store().list(query).await?)
     }
@@ -445,7 +448,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If there is no such session.
+    /// Returns an error if the session does not exist.
     pub async fn stop(&self, id: &SessionId) -> Result<(), SessionError> {
         Ok(self.store().send_control(id, &ControlMessage::Stop).await?)
     }
@@ -454,7 +457,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If there is no such session.
+    /// Returns an error if the session does not exist.
     pub async fn cancel(&self, id: &SessionId) -> Result<(), SessionError> {
         Ok(self.store().send_control(id, &ControlMessage::Cancel).await?)
     }
@@ -464,7 +467,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// Returns an error if the store fails.
     pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
         let mut doomed = vec![id.clone()];
         while let Some(id) = doomed.pop() {
@@ -540,18 +543,18 @@ impl fmt::Debug for SessionRuntime {
     }
 }
 
-/// A session that this runtime may write.
+/// A session on which this runtime has a lease.
 struct Leased {
     lease: Lease,
-    /// When the lease was asked for.
+    /// When the lease was requested.
     taken: Instant,
-    /// The control messages that were there then.
+    /// The control messages at that time.
     posted: Vec<Posted>,
     /// The leases on the sessions of its sub-agents.
     subagents: Arc<SubagentLeases>,
 }
 
-/// Makes an error of a panic, so that what was begun can be ended.
+/// Converts a panic into an error, so that the cleanup can run.
 fn contained<'a, T: Send + 'a>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'a,
 ) -> BoxFuture<'a, Result<T, SessionError>> {

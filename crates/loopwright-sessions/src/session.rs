@@ -1,4 +1,4 @@
-//! A session as it is worked with.
+//! A loaded session.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     status::{InvalidTransition, SessionStatus},
 };
 
-/// A session as it is worked with: what is known of it, its agent, and the state.
+/// A loaded session: its header, its agent, and its state.
 ///
-/// It is a value: nothing is kept before a runtime or a repository saves it. Saving is what raises the
-/// version, nothing else.
+/// It is a value: changes are stored when a runtime or a repository saves it. Only saving
+/// increments the version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSession {
     pub(crate) header: SessionHeader,
@@ -24,26 +24,26 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
-    /// Returns what is known of it.
+    /// Returns the header.
     pub fn header(&self) -> &SessionHeader {
         &self.header
     }
 
-    /// Returns its name.
+    /// Returns the ID.
     pub fn id(&self) -> &SessionId {
         &self.header.id
     }
 
-    /// Returns what may be done with it.
+    /// Returns the status.
     pub fn status(&self) -> SessionStatus {
         self.header.status
     }
 
-    /// Refuses if it takes no messages.
+    /// Checks that the session accepts messages.
     ///
     /// # Errors
     ///
-    /// If it is not active.
+    /// Returns an error if it is not active.
     pub fn require_active(&self) -> Result<(), SessionError> {
         let (id, status) = (self.id(), self.status());
         match status {
@@ -52,7 +52,7 @@ impl AgentSession {
         }
     }
 
-    /// Returns how often it was written; 0 if it never was.
+    /// Returns the number of writes; 0 if it was never saved.
     pub fn version(&self) -> u64 {
         self.header.version
     }
@@ -67,8 +67,8 @@ impl AgentSession {
         &self.state
     }
 
-    /// Returns `true` if there is something to do without another message: an execution that
-    /// [resumes](AgentState::is_resumable), or a first message that no run has begun to answer.
+    /// Returns `true` if the session can continue without another message: an execution that
+    /// [resumes](AgentState::is_resumable), or a first message that no run has started to answer.
     pub fn is_unfinished(&self) -> bool {
         let last = self.state.transcript().last();
         let is_asked = last.is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)));
@@ -76,74 +76,75 @@ impl AgentSession {
         is_new || self.state.is_resumable()
     }
 
-    /// Takes another state, which must be made of this session's own: saving appends what changed.
+    /// Replaces the state, which must be derived from this session's own: saving appends the new
+    /// changes.
     #[must_use]
     pub fn with_state(self, state: AgentState) -> Self {
         Self { state, ..self }
     }
 
-    /// Says what it is about.
+    /// Sets the title.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<Arc<str>>) -> Self {
         self.header.title = Some(title.into());
         self
     }
 
-    /// Says where it works.
+    /// Sets the working directory.
     #[must_use]
     pub fn with_workdir(mut self, workdir: impl Into<Arc<str>>) -> Self {
         self.header.workdir = Some(workdir.into());
         self
     }
 
-    /// Names the session that it works for.
+    /// Sets the parent session.
     #[must_use]
     pub fn with_parent(mut self, parent: SessionId) -> Self {
         self.header.parent = Some(parent);
         self
     }
 
-    /// Takes no messages from now on.
+    /// Suspends the session, which then accepts no messages.
     ///
     /// # Errors
     ///
-    /// As all changes of status: if [`SessionStatus::transition_to`] does not allow it.
+    /// Returns an error if [`SessionStatus::transition_to`] does not allow the change.
     pub fn suspended(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Suspended)
     }
 
-    /// Takes messages again.
+    /// Activates the session, which then accepts messages again.
     ///
     /// # Errors
     ///
-    /// If it was deleted.
+    /// Returns an error if it was deleted.
     pub fn resumed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Active)
     }
 
-    /// Is done.
+    /// Marks the session as completed.
     ///
     /// # Errors
     ///
-    /// Unless it was active.
+    /// Returns an error unless it was active.
     pub fn completed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Completed)
     }
 
-    /// Is given up.
+    /// Marks the session as failed.
     ///
     /// # Errors
     ///
-    /// Unless it was active.
+    /// Returns an error unless it was active.
     pub fn failed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Failed)
     }
 
-    /// Is gone for good, once it is saved.
+    /// Marks the session as deleted. Saving deletes it permanently.
     ///
     /// # Errors
     ///
-    /// If it was deleted before.
+    /// Returns an error if it was already deleted.
     pub fn deleted(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Deleted)
     }
@@ -154,12 +155,12 @@ impl AgentSession {
     }
 }
 
-/// Makes sessions of agents' definitions.
+/// Creates sessions from agent definitions.
 #[derive(Clone, Debug)]
 pub struct SessionFactory<S = DefinitionStateFactory>(S);
 
 impl SessionFactory {
-    /// Makes states that carry what the definition says.
+    /// Creates a factory of sessions whose states have the data of the definition.
     pub fn new() -> Self {
         Self(DefinitionStateFactory)
     }
@@ -172,17 +173,17 @@ impl Default for SessionFactory {
 }
 
 impl<S: StateFactory> SessionFactory<S> {
-    /// Makes states in a way of one's own.
+    /// Creates a factory of sessions with a custom state factory.
     pub fn with_states(states: S) -> Self {
         Self(states)
     }
 
-    /// Makes a session that nothing is kept of yet, with a name that no one has.
+    /// Creates an unsaved session with a unique ID.
     pub fn create(&self, definition: AgentDefinition, now: Timestamp) -> AgentSession {
         self.create_from(definition, AgentState::new(), SessionId::generate(), now)
     }
 
-    /// Makes a session of this name, whose state begins with this one.
+    /// Creates an unsaved session with this ID and initial state.
     pub fn create_from(
         &self,
         definition: AgentDefinition,

@@ -1,4 +1,4 @@
-//! What programs do with sessions, as a trait.
+//! The operations on sessions, as a trait.
 
 use async_trait::async_trait;
 
@@ -13,9 +13,10 @@ use crate::{
 
 /// Creates, runs and reads sessions.
 ///
-/// [`SessionRuntime`] does it with a store and agents. A program that takes an `Arc<dyn Sessions>` can be given
-/// something else instead, such as a client of another process, or a fake with fixed answers. To test with real
-/// sessions, give a [`SessionRuntime`] a [`MemoryStore`](crate::MemoryStore) and a scripted model.
+/// [`SessionRuntime`] implements it with a store and agents. A program that takes an `Arc<dyn
+/// Sessions>` can use another implementation, such as a client of another process, or a fake with
+/// fixed answers. To test with real sessions, use a [`SessionRuntime`] with a
+/// [`MemoryStore`](crate::MemoryStore) and a scripted model.
 #[async_trait]
 pub trait Sessions: Send + Sync {
     /// Creates a session, and returns it as it was saved.
@@ -42,10 +43,10 @@ pub trait Sessions: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if the session does not exist, deleted or cannot be loaded.
+    /// Returns an error if the session does not exist, is deleted or cannot be loaded.
     async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError>;
 
-    /// Returns the header of a session, also if it is deleted.
+    /// Returns the header of a session, even if it is deleted.
     ///
     /// # Errors
     ///

@@ -14,56 +14,54 @@ use crate::{
     status::SessionStatus,
 };
 
-/// Keeps sessions: for each a header, the agent's definition, and branches of changes to which is only
-/// ever appended.
+/// Stores sessions: for each a header, the agent's definition, and append-only branches of changes.
 ///
-/// Every method either happens as a whole or not at all, and what it has acknowledged survives a crash
-/// of the machine. [`conformance`](crate::conformance) says all this in tests that a store of one's own
-/// can run.
+/// Every method takes effect completely or not at all. Acknowledged writes survive a crash of the
+/// machine. [`conformance`](crate::conformance) contains tests of these rules for other
+/// implementations.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Creates a session with its first changes; its version is 1 then.
+    /// Creates a session with its first changes. Its version is then 1.
     ///
-    /// `header.from` makes it a fork: its branch begins with that of another session, of which nothing is
-    /// copied. `header.length` is not read.
+    /// `header.from` makes it a fork: its branch starts with that of another session, which is not
+    /// copied. `header.length` is ignored.
     ///
     /// # Errors
     ///
-    /// [`Exists`](StoreError::Exists) if the name is taken, by a deleted session too, and
-    /// [`NotFound`](StoreError::NotFound) if there is nothing to fork there.
+    /// [`Exists`](StoreError::Exists) if the ID is taken, even by a deleted session, and
+    /// [`NotFound`](StoreError::NotFound) if the source of the fork does not exist.
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError>;
 
-    /// Returns what is known of a session; `None` if there is none. Deleted ones are found.
+    /// Returns the header of a session, even if it is deleted; `None` if it does not exist.
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError>;
 
-    /// Returns a session's agent, without reading its conversation; `None` if there is no such session
-    /// or it was deleted.
+    /// Returns a session's agent, without reading its conversation; `None` if the session does not
+    /// exist or was deleted.
     async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError>;
 
-    /// Returns a session with all changes that lead to its state; `None` if there is none or it was
-    /// deleted.
+    /// Returns a session with all changes of its state; `None` if it does not exist or was deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
     /// Appends to the current branch of a session, and changes its header.
     ///
-    /// Nothing is written unless the version is the expected one; the new one is returned. The last
-    /// write repeated byte for byte, with the version that was expected then, is acknowledged again and
-    /// kept once.
+    /// Writes only if the version is the expected one, and returns the new version. If the last
+    /// write is repeated byte for byte, with the same expected version, it is acknowledged again
+    /// and stored once.
     ///
     /// # Errors
     ///
-    /// [`Conflict`](StoreError::Conflict) if the version is another one or the batch does not follow
-    /// what is there; [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force;
-    /// [`Busy`](StoreError::Busy) if there is a lease in force and none was shown.
+    /// [`Conflict`](StoreError::Conflict) if the version is different or the batch does not follow
+    /// the stored changes. [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
+    /// [`Busy`](StoreError::Busy) if a lease is in force and the request contains none.
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError>;
 
-    /// Begins a new branch that has so many changes in common with the current one, and makes it the
-    /// current one. Nothing is deleted. The new version is returned.
+    /// Starts a new branch that shares the first `at` changes with the current one, and makes it
+    /// the current one. Deletes no changes. Returns the new version.
     ///
     /// # Errors
     ///
-    /// As of [`append`](SessionStore::append); [`NotFound`](StoreError::NotFound) if there are fewer
-    /// changes.
+    /// As for [`append`](SessionStore::append); [`NotFound`](StoreError::NotFound) if the branch
+    /// has fewer changes.
     async fn rewind(
         &self,
         id: &SessionId,
@@ -73,19 +71,19 @@ pub trait SessionStore: Send + Sync {
         now: Timestamp,
     ) -> Result<u64, StoreError>;
 
-    /// Returns a page of sessions. No conversation is read for it.
+    /// Returns a page of sessions, without reading conversations.
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError>;
 
     /// Permanently deletes a session. Later loads return `None`, later writes fail, and the ID cannot be
     /// reused. Deleting a session that does not exist does nothing.
     ///
-    /// What forks of it need is kept.
+    /// Changes that its forks need are kept.
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Deletes those of some sessions that were last written before some moment and on which no lease is in force.
-    /// Returns them.
+    /// Deletes those of the given sessions that were last written before a time and have no lease
+    /// in force. Returns them.
     ///
-    /// Deleting many at once takes less than deleting each by itself.
+    /// This is faster than deleting each session separately.
     async fn delete_unused(
         &self,
         ids: &[SessionId],
@@ -109,8 +107,8 @@ pub trait SessionStore: Send + Sync {
         Ok(deleted)
     }
 
-    /// Returns the names of sessions that begin so and were not deleted, at most so many, in their order. A session
-    /// whose data is damaged is among them.
+    /// Returns the IDs of sessions that start with `beginning` and were not deleted, at most
+    /// `most`, in order. Includes sessions with damaged data.
     async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
         let mut names = BTreeSet::new();
         let mut query = SessionQuery::first(PAGE);
@@ -125,21 +123,23 @@ pub trait SessionStore: Send + Sync {
         }
     }
 
-    /// Takes the right to write a session, until some moment.
+    /// Takes the lease on a session, for a limited time.
     ///
-    /// A store that many machines use measures time by a clock of its own, since theirs may differ: `until` is then
-    /// a moment of that clock, and [`LeaseRequest::now`] is not read.
+    /// A store for many machines measures time by its own clock, since theirs may differ. `until`
+    /// is then a time of that clock, and [`LeaseRequest::now`] is ignored.
     ///
     /// # Errors
     ///
-    /// [`Busy`](StoreError::Busy) if a caller has it, unless it is who the claim says is gone.
+    /// [`Busy`](StoreError::Busy) if another owner has the lease, unless the request replaces that
+    /// owner.
     async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError>;
 
-    /// Keeps the right to write for longer.
+    /// Extends the lease.
     ///
     /// # Errors
     ///
-    /// [`LeaseLost`](StoreError::LeaseLost) if another process holds it, or the session is gone.
+    /// [`LeaseLost`](StoreError::LeaseLost) if another process holds it, or the session was
+    /// deleted.
     async fn renew(
         &self,
         lease: &Lease,
@@ -147,37 +147,37 @@ pub trait SessionStore: Send + Sync {
         lasts: Duration,
     ) -> Result<Lease, StoreError>;
 
-    /// Gives the right to write back; nothing happens if it was lost.
+    /// Releases the lease. Does nothing if the lease was lost.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Leaves a control for the process that runs the session now or next.
+    /// Sends a control message to the process that runs the session now or next.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](StoreError::NotFound) if there is no such session.
+    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn send_control(
         &self,
         id: &SessionId,
         control: &ControlMessage,
     ) -> Result<(), StoreError>;
 
-    /// Returns the control messages that no write has [handled](AppendRequest::handled), in the order in which they
-    /// were posted. They stay until a write handles them.
+    /// Returns the control messages that no write has [handled](AppendRequest::handled), in order.
+    /// They stay until a write handles them.
     ///
     /// # Errors
     ///
     /// [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError>;
 
-    /// Adds notes to a log beside the session's changes, and returns the number of the last one. The
-    /// first note of a log is number 1.
+    /// Adds entries to a log of the session, and returns the number of the last one. The first
+    /// entry of a log has number 1.
     ///
-    /// If it is said how many are kept, the oldest ones beyond that may be forgotten. Neither version
-    /// nor lease matter: what is noted changes no state.
+    /// If a limit is given, the oldest entries beyond it can be deleted. Neither version nor lease
+    /// matter, because log entries change no state.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](StoreError::NotFound) if there is no such session.
+    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn append_log(
         &self,
         id: &SessionId,
@@ -186,7 +186,8 @@ pub trait SessionStore: Send + Sync {
         keep: Option<u64>,
     ) -> Result<u64, StoreError>;
 
-    /// Returns the notes of a log after some number, at most so many; none if there is no such session.
+    /// Returns the entries of a log after a number, up to a limit; none if the session does not
+    /// exist.
     async fn read_log(
         &self,
         id: &SessionId,
@@ -195,10 +196,9 @@ pub trait SessionStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<LogEntry>, StoreError>;
 
-    /// Waits until there are notes after some number, or for so long at most.
+    /// Waits for entries after a number, up to a time limit.
     ///
-    /// A store that is not told of them looks again and again, which is what this does if it is not
-    /// overridden.
+    /// The default implementation polls. Override it in a store that receives notifications.
     async fn wait(
         &self,
         id: &SessionId,
@@ -216,69 +216,71 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
-    /// Frees the space of what is unreachable: changes of deleted sessions that no fork
-    /// needs. With `abandoned`, changes too that a rewind left behind and that no fork needs.
+    /// Frees the space of unreachable changes: those of deleted sessions that no fork needs. With
+    /// `abandoned`, also changes that a rewind left behind and that no fork needs.
     ///
-    /// Their names stay taken.
+    /// The IDs of deleted sessions stay taken.
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError>;
 
-    /// Looks for what is wrong with what is stored; with `repair`, puts right what can be put right
-    /// without losing anything that can be read.
+    /// Checks the stored data for problems. With `repair`, repairs those that can be repaired
+    /// without losing readable data.
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError>;
 
-    /// Returns what this store acknowledged of a session and cannot read any more. Returns `None` if nothing is
-    /// missing.
+    /// Returns the changes of a session that this store acknowledged and can no longer read.
+    /// Returns `None` if no change is missing.
     ///
-    /// Such a session is suspended. The next write to it, which resuming it is, continues without what is
-    /// missing.
+    /// Such a session is suspended. The next write to it, such as resuming it, continues without
+    /// the missing changes.
     async fn missing(&self, _id: &SessionId) -> Result<Option<Finding>, StoreError> {
         Ok(None)
     }
 
-    /// Reads all intact changes of a session, also if [`load`](SessionStore::load) returns
-    /// [`Corrupt`](StoreError::Corrupt). Returns `None` if the session does not exist or was deleted.
+    /// Reads all intact changes of a session, even if [`load`](SessionStore::load) returns
+    /// [`Corrupt`](StoreError::Corrupt). Returns `None` if the session does not exist or was
+    /// deleted.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](StoreError::Corrupt) if not even the header is intact.
+    /// [`Corrupt`](StoreError::Corrupt) if even the header is damaged.
     async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
         let loaded = self.load(id).await?;
         Ok(loaded.map(|it| Salvaged { header: it.header, changes: it.changes, gaps: Vec::new() }))
     }
 
-    /// Writes a copy of everything that is stored to a new file, or a new directory for a store in files. Others may
-    /// use the store meanwhile.
+    /// Writes a copy of all stored data to a new file, or a new directory for a store in files.
+    /// Other processes can use the store meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](StoreError::Unavailable) if something exists there, it cannot be written, or the store is
-    /// copied with tools of its own.
+    /// [`Unavailable`](StoreError::Unavailable) if the target exists or cannot be written, or if
+    /// the store has its own backup tools.
     async fn back_up(&self, _to: &Path) -> Result<(), StoreError> {
         Err(StoreError::Unavailable("this store cannot write a copy of itself".into()))
     }
 
-    /// Closes the store in good order: what is in files beside its own is merged into these. Nothing may use it any
-    /// more. Dropping a store loses nothing, but leaves such files to the next one who opens it.
+    /// Closes the store and merges its auxiliary files into the main ones. Do not use the store
+    /// afterwards. Dropping a store without this loses no data, but leaves such files for the next
+    /// process.
     async fn close(&self) {}
 
-    /// Returns the queue of jobs beside the sessions; `None` if the store keeps none.
+    /// Returns the queue of jobs; `None` if the store has none.
     fn jobs(&self) -> Option<&dyn JobQueue> {
         None
     }
 }
 
-/// How many sessions are listed at once to find those with a name.
+/// The page size of the search for sessions with a name.
 const PAGE: usize = 1000;
-/// For how long a session is held that is about to be deleted.
+/// The duration of the lease on a session that is about to be deleted.
 const MOMENT: Duration = Duration::from_secs(30);
 
-/// How often a store that is not told of notes looks for them.
+/// The polling interval for log entries in a store without notifications.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// A session that is to be created.
+/// A session to create.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSession<'a> {
-    /// What is known of it.
+    /// The header.
     pub header: &'a SessionHeader,
     /// The agent; it never changes.
     pub definition: &'a AgentDefinition,
@@ -286,35 +288,36 @@ pub struct NewSession<'a> {
     pub changes: &'a [ChangeRecord],
 }
 
-/// What is written at once.
+/// A single write.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendRequest<'a> {
     /// The session.
     pub id: &'a SessionId,
-    /// The version that it is written on.
+    /// The expected version.
     pub expected: u64,
-    /// What is appended.
+    /// The changes to append.
     pub batch: ChangeBatch<'a>,
-    /// What it is to be from now on; as before if nothing is said.
+    /// The new status; `None` keeps the current one.
     pub status: Option<SessionStatus>,
-    /// What it is about from now on; as before if nothing is said.
+    /// The new title; `None` keeps the current one.
     pub title: Option<&'a Arc<str>>,
-    /// Where it works from now on; as before if nothing is said.
+    /// The new working directory; `None` keeps the current one.
     pub workdir: Option<&'a Arc<str>>,
-    /// The session that it works for from now on; as before if nothing is said.
+    /// The new parent session; `None` keeps the current one.
     pub parent: Option<&'a SessionId>,
-    /// The number of the last control message that is handled once this is written: it is removed, and all
-    /// before it, if and only if the write succeeds.
+    /// The number of the last control message that this write handles. It and all earlier ones are
+    /// removed if and only if the write succeeds.
     pub handled: Option<u64>,
-    /// The right to write, where a caller took one.
+    /// The lease; `None` if the caller has none.
     pub lease: Option<&'a Lease>,
-    /// When.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl<'a> AppendRequest<'a> {
-    /// Creates a write that appends a batch to the session and leaves everything else as it is, without a lease.
-    /// Set other fields with `Write { lease, ..Write::new(id, expected, batch, now) }`.
+    /// Creates a write that appends a batch to the session and changes nothing else, without a
+    /// lease. Set other fields with
+    /// `AppendRequest { lease, ..AppendRequest::new(id, expected, batch, now) }`.
     pub fn new(id: &'a SessionId, expected: u64, batch: ChangeBatch<'a>, now: Timestamp) -> Self {
         Self {
             id,
@@ -331,7 +334,7 @@ impl<'a> AppendRequest<'a> {
     }
 }
 
-/// Changes in a row.
+/// Consecutive changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeBatch<'a> {
     /// The number of the first one.
@@ -340,66 +343,66 @@ pub struct ChangeBatch<'a> {
     pub changes: &'a [ChangeRecord],
 }
 
-/// A session as it is loaded.
+/// A loaded session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedSession {
-    /// What is known of it.
+    /// The header.
     pub header: SessionHeader,
     /// The agent.
     pub definition: AgentDefinition,
-    /// All changes that lead to its state, in their order.
+    /// All changes of its state, in order.
     pub changes: Vec<ChangeRecord>,
 }
 
-/// What is intact of a session.
+/// The intact parts of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Salvaged {
-    /// What is known of it.
+    /// The header.
     pub header: SessionHeader,
-    /// The intact changes, in their order.
+    /// The intact changes, in order.
     pub changes: Vec<ChangeRecord>,
-    /// The numbers of the changes that are damaged or missing, in their order.
+    /// The numbers of the damaged or missing changes, in order.
     pub gaps: Vec<Range<Seq>>,
 }
 
-/// The right to write a session.
+/// A lease on a session: the right to write it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The session.
     pub id: SessionId,
-    /// Who has it.
+    /// The owner.
     pub owner: Arc<str>,
-    /// Which of all leases on the session it is. A later one ends an earlier one.
+    /// The number of the lease among all leases on the session. A later one ends an earlier one.
     pub number: u64,
-    /// When it ends unless it is renewed.
+    /// When it ends without renewal.
     pub until: Timestamp,
-    /// The number of the last control message that was sent before the lease was taken; 0 if there was none. A later
-    /// one is meant for who has the lease.
+    /// The number of the last control message that was sent before the lease was taken; 0 if there
+    /// was none. Later messages are for the owner of the lease.
     #[serde(default)]
     pub last_control: u64,
 }
 
-/// Who wants the right to write a session.
+/// A request for a lease on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRequest<'a> {
-    /// Who.
+    /// The new owner.
     pub owner: &'a str,
-    /// The owner of a lease that need not be waited for, because it is known to be gone.
+    /// The owner of a lease to replace, because its process is known to have exited.
     pub replaces: Option<&'a str>,
-    /// When.
+    /// The current time.
     pub now: Timestamp,
-    /// For how long.
+    /// The duration of the lease.
     pub ttl: Duration,
 }
 
-/// A log beside the changes of a session.
+/// A log of a session, separate from its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionLog {
-    /// What was told of its runs, for those who follow it.
+    /// Events of its runs, for followers.
     Events,
-    /// What its tools did to files, so that it can be undone.
+    /// File changes by its tools, for undo.
     Files,
 }
 
@@ -421,38 +424,38 @@ impl SessionLog {
 pub struct LogEntry {
     /// Its number, counted from one.
     pub number: u64,
-    /// What it says.
+    /// The content.
     pub body: Arc<[u8]>,
 }
 
-/// What was freed.
+/// The result of a reclaim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimStats {
-    /// Sessions of which nothing but the name is left.
+    /// Sessions of which only the ID is left.
     pub sessions: u64,
     /// Batches of changes.
     pub batches: u64,
 }
 
-/// Something that is wrong with what is stored.
+/// A problem with stored data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The session, if it is one's.
+    /// The session; `None` if the problem does not belong to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// What is wrong, and where.
+    /// The problem and its location.
     pub problem: String,
-    /// What was done about it; `None` if it was not repaired.
+    /// The repair; `None` if it was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<String>,
 }
 
-/// What a caller wants of the process that runs a session.
+/// A request to the process that runs a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ControlMessage {
-    /// Say this to the agent.
+    /// Send this message to the agent.
     SendMessage(Message),
     /// Stop after the step.
     Stop,
@@ -469,17 +472,17 @@ pub struct Posted {
     pub control: ControlMessage,
 }
 
-/// Why a store did not do what it was asked.
+/// A failed operation of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is no such session, or it was deleted.
+    /// The session does not exist, or was deleted.
     #[error("unknown session `{0}`")]
     NotFound(SessionId),
-    /// There is such a session already.
+    /// The session already exists.
     #[error("session `{0}` already exists")]
     Exists(SessionId),
-    /// Another writer changed it in between.
+    /// Another writer changed the session in between.
     #[error(
         "session `{id}` is at version {found}, not {expected}: another writer changed it; load it \
          again"
@@ -487,33 +490,33 @@ pub enum StoreError {
     Conflict {
         /// The session.
         id: SessionId,
-        /// The version that was expected.
+        /// The expected version.
         expected: u64,
-        /// The version that it has.
+        /// The actual version.
         found: u64,
     },
-    /// Another process holds the right to write it.
+    /// Another process holds the lease.
     #[error("session `{id}` is in use by {owner} until {until}")]
     Busy {
         /// The session.
         id: SessionId,
-        /// Who has it.
+        /// The owner of the lease.
         owner: Arc<str>,
-        /// Until when, unless it is renewed.
+        /// When the lease ends without renewal.
         until: Timestamp,
     },
-    /// The right to write ended or another process holds it.
+    /// The lease ended, or another process holds it.
     #[error("the lease on session `{0}` was lost; load the session again before you continue")]
     LeaseLost(SessionId),
-    /// What is stored cannot be read.
+    /// The stored data cannot be read.
     #[error("session `{id}` cannot be read: {reason}")]
     Corrupt {
         /// The session.
         id: SessionId,
-        /// What is wrong with it, and where it is.
+        /// The problem and its location.
         reason: String,
     },
-    /// The store cannot be reached, or is full. Nothing that was acknowledged is lost.
+    /// The store cannot be reached, or is full. No acknowledged write is lost.
     #[error("the session store is unavailable: {0}")]
     Unavailable(#[source] BoxError),
 }

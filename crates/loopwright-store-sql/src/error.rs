@@ -1,23 +1,23 @@
-//! Why a database did not do what it was asked.
+//! Errors of the database.
 
 use std::sync::Arc;
 
 use loopwright_sessions::{SessionId, StoreError};
 
-/// Why a database did not do what it was asked. What it says names the database, never a password.
+/// A failed database operation. The message names the database, never a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// The address is of no kind that is known.
+    /// The URL has an unknown scheme.
     #[error("{0}; write `sqlite:PATH` or `postgres://USER@HOST/DATABASE`")]
     Address(&'static str),
-    /// There is something, but it is no store of sessions.
+    /// The database exists, but it is not a store of sessions.
     #[error("{place} exists but is not a session store; name another file")]
     NotAStore {
         /// The database.
         place: Arc<str>,
     },
-    /// It was written by a newer program.
+    /// A newer program wrote the database.
     #[error(
         "{place} has schema version {found}, but this program supports versions up to {known}; update \
          the program"
@@ -27,30 +27,30 @@ pub enum SqlError {
         place: Arc<str>,
         /// The version of its tables.
         found: i64,
-        /// The latest version that is known.
+        /// The latest supported version.
         known: i64,
     },
-    /// Others kept it locked for too long.
+    /// Other processes locked it for too long.
     #[error(
         "{place} stayed locked by other processes for too long; try again, or stop the process that locks it"
     )]
     Busy {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: sqlx::Error,
     },
-    /// There is no space left.
+    /// The disk is full.
     #[error("no disk space left for {place}; free some space and try again")]
     Full {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: sqlx::Error,
     },
-    /// Its disk did not do it.
+    /// A disk operation failed.
     #[error(
         "{place} cannot be read or written; free disk space, raise the file size limit (`ulimit -f`), \
          or check the disk for damage"
@@ -58,7 +58,7 @@ pub enum SqlError {
     Disk {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: sqlx::Error,
     },
@@ -67,7 +67,7 @@ pub enum SqlError {
     ReadOnly {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: sqlx::Error,
     },
@@ -82,60 +82,60 @@ pub enum SqlError {
     Closed {
         /// The database.
         place: Arc<str>,
-        /// Why.
+        /// The cause.
         #[source]
         source: sqlx::Error,
     },
-    /// Its file or directory cannot be made.
+    /// Its file or directory cannot be created.
     #[error("{place} cannot be created; name a location that this user can write to")]
     Place {
         /// The database.
         place: Arc<str>,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It cannot be reached, or not any more.
+    /// The database cannot be reached.
     #[error(
         "{place} cannot be reached; check that the server runs and that the address is correct"
     )]
     Unreachable {
         /// The database.
         place: Arc<str>,
-        /// What the connection said.
+        /// The error of the connection.
         #[source]
         source: sqlx::Error,
     },
-    /// What it holds is damaged.
+    /// The stored data is damaged.
     #[error("{place} is damaged; repair it, or restore a backup")]
     Damaged {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: sqlx::Error,
     },
-    /// Somebody works with it who must not.
+    /// Another owner uses the database.
     #[error("{place} is in use by {owner}; stop that process first")]
     InUse {
         /// The database.
         place: Arc<str>,
-        /// Who.
+        /// The owner.
         owner: String,
     },
-    /// It did not do it for another reason.
+    /// The operation failed for another reason.
     #[error("{place} rejected the operation: {source}")]
     Refused {
         /// The database.
         place: Arc<str>,
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 }
 
 #[cfg(feature = "sqlite")]
 impl SqlError {
-    /// Says that there is no space left before the database does.
+    /// Creates the error for a full disk before the database reports it.
     pub(crate) fn full(place: &Arc<str>) -> Self {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         Self::Full { place: Arc::clone(place), source: sqlx::Error::Io(full) }
@@ -148,19 +148,19 @@ impl From<SqlError> for StoreError {
     }
 }
 
-/// Why something was not done: for a reason of sessions, or because of the database.
+/// A failed operation: because of a session, or because of the database.
 #[derive(Debug)]
 pub enum Failure {
-    /// A reason of sessions.
+    /// An error of a session.
     Store(StoreError),
-    /// The database did not do it.
+    /// An error of the database.
     Sql(SqlError),
-    /// A row is not of the form that it must have.
+    /// A row does not have the required form.
     Form(String),
 }
 
 impl Failure {
-    /// Says it of a session.
+    /// Converts it into an error about a session.
     pub(crate) fn of(self, id: &SessionId) -> StoreError {
         match self {
             Self::Store(error) => error,
@@ -172,7 +172,7 @@ impl Failure {
         }
     }
 
-    /// Says it of no session in particular.
+    /// Converts it into an error about no particular session.
     pub(crate) fn of_all(self) -> StoreError {
         match self {
             Self::Store(error) => error,

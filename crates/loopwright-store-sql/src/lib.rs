@@ -12,8 +12,8 @@
 //! # }
 //! ```
 //!
-//! Both databases keep the same tables, which `docs/storage.md` describes. Each checkpoint is one
-//! transaction, and what was acknowledged is on the disk. All of it has to run inside of tokio.
+//! Both databases have the same tables, which `docs/storage.md` describes. Each checkpoint is one
+//! transaction, and acknowledged writes are on the disk. All calls must run inside a tokio runtime.
 
 mod database;
 mod error;

@@ -1,4 +1,4 @@
-//! PostgreSQL: many machines.
+//! PostgreSQL: shared by many machines.
 
 use std::{
     str::FromStr as _,
@@ -27,13 +27,13 @@ mod transaction;
 use listener::Listener;
 use transaction::{PostgresTransaction, failed};
 
-/// Sessions in a PostgreSQL database, which any number of machines may use at once.
+/// Sessions in a PostgreSQL database, which any number of machines can use at once.
 pub type PostgresStore = SqlStore<Postgres>;
 
 /// A schema of tables, `loopwright`, in a database.
 ///
-/// Connections are made when they are needed, and made again when they were lost: a call that finds the
-/// database gone fails, and one that comes when it is back does not.
+/// Connections are opened on demand, and again after they were lost. A call fails while the
+/// database is unavailable, and later calls succeed when it is back.
 #[derive(Debug)]
 pub struct Postgres {
     place: Arc<str>,
@@ -41,13 +41,13 @@ pub struct Postgres {
     /// The one connection that hears of notes, once somebody waits for some.
     listener: OnceLock<Listener>,
     ears: Pool<Driver>,
-    /// How long the server is waited for if it does not respond.
+    /// The maximum wait for a server that does not respond.
     stall: Duration,
 }
 
-/// How many connections there are at most.
+/// The maximum number of connections.
 const CONNECTIONS: u32 = 8;
-/// How long it may take to get one.
+/// The maximum wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server is waited for that was there and does not respond any more: while its machine is moved, for
 /// one, or another one takes its place.
@@ -71,11 +71,12 @@ const STEPS: &Steps = &[
 ];
 
 impl PostgresStore {
-    /// Connects to the database of an address, and makes the tables if they are not there.
+    /// Connects to the database at a URL, and creates the tables if they do not exist.
     ///
     /// # Errors
     ///
-    /// If the address is none, the database cannot be reached, or its tables are of a newer version.
+    /// Returns an error if the URL is invalid, the database cannot be reached, or its tables have a
+    /// newer version.
     pub async fn connect(address: &str) -> Result<Self, SqlError> {
         let options = PgConnectOptions::from_str(address)
             .map_err(|_| SqlError::Address("the address of the PostgreSQL database has an error"))?

@@ -1,4 +1,4 @@
-//! SQLite: one file, many processes of one machine.
+//! SQLite: one file, shared by many processes of one machine.
 
 use std::{
     path::Path,
@@ -37,18 +37,18 @@ use acknowledged::{Acknowledged, Mark};
 use guard::Guard;
 use transaction::{SqliteTransaction, failed};
 
-/// Sessions in a file of this machine, which any number of its processes may use at once.
+/// Sessions in a file on this machine, which any number of its processes can use at once.
 pub type SqliteStore = SqlStore<Sqlite>;
 
-/// A file of tables.
+/// A SQLite database file.
 ///
-/// A caller that writes does it alone, and a caller that reads sees one moment and waits for no writer. What was
-/// acknowledged survives a loss of power.
+/// Only one caller writes at a time. Readers see a consistent snapshot and do not wait for writers.
+/// Acknowledged writes survive a loss of power.
 #[derive(Debug)]
 pub struct Sqlite {
     place: Arc<str>,
     path: Arc<Path>,
-    /// The one connection that writes.
+    /// The only connection that writes.
     writer: Pool<Driver>,
     readers: Pool<Driver>,
     guard: Guard,
@@ -57,18 +57,18 @@ pub struct Sqlite {
     lost: Mutex<Vec<Mark>>,
 }
 
-/// How long others may keep the file locked.
+/// The maximum time that other processes can lock the file.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long somebody waits for the connections of this very process, which wait for others.
+/// The maximum wait for the connections of this process, which wait for other processes.
 const QUEUE: Duration = Duration::from_mins(1);
 /// How often a file is tried that is being made by another process.
 const TRIES_EVERY: Duration = Duration::from_millis(20);
 /// The bytes of a page of a new file. A caller that appends changes some eight of them, each of which is written as a
 /// whole, so small ones are a quarter of the writing; what is read is not slower for it.
 const PAGE: u32 = 512;
-/// How many read at once.
+/// The maximum number of concurrent readers.
 const READERS: u32 = 3;
-/// What tells our files from others of SQLite.
+/// The application ID that identifies Loopwright's SQLite files.
 const APPLICATION: i64 = 0x4c6f_6f70;
 /// The file that keeps what is written until it is merged is cut to this many bytes.
 const LARGEST_LOG: &str = "16777216";
@@ -82,12 +82,12 @@ const STEPS: &Steps = &[
 ];
 
 impl SqliteStore {
-    /// Opens a file of sessions, and makes it if it is not there: for this user only, as are the
-    /// directories that are made for it.
+    /// Opens a file of sessions, and creates it if it does not exist. Only this user can access the
+    /// new file and any new directories.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened or made, or is something else.
+    /// Returns an error if it cannot be opened or created, or is not a store of sessions.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, SqlError> {
         Self::open_patiently(path.as_ref(), PATIENCE).await
     }

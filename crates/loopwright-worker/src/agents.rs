@@ -1,4 +1,4 @@
-//! Who works in a session.
+//! Agents of sessions.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use loopwright_agent::LoopFactory;
 use loopwright_core::BoxError;
 use loopwright_sessions::SessionHeader;
 
-/// Knows the agents of sessions, for programs whose agents depend on more than their definitions: on the
-/// directory of the session, for one.
+/// Finds the agents of sessions, for programs whose agents depend on more than their definitions,
+/// such as the directory of the session.
 #[async_trait]
 pub trait AgentResolver: Send + Sync {
-    /// Returns what makes the agent of a session.
+    /// Returns the factory for the agent of a session.
     ///
     /// # Errors
     ///
-    /// If this program cannot run it; the job fails then.
+    /// Returns an error if this program cannot run it. The job then fails.
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError>;
 }
 
-/// Makes the agents of all sessions alike, of their definitions.
+/// Creates the agents of all sessions from their definitions.
 pub(crate) struct Everywhere(pub(crate) Arc<dyn LoopFactory>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! How a job reaches its session, once.
+//! Delivery of a job to its session, exactly once.
 
 use std::borrow::Cow;
 
@@ -30,12 +30,12 @@ pub(crate) struct DeliveredJob {
     earlier: Vec<JobId>,
 }
 
-/// Another process holds the job by now.
+/// Another process holds the job now.
 #[derive(Debug, thiserror::Error)]
 #[error("another worker has claimed the job")]
 pub(crate) struct ClaimLost;
 
-/// Does a job, from wherever an earlier delivery of it ended.
+/// Runs a job, from the point where an earlier delivery of it ended.
 pub(crate) struct DeliverJob<'a> {
     pub(crate) queue: &'a dyn JobQueue,
     pub(crate) claimed: &'a ClaimedJob,

@@ -1,39 +1,39 @@
-//! What a worker tells.
+//! Events of a worker.
 
 use std::sync::Arc;
 
 use loopwright_sessions::{Job, JobOutcome};
 use serde::{Deserialize, Serialize};
 
-/// Something that a worker did or met.
+/// An event of a worker.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WorkerEvent {
-    /// It took a job.
+    /// The worker started a job.
     JobStarted(Job),
-    /// It is done with a job, for this time.
+    /// The worker finished a job, or this attempt of it.
     JobFinished {
         /// The job.
         job: Job,
-        /// How it went.
+        /// The outcome.
         outcome: JobOutcome,
     },
-    /// Another process took its job over.
+    /// Another process took the job over.
     JobLost(Job),
-    /// It took over what another process had that is gone.
+    /// The worker released the jobs of a process that has exited.
     JobsTakenOver {
-        /// Who is gone.
+        /// The owner name of that process.
         owner: Arc<str>,
-        /// How many jobs it had.
+        /// The number of its jobs.
         jobs: u64,
     },
-    /// The queue did not answer; it is asked again.
+    /// The queue did not respond; the worker tries again.
     QueueUnavailable(Arc<str>),
 }
 
 /// Listens to a worker. It must not block.
 pub trait WorkerListener: Send + Sync {
-    /// Takes note of an event.
+    /// Handles an event.
     fn on_event(&self, event: &WorkerEvent);
 }
 
@@ -43,7 +43,7 @@ impl<F: Fn(&WorkerEvent) + Send + Sync> WorkerListener for F {
     }
 }
 
-/// How many jobs ended how.
+/// The number of jobs by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobCounts {
     /// Jobs whose agent answered.
@@ -52,7 +52,7 @@ pub struct JobCounts {
     pub needs_input: u64,
     /// Jobs whose agent was stopped.
     pub stopped: u64,
-    /// Jobs that were refused or given up.
+    /// Jobs that were refused or abandoned.
     pub failed: u64,
     /// Attempts that will be repeated; a job counts once for each attempt.
     pub retried: u64,

@@ -1,8 +1,8 @@
-//! Workers: processes that do what is queued for sessions, wherever they run.
+//! Workers: processes that run the queued jobs of sessions, on any machine.
 //!
-//! A [`Job`](loopwright_sessions::Job) names a session and what to do with it, and nothing else: the
-//! session holds the conversation and says which agent it is. So any process with the same agents can
-//! take any job, and continue where another one was killed.
+//! A [`Job`](loopwright_sessions::Job) contains only a session ID and a task: the session holds the
+//! conversation and its agent's definition. So any process with the same agents can take any job,
+//! and continue where another one was killed.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,9 +24,10 @@
 //! }
 //! ```
 //!
-//! A job is delivered at least once and takes effect once: the session remembers the job whose message it
-//! heard, outcomes that are durable are used again, and a call that was interrupted and must not happen
-//! twice makes the session wait for a decision. The job is *parked* then, and resumes once every call was decided.
+//! A job is delivered at least once and takes effect once. The session remembers the job whose
+//! message it received, and durable outcomes are used again. A call that was interrupted and must
+//! not happen twice makes the session wait for a decision. The job is then *parked*, and resumes
+//! once every call is decided.
 
 mod agents;
 mod deliver;

@@ -1,53 +1,52 @@
-//! How a worker works.
+//! Options of a worker.
 
 use std::{num::NonZeroUsize, time::Duration};
 
-/// How a worker works.
+/// Options of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerOptions {
-    /// How many jobs it does at once; one if nothing is said.
+    /// The number of concurrent jobs; 1 by default.
     pub concurrency: NonZeroUsize,
-    /// How long its claims and leases last unless they are renewed, which it does three times as often: so
-    /// long others wait if the whole machine dies. A process that dies alone is noticed at once by those of
-    /// its machine. Fifteen seconds if nothing is said.
+    /// The duration of its claims and leases without renewal; 15 seconds by default. The worker
+    /// renews them three times as often. Other workers wait this long if the whole machine dies.
+    /// Workers on the same machine detect the death of a process at once.
     pub lease_ttl: Duration,
-    /// How often it looks for jobs while there are none; four times a second if nothing is said.
+    /// The polling interval while there are no jobs; a quarter of a second by default.
     pub poll_interval: Duration,
-    /// How often a job is tried; ten times if nothing is said. A job whose worker died does not count as
-    /// tried.
+    /// The maximum number of attempts of a job; 10 by default. An attempt whose worker died does
+    /// not count.
     pub max_attempts: u32,
-    /// How long a job that failed for now waits.
+    /// The delay before a retry of a job.
     pub backoff: Backoff,
-    /// How many workers may die of a job before it is given up; twenty if nothing is said.
+    /// The number of workers that can die during a job before it is abandoned; 20 by default.
     pub max_crashes: u32,
-    /// How long the steps that are under way may take to end once the worker is to drain; half a minute if
-    /// nothing is said.
+    /// The time limit for the current steps when the worker drains; 30 seconds by default.
     pub drain_timeout: Duration,
-    /// What it does when there is nothing left to do.
+    /// The behavior when no jobs are left.
     pub on_idle: OnIdle,
 }
 
-/// How long a job waits before it is tried again: twice as long each time.
+/// The delay before a retry of a job, which doubles each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The first time.
+    /// The first delay.
     pub initial: Duration,
-    /// The most.
+    /// The maximum delay.
     pub max: Duration,
 }
 
-/// What a worker does when there is nothing left to do.
+/// The behavior of a worker when no jobs are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnIdle {
-    /// It waits for more.
+    /// Waits for more jobs.
     #[default]
     Wait,
-    /// It ends, once no job waits or runs anywhere.
+    /// Exits once no job waits or runs on any worker.
     Exit,
 }
 
 impl Backoff {
-    /// Returns how long a job waits that failed so often before.
+    /// Returns the delay after this number of failed attempts.
     pub fn after(self, attempts: u32) -> Duration {
         let factor = 1_u32.checked_shl(attempts).unwrap_or(u32::MAX);
         self.initial.saturating_mul(factor).min(self.max)

@@ -11,10 +11,10 @@ use loopwright_sessions::{
 
 use crate::deliver::DeliveredJob;
 
-/// How often parked jobs are looked at.
+/// The interval between checks of parked jobs.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many parked jobs are looked at.
+/// The maximum number of parked jobs in a check.
 const MAX_PARKED: usize = 1_000;
 
 /// What was seen of the sessions of parked jobs.

@@ -11,9 +11,10 @@ use std::{
 
 use futures::task::AtomicWaker;
 
-/// Wakes a worker of this process that waits for jobs, so that it does not have to look for them in vain first.
+/// Wakes a worker of this process that waits for jobs, so that it does not have to poll.
 ///
-/// Clones wake the same worker. A signal that comes while the worker looks for jobs has it look again.
+/// Clones wake the same worker. If a signal arrives while the worker looks for jobs, it looks
+/// again.
 #[derive(Clone, Debug, Default)]
 pub struct JobSignal(Arc<Inner>);
 
@@ -24,12 +25,12 @@ struct Inner {
 }
 
 impl JobSignal {
-    /// Creates a signal that wakes no worker yet.
+    /// Creates a signal without a worker.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has the worker look for jobs now.
+    /// Makes the worker look for jobs now.
     pub fn notify(&self) {
         self.0.is_set.store(true, SeqCst);
         self.0.waker.wake();

@@ -1,4 +1,4 @@
-//! How a job went, read off the session.
+//! The result of a job, derived from its session.
 
 use std::{error::Error, sync::Arc};
 
@@ -10,19 +10,19 @@ use crate::{
     options::WorkerOptions,
 };
 
-/// How a job went.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JobResult {
-    /// That is how it went.
+    /// The final outcome.
     Is(JobOutcome),
-    /// It failed for a reason that may be over later.
+    /// It failed for a transient reason.
     ForNow(Arc<str>),
     /// Another process holds it.
     Lost,
 }
 
 impl JobResult {
-    /// Reads off a state how a job went.
+    /// Derives the result of a job from a state.
     pub(crate) fn of_state(state: &AgentState, job: &Job) -> Self {
         let is_ahead = DeliveredJob::of(state, &job.id).is_some_and(|heard| heard.is_ahead(state));
         Self::Is(match state.status() {
@@ -41,8 +41,8 @@ impl JobResult {
         })
     }
 
-    /// Says what an error means: a session that is busy or a store that is away are for now, all else is a
-    /// refusal.
+    /// Derives the result from an error: a busy session or an unavailable store is transient, all
+    /// others are refusals.
     pub(crate) fn of_error(error: &SessionError) -> Self {
         match error {
             SessionError::Action(cause) if cause.is::<ClaimLost>() => Self::Lost,

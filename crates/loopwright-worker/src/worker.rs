@@ -31,9 +31,9 @@ use crate::{
     verdict::JobResult,
 };
 
-/// Does the jobs of a queue, one after the other or several at once.
+/// Runs the jobs of a queue, one after the other or several at once.
 ///
-/// Any number of them may work on one queue, in as many processes.
+/// Any number of workers can use one queue, in any number of processes.
 pub struct Worker {
     store: Arc<dyn SessionStore>,
     agents: Arc<dyn AgentResolver>,
@@ -46,21 +46,21 @@ pub struct Worker {
     signal: JobSignal,
 }
 
-/// The store keeps no jobs.
+/// The store has no job queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this session store has no job queue; use a SQLite or PostgreSQL store")]
 pub struct NoQueue;
 
-/// How long a queue that did not answer is left alone.
+/// The delay after the queue did not respond.
 const TROUBLE: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Does what is queued beside the sessions of a store, with agents that are made of the sessions'
-    /// definitions.
+    /// Creates a worker for the jobs in a store. It creates agents from the definitions of the
+    /// sessions.
     ///
     /// # Errors
     ///
-    /// If the store keeps no jobs.
+    /// Returns an error if the store has no job queue.
     pub fn new(
         store: Arc<dyn SessionStore>,
         loops: impl LoopFactory + 'static,
@@ -68,11 +68,11 @@ impl Worker {
         Self::with_agents(store, Everywhere(Arc::new(loops)))
     }
 
-    /// Does what is queued with agents that depend on the session.
+    /// Creates a worker with agents that depend on the session.
     ///
     /// # Errors
     ///
-    /// If the store keeps no jobs.
+    /// Returns an error if the store has no job queue.
     pub fn with_agents(
         store: Arc<dyn SessionStore>,
         agents: impl AgentResolver + 'static,
@@ -93,57 +93,57 @@ impl Worker {
         })
     }
 
-    /// Says how it works.
+    /// Sets the options.
     #[must_use]
     pub fn with_options(self, options: WorkerOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// Takes time and ids from here.
+    /// Sets the source of time and IDs.
     #[must_use]
     pub fn with_env(self, env: RunEnv) -> Self {
         Self { env, ..self }
     }
 
-    /// Names a caller that holds claims and leases; a name that no other process has if this is not said.
+    /// Sets the owner of claims and leases. The default is a name that no other process has.
     #[must_use]
     pub fn with_owner(self, owner: impl Into<Arc<str>>) -> Self {
         Self { owner: owner.into(), ..self }
     }
 
-    /// Tells of jobs.
+    /// Adds a listener to the events of the worker.
     #[must_use]
     pub fn with_listener(mut self, listener: impl WorkerListener + 'static) -> Self {
         self.listeners.push(Arc::new(listener));
         self
     }
 
-    /// Keeps what agents do beside their sessions, so that others can
+    /// Stores the events of agents with their sessions, so that others can
     /// [follow](SessionRuntime::with_event_log).
     #[must_use]
     pub fn with_event_log(self, config: BroadcastConfig) -> Self {
         Self { event_log: Some(config), ..self }
     }
 
-    /// Looks for jobs as soon as this signal comes, and not only from time to time.
+    /// Looks for jobs as soon as this signal fires, in addition to polling.
     #[must_use]
     pub fn with_signal(self, signal: JobSignal) -> Self {
         Self { signal, ..self }
     }
 
-    /// Tells of what agents do.
+    /// Adds a listener to the events of agents.
     #[must_use]
     pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.push(sink);
         self
     }
 
-    /// Works until it is to drain, and returns how many jobs ended how.
+    /// Runs until `drain` is cancelled, and returns the number of jobs by outcome.
     ///
-    /// Once `drain` is cancelled no more jobs are taken, agents end the step that is under way, and what is
-    /// left of their jobs is for another process. Steps that take longer than
-    /// [`drain`](WorkerOptions::drain_timeout) are cut off, as they are if this future is dropped: calls that must
-    /// not happen twice have an unknown outcome then.
+    /// After `drain` is cancelled, the worker takes no more jobs, agents end their current step,
+    /// and another process continues their jobs. Steps that take longer than the
+    /// [`drain_timeout`](WorkerOptions::drain_timeout) are cut off, as they are if this future is
+    /// dropped. Calls that must not happen twice then have an unknown outcome.
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
         let Some(queue) = self.store.jobs() else { return JobCounts::default() };
         let shift = WorkerRun {
@@ -193,7 +193,7 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// A worker at work.
+/// A running worker.
 struct WorkerRun<'a> {
     worker: &'a Worker,
     queue: &'a dyn JobQueue,
@@ -203,8 +203,7 @@ struct WorkerRun<'a> {
 }
 
 impl WorkerRun<'_> {
-    /// Waits for a job; there is none once the worker is to drain, or if it ends when there is nothing left
-    /// to do.
+    /// Waits for a job; `None` once the worker drains, or if it exits when idle.
     async fn next(&self) -> Option<ClaimedJob> {
         let Worker { options, env, owner, .. } = self.worker;
         while !self.drain.is_cancelled() {
@@ -234,7 +233,7 @@ impl WorkerRun<'_> {
         matches!((waiting, running), (Ok(0), Ok(0)))
     }
 
-    /// Keeps what was claimed for as long as it takes.
+    /// Renews the claims while jobs run.
     async fn keep(&self) {
         let Worker { options, env, owner, .. } = self.worker;
         loop {

@@ -1,8 +1,8 @@
 //! An agent runtime: a loop over immutable state, composed from capabilities.
 //!
-//! An agent is an [`AgentLoop`](runtime::AgentLoop): it takes an [`AgentState`](runtime::AgentState), thinks
-//! and acts step by step, and gives the state back. An [`AgentBuilder`](agent::AgentBuilder) puts it
-//! together from capabilities.
+//! An agent is an [`AgentLoop`](runtime::AgentLoop). It takes an
+//! [`AgentState`](runtime::AgentState), thinks and acts step by step, and returns the new state. An
+//! [`AgentBuilder`](agent::AgentBuilder) builds an agent from capabilities.
 //!
 //! ```
 //! use loopwright::prelude::*;
@@ -34,46 +34,49 @@
 //!
 //! # A tour
 //!
-//! A caller that begins needs the [`prelude`] and nothing else for a while. Then, in this order:
+//! Start with the [`prelude`], which is enough for a first program. Then read, in this order:
 //!
-//! 1. **Questions and answers**: [`AgentLoop::ask`](runtime::AgentLoop::ask) returns a [`runtime::Reply`], or a
-//!    [`runtime::AskError`] that carries the state. Below it, [`AgentLoop::execute`](runtime::AgentLoop::execute) takes a
-//!    [`runtime::AgentState`] and returns it with a [`runtime::ExecutionStatus`], never with an `Err`: [`AgentState::explain_stop`](runtime::AgentState::explain_stop) says in a
-//!    sentence what became of a run.
+//! 1. **Questions and answers**: [`AgentLoop::ask`](runtime::AgentLoop::ask) returns a
+//!    [`runtime::Reply`], or a [`runtime::AskError`] that carries the state. At a lower level,
+//!    [`AgentLoop::execute`](runtime::AgentLoop::execute) takes a [`runtime::AgentState`] and
+//!    returns it with a [`runtime::ExecutionStatus`], never with an `Err`.
+//!    [`AgentState::explain_stop`](runtime::AgentState::explain_stop) describes in a sentence how a
+//!    run ended.
 //! 2. **Composition**: [`agent::AgentBuilder`] and the capabilities of [`agent`], such as
 //!    [`UseTools`](agent::UseTools), [`UseGuards`](agent::UseGuards) and
 //!    [`UseContextConfig`](agent::UseContextConfig). Each is a value named `UseX`.
-//! 3. **Tools**: [`macro@tool`] for functions, [`runtime::tool_fn`] for closures, [`runtime::Tool`] for types
-//!    with a state of their own. What a call does to the world, [`runtime::SideEffects`], decides what a crash
-//!    may repeat.
-//! 4. **Models**: [`UseLlm`](capabilities::llm::UseLlm) by name; [`models::Providers`] for addresses,
-//!    keys, fallbacks and recordings; [`runtime::ChatModel`] for one of your own.
+//! 3. **Tools**: [`macro@tool`] for functions, [`runtime::tool_fn`] for closures, [`runtime::Tool`]
+//!    for types with their own state. The side effects of a call, [`runtime::SideEffects`], decide
+//!    whether it is repeated after a crash.
+//! 4. **Models**: [`UseLlm`](capabilities::llm::UseLlm) by name; [`models::Providers`] for base
+//!    URLs, keys, fallbacks and recordings; [`runtime::ChatModel`] to implement your own.
 //! 5. **Ready-made capabilities**: [`capabilities`], from files and commands to sub-agents. A program whose
 //!    agents run commands calls [`sandbox::init`] first in `main`.
-//! 6. **Taking part**: [`runtime::Hook`], or closures by [`runtime::CallableHook`], at the ten
+//! 6. **Hooks**: [`runtime::Hook`], or closures with [`runtime::CallableHook`], at the ten
 //!    [points](runtime::HookPoint) of a run.
-//! 7. **Watching**: `on_event` and `wiretap` of the builder, the [types](runtime::events) of events,
-//!    [`broadcast`] for other programs.
-//! 8. **Keeping**: [`sessions::SessionRuntime::open`] over a store; [`worker::Worker`] for many machines.
-//! 9. **In between**: [`runtime::Run`], to advance, steer, pause and leave a run by hand.
+//! 7. **Events**: `on_event` and `wiretap` of the builder, the event [types](runtime::events), and
+//!    [`broadcast`] to send events to other programs.
+//! 8. **Persistence**: [`sessions::SessionRuntime::open`] over a store; [`worker::Worker`] for many
+//!    machines.
+//! 9. **Manual control**: [`runtime::Run`], to advance, steer, pause and abandon a run.
 //!
-//! | module | holds |
+//! | module | contains |
 //! |---|---|
 //! | [`prelude`] | what most programs need |
-//! | [`runtime`] | state, loop, and the seams: tools, hooks, journals, events, models |
+//! | [`runtime`] | state, loop, and the extension points: tools, hooks, journals, events, models |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
-//! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
+//! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and others |
 //! | [`models`] | providers |
-//! | [`sandbox`] | what commands are confined by |
-//! | [`sessions`] | conversations that are kept, and continue after a crash |
+//! | [`sandbox`] | confinement of commands |
+//! | [`sessions`] | stored conversations, which continue after a crash |
 //! | `templates` | agents as files |
-//! | [`broadcast`] | what agents do, told to the world outside |
-//! | `mcp` | servers of the Model Context Protocol |
-//! | [`worker`] | processes that do what is queued for sessions |
+//! | [`broadcast`] | events of agents, sent to other programs |
+//! | `mcp` | clients for servers of the Model Context Protocol |
+//! | [`worker`] | processes that run the queued jobs of sessions |
 //! | [`messages`] | conversations as data |
 //!
-//! Agents are tested with the crate `loopwright-testing`: models and drivers that follow a script, mock
-//! tools, a clock that stands still. Parts for a web server are in `loopwright-server`.
+//! Test agents with the crate `loopwright-testing`: scripted models and drivers, mock tools, and a
+//! manual clock. The crate `loopwright-server` contains the parts of a web server.
 //!
 //! # Features
 //!
@@ -83,7 +86,7 @@
 //! | `tools`, on by default | tools for files and commands, and the module `sandbox` |
 //! | `skills` | instructions that the model loads when it needs them; with `tools` |
 //! | `structured` | answers of a Rust type, with a validator of JSON Schemas |
-//! | `recording` | exchanges with models, on file |
+//! | `recording` | recording and replay of model calls, in files |
 //! | `inventory` | every capability by its name, for configurations |
 //! | `permissions` | the module `permissions`: which calls run, ask or are denied |
 //! | `sessions` | the module `sessions`: conversations in memory and in files |
@@ -92,14 +95,14 @@
 //! | `worker` | the module `worker`: processes that run queued jobs |
 //! | `templates` | the module `templates`: agents as Markdown, YAML and JSON |
 //! | `bedrock` | Amazon Bedrock, with the signatures of AWS |
-//! | `gzip` | compressed answers of providers, for requests that do not stream |
+//! | `gzip` | compressed responses of providers, for requests that do not stream |
 //! | `full` | all of the above |
 //!
-//! Without any feature there is the loop, the builder, and the capabilities that need neither files nor a
-//! network. The program `loopwright` has all features that it uses.
+//! Without any feature, the crate contains the loop, the builder, and the capabilities that need
+//! neither files nor a network. The program `loopwright` enables all features that it uses.
 //!
-//! Features add and never change what is there. On systems other than Linux, `tools`, `skills` and `inventory` add only the module
-//! `sandbox`, which refuses every command there.
+//! Features only add items; they never change existing ones. On systems other than Linux, `tools`,
+//! `skills` and `inventory` add only the module `sandbox`, which refuses every command there.
 
 pub use loopwright_agent as agent;
 pub use loopwright_broadcast as broadcast;
@@ -129,8 +132,7 @@ pub use loopwright_core::__private;
 
 /// What most programs need; everything else comes from its module.
 ///
-/// A `Hook` or a `ChatModel` of one's own is implemented under the attribute `#[async_trait]`, which is
-/// here as well.
+/// To implement a `Hook` or a `ChatModel`, use the attribute `#[async_trait]`, which is also here.
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use loopwright_agent::{

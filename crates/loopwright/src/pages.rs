@@ -1,6 +1,6 @@
 //! Compiles the programs in the README and in the pages below `docs`.
 
-/// Has the Rust blocks of each page compiled and run as documentation examples.
+/// Compiles and runs the Rust blocks of each page as documentation examples.
 macro_rules! pages {
     ($($name:ident = $path:literal,)*) => {
         $(

@@ -1,4 +1,4 @@
-//! A capability for an agent that may not call every tool.
+//! A capability for an agent that cannot call every tool.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -6,13 +6,13 @@ use loopwright_core::AnyTool;
 
 use crate::{BuildError, Capability, Configurator};
 
-/// Configures another capability for an agent that may not call every tool.
+/// Configures another capability for an agent that cannot call every tool.
 ///
-/// If the capability brings tools and the agent may call none of them, its instructions and its compiler
-/// are left out: the model never reads of tools that it lacks. Its hooks stay, because they may restrict
-/// the agent.
+/// If the agent can call none of the tools of the capability, its instructions and its compiler are
+/// left out, so that the model never reads about missing tools. Its hooks stay, because they may
+/// restrict the agent.
 ///
-/// The tools themselves are not filtered here: that is the part of the program that builds the agent.
+/// The tools themselves are not filtered here: the program that builds the agent does that.
 #[derive(Clone)]
 pub struct UseIfCallable {
     capability: Arc<dyn Capability>,
@@ -20,7 +20,7 @@ pub struct UseIfCallable {
 }
 
 impl UseIfCallable {
-    /// Takes a capability, and what returns `true` for the tools that the agent may call.
+    /// Wraps a capability. `may_call` returns `true` for the tools that the agent can call.
     pub fn new(
         capability: Arc<dyn Capability>,
         may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync>,

@@ -1,4 +1,4 @@
-//! What the model is shown and told.
+//! The context and the instructions of the model.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use loopwright_core::{
 
 use crate::{BuildError, Capability, Configurator, capabilities::capability};
 
-/// Sets what chooses what the model sees.
+/// Sets the context compiler.
 #[derive(Clone)]
 pub struct UseContextCompiler(Arc<dyn ContextCompiler>);
 
@@ -30,14 +30,14 @@ impl fmt::Debug for UseContextCompiler {
     }
 }
 
-/// Wraps whatever compiler the agent has in the end.
+/// Wraps the final compiler of the agent.
 #[derive(Clone)]
 pub struct UseContextCompilerDecorator(Arc<WrapCompiler>);
 
 type WrapCompiler = dyn Fn(Arc<dyn ContextCompiler>) -> Arc<dyn ContextCompiler> + Send + Sync;
 
 impl UseContextCompilerDecorator {
-    /// Adds a wrapper; one that is added later goes around this one.
+    /// Adds a wrapper. Later wrappers enclose this one.
     pub fn new(
         wrap: impl Fn(Arc<dyn ContextCompiler>) -> Arc<dyn ContextCompiler> + Send + Sync + 'static,
     ) -> Self {
@@ -56,11 +56,11 @@ impl fmt::Debug for UseContextCompilerDecorator {
     }
 }
 
-/// The place of the agent's own instructions among the fragments: before those of capabilities.
+/// The order of the agent's own instructions among the fragments: before those of capabilities.
 const OWN: i16 = -100;
 
-/// Sets the agent's system prompt and the form of answers. It overwrites nothing: a state's own
-/// prompt comes first, other capabilities' fragments after it, and a state's own form wins.
+/// Sets the agent's system prompt and the response format. It overwrites nothing: a state's own
+/// prompt comes first, fragments of other capabilities follow, and a state's own format wins.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseContextConfig {
@@ -75,7 +75,7 @@ impl UseContextConfig {
         Self { system_prompt: system_prompt.trim().to_owned(), response_format: None }
     }
 
-    /// Sets the form of answers.
+    /// Sets the response format.
     pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
         self.response_format = Some(format);
         self
@@ -91,8 +91,7 @@ capability!(UseContextConfig, "use_context_config", |it, agent| {
     }
 });
 
-/// Puts parts before the conversation that stay the same in every request, so that providers can
-/// cache them.
+/// Adds constant parts before the conversation in every request, so that providers can cache them.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseCachedContext {
@@ -101,13 +100,13 @@ pub struct UseCachedContext {
 }
 
 impl UseCachedContext {
-    /// Takes messages: those of the system become part of the system prompt, the others stand at the
-    /// beginning of the conversation.
+    /// Creates the capability from messages. System messages become part of the system prompt, the
+    /// others precede the conversation.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), response_format: None }
     }
 
-    /// Sets the form of answers, for requests that set none.
+    /// Sets the response format, for requests that set none.
     pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
         self.response_format = Some(format);
         self

@@ -6,7 +6,7 @@ use loopwright_core::Driver;
 
 use crate::capabilities::capability;
 
-/// Sets what makes answers.
+/// Sets the driver.
 #[derive(Clone)]
 pub struct UseDriver(Arc<dyn Driver>);
 
@@ -16,7 +16,7 @@ impl UseDriver {
         Self(Arc::new(driver))
     }
 
-    /// Sets a driver that is also held elsewhere.
+    /// Sets a driver that is shared with other owners.
     pub fn from_arc(driver: Arc<dyn Driver>) -> Self {
         Self(driver)
     }
@@ -32,14 +32,14 @@ impl fmt::Debug for UseDriver {
     }
 }
 
-/// Wraps whatever driver the agent has in the end.
+/// Wraps the final driver of the agent.
 #[derive(Clone)]
 pub struct UseDriverDecorator(Arc<WrapDriver>);
 
 type WrapDriver = dyn Fn(Arc<dyn Driver>) -> Arc<dyn Driver> + Send + Sync;
 
 impl UseDriverDecorator {
-    /// Adds a wrapper; one that is added later goes around this one.
+    /// Adds a wrapper. Later wrappers enclose this one.
     pub fn new(wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver> + Send + Sync + 'static) -> Self {
         Self(Arc::new(wrap))
     }

@@ -13,8 +13,8 @@ use crate::{
 
 /// Ends runs at limits: 20 steps, 32,768 tokens and 300 seconds by default.
 ///
-/// The limits are a [`Budget`]. Guards check it between steps, for each state that the agent runs; the budget
-/// of a state also bounds a step that is under way.
+/// The limits are a [`Budget`]. Guards check it between steps, for each state that the agent runs.
+/// The budget of a state also limits a step in progress.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,12 +46,12 @@ impl UseGuards {
         Self { limits, cumulative: None, finish_reasons: Vec::new() }
     }
 
-    /// Sets no limit.
+    /// Creates guards without limits.
     pub fn none() -> Self {
         Self::new(Budget::unlimited())
     }
 
-    /// Sets the limit of time that steps are worked on over all executions of a state. Pauses do not count.
+    /// Sets the limit of active time over all executions of a state. Pauses do not count.
     pub fn with_cumulative_time(mut self, time: Duration) -> Self {
         self.cumulative = Some(time);
         self

@@ -34,7 +34,7 @@ impl UseHook {
         Self::from_arc(Arc::new(hook))
     }
 
-    /// Adds a hook that is also held elsewhere.
+    /// Adds a hook that is shared with other owners.
     pub fn from_arc(hook: Arc<dyn Hook>) -> Self {
         Self { hook, priority: Priority::default(), points: None, name: None }
     }
@@ -51,7 +51,7 @@ impl UseHook {
         self
     }
 
-    /// Names the hook in events and stop signals.
+    /// Sets the name of the hook in events and stop signals.
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -84,7 +84,7 @@ capability!(UseInterceptor, "use_interceptor", |it, agent| {
     agent.interceptor = Some(it.0.clone());
 });
 
-/// Wraps whole steps. The one that is added first is outermost.
+/// Wraps whole steps. The first one added is outermost.
 #[derive(Clone)]
 pub struct UseStateProcessor(Arc<dyn StateProcessor>);
 

@@ -1,10 +1,10 @@
-//! Who an agent is.
+//! The identity of an agent.
 
 use std::sync::Arc;
 
 use crate::capabilities::capability;
 
-/// Says who the agent is, for those who look at it. The model is not told.
+/// Sets the name and the description of the agent for its listings. The model does not see them.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseIdentity {
@@ -13,7 +13,7 @@ pub struct UseIdentity {
 }
 
 impl UseIdentity {
-    /// Names the agent, and says when to use it.
+    /// Creates the capability with a name and a description of when to use the agent.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), description: description.into() }
     }

@@ -14,8 +14,8 @@ use crate::{
 
 /// Calls the models of a [`ModelProvider`], with their own tool calls.
 ///
-/// This is what `UseLlm` of `loopwright-capabilities` configures, and what programs take that have a
-/// `ModelProvider` of their own. For a model by name or by value, use `UseLlm`.
+/// `UseLlm` of `loopwright-capabilities` configures this. Use it in programs with their own
+/// `ModelProvider`. For a model by name or by value, use `UseLlm`.
 #[derive(Clone)]
 #[must_use]
 pub struct UseLlmConfig {
@@ -26,12 +26,12 @@ pub struct UseLlmConfig {
 }
 
 impl UseLlmConfig {
-    /// Asks one model.
+    /// Calls one model.
     pub fn model(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
-    /// Asks the models that states select.
+    /// Calls the models that states select.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
             models,
@@ -74,18 +74,18 @@ impl fmt::Debug for UseLlmConfig {
     }
 }
 
-/// Has a model that does not call tools by itself make the answers; see [`ReActDriver`].
+/// Uses a model without native tool calls; see [`ReActDriver`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseReActConfig(ReActDriver);
 
 impl UseReActConfig {
-    /// Asks one model.
+    /// Calls one model.
     pub fn model(model: impl ChatModel + 'static) -> Self {
         Self(ReActDriver::new(model))
     }
 
-    /// Asks the models that states select.
+    /// Calls the models that states select.
     pub fn of(models: Arc<dyn ModelProvider>) -> Self {
         Self(ReActDriver::from_models(models))
     }
@@ -95,12 +95,12 @@ impl UseReActConfig {
         Self(self.0.with_llm(llm))
     }
 
-    /// Sets how often a decision is asked for, the first time included; 3 by default.
+    /// Sets the maximum number of attempts for a decision, including the first; 3 by default.
     pub fn with_attempts(self, attempts: u32) -> Self {
         Self(self.0.with_attempts(attempts))
     }
 
-    /// Has the final answer worded by a second call, of another model if one is named.
+    /// Adds a second call that writes the final answer, of another model if one is named.
     pub fn with_final_inference(self, model: Option<Arc<str>>, options: InferenceOptions) -> Self {
         Self(self.0.with_final_inference(model, options))
     }

@@ -8,8 +8,8 @@ use crate::{
     error_policy::{ErrorPolicy, ErrorPolicyHook},
 };
 
-/// Carries an [`ErrorPolicy`] out. Without one, tool errors are left to the model and a step without
-/// an answer fails the run.
+/// Applies an [`ErrorPolicy`]. Without one, the model handles tool errors, and a step without a
+/// response fails the run.
 #[derive(Clone, Copy, Debug)]
 pub struct UseErrorPolicy(pub ErrorPolicy);
 
@@ -17,8 +17,8 @@ capability!(UseErrorPolicy, "use_error_policy", |it, agent| {
     agent.hooks.add_at(Priority::FINISH, ErrorPolicyHook(it.0));
 });
 
-/// Asks criteria whether another step is taken, together with those of other capabilities; every
-/// voice is part of the event that tells of the decision.
+/// Evaluates criteria for another step, together with those of other capabilities. The event about
+/// the decision contains every result.
 #[derive(Clone, Debug)]
 pub struct UseContinuation(pub ContinuationCriteria);
 

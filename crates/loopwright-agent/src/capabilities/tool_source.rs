@@ -11,9 +11,10 @@ use crate::capabilities::capability;
 
 /// Adds the tools of a source, which can change while the agent works.
 ///
-/// Tools of the agent itself come first in requests and win over tools of the same name. See [`ToolSource`] for what
-/// happens when the tools of the source change, and [`AgentLoop::close`](loopwright_core::AgentLoop::close) for the end
-/// of the agent's life. A sub-agent has the tools that the source has listed when the sub-agent is started.
+/// The agent's own tools come first in requests and take precedence over tools of the same name.
+/// See [`ToolSource`] for changes of the tools, and
+/// [`AgentLoop::close`](loopwright_core::AgentLoop::close) for the end of the agent. A sub-agent
+/// has the tools that the source has listed when the sub-agent starts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +43,7 @@ impl UseToolSource {
         Self::from_arc(Arc::new(source))
     }
 
-    /// Adds a source that is also held elsewhere.
+    /// Adds a source that is shared with other owners.
     pub fn from_arc(source: Arc<dyn ToolSource>) -> Self {
         Self { source, wait: Duration::ZERO, prefix: None, visibility: None }
     }
@@ -54,7 +55,8 @@ impl UseToolSource {
         self
     }
 
-    /// Puts `prefix` before the name of each tool, so that two sources with equal names can be used.
+    /// Adds `prefix` before the name of each tool, so that two sources with equal names can be
+    /// used.
     pub fn with_prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {
         self.prefix = Some(prefix.into());
         self

@@ -24,7 +24,7 @@ use crate::{
 pub struct UseTools(ToolSet);
 
 impl UseTools {
-    /// Begins with no tools.
+    /// Creates an empty set of tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,19 +46,19 @@ capability!(UseTools, "use_tools", |it, agent| {
     agent.tools.merge(&it.0);
 });
 
-/// Adds tools that are made when driver and other tools are decided.
+/// Adds tools that are created after the driver and the other tools.
 #[derive(Clone)]
 pub struct UseToolFactory(Arc<dyn DeferredTools>);
 
 impl UseToolFactory {
-    /// Makes one tool.
+    /// Creates one tool.
     pub fn new<T: IntoTool>(
         make: impl Fn(&DeferredToolCx<'_>) -> Result<T, BuildError> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }
 
-    /// Makes any number of tools.
+    /// Creates any number of tools.
     pub fn of(tools: Arc<dyn DeferredTools>) -> Self {
         Self(tools)
     }

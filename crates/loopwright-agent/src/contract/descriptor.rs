@@ -1,10 +1,10 @@
-//! What an agent says of itself.
+//! The descriptor of an agent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::names::NameList;
 
-/// What an agent says of itself, for the caller that chooses one.
+/// The public description of an agent, for callers that select one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct AgentDescriptor {
@@ -12,11 +12,11 @@ pub struct AgentDescriptor {
     description: String,
     /// The names of its tools.
     pub tools: NameList,
-    /// The names of what it can do.
+    /// The names of its capabilities.
     pub capabilities: NameList,
 }
 
-/// A descriptor that may be incomplete.
+/// A descriptor that can be incomplete.
 #[derive(Deserialize)]
 struct Unchecked {
     name: String,
@@ -27,17 +27,17 @@ struct Unchecked {
     capabilities: NameList,
 }
 
-/// An agent that does not say what it must say of itself.
+/// A descriptor without a required part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an agent has no {0}; set a non-empty one")]
 pub struct InvalidDescriptor(&'static str);
 
 impl AgentDescriptor {
-    /// Describes an agent without tools.
+    /// Creates a descriptor of an agent without tools.
     ///
     /// # Errors
     ///
-    /// If the name or the description is empty.
+    /// Returns an error if the name or the description is empty.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -56,24 +56,24 @@ impl AgentDescriptor {
         })
     }
 
-    /// Names its tools.
+    /// Sets the names of its tools.
     #[must_use]
     pub fn with_tools<S: Into<String>>(self, tools: impl IntoIterator<Item = S>) -> Self {
         Self { tools: tools.into_iter().collect(), ..self }
     }
 
-    /// Names what it can do.
+    /// Sets the names of its capabilities.
     #[must_use]
     pub fn with_capabilities<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         Self { capabilities: names.into_iter().collect(), ..self }
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns what it is for.
+    /// Returns the description.
     pub fn description(&self) -> &str {
         &self.description
     }

@@ -1,4 +1,4 @@
-//! Agents of sessions, by their types.
+//! Creation of agents for sessions, by type.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{AgentContractRegistry, AgentFactory as _, CONFIG, ContractError};
 use crate::{capability::BuildError, definition::AgentDefinition, factories::LoopFactory};
 
-/// Makes the agents of a registry of the definitions that they gave their sessions, and all others in
-/// another way: so a session is all that a worker has to know.
+/// Creates the agents of a registry from the definitions in their sessions, and all others with a
+/// fallback. A worker therefore needs only the session.
 #[derive(Clone)]
 pub struct ContractLoopFactory {
     registry: AgentContractRegistry,
@@ -17,12 +17,12 @@ pub struct ContractLoopFactory {
 }
 
 impl ContractLoopFactory {
-    /// Makes the agents of a registry, and no others.
+    /// Creates a factory for the agents of a registry.
     pub fn new(registry: AgentContractRegistry) -> Self {
         Self { registry, others: None }
     }
 
-    /// Makes all other agents in another way.
+    /// Sets the fallback for all other agents.
     #[must_use]
     pub fn with_fallback(self, others: impl LoopFactory + 'static) -> Self {
         Self { others: Some(Arc::new(others)), ..self }

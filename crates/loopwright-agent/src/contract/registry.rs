@@ -1,4 +1,4 @@
-//! Types of agents by name.
+//! The registry of agent types.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,20 +6,19 @@ use serde_json::Value;
 
 use super::{AgentContract, AgentFactory, ContractAgent, ContractError};
 
-/// Types of agents by name. It is a value: registering returns another one.
+/// Agent types by name. Registering a type returns a new registry.
 #[derive(Clone, Default)]
 pub struct AgentContractRegistry(BTreeMap<String, Make>);
 
 type Make = fn(&str, &Value) -> Result<ContractAgent, ContractError>;
 
 impl AgentContractRegistry {
-    /// Knows no agents.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a type of agent under the name by which its descriptors call it, in the place of one that has
-    /// that name.
+    /// Adds an agent type under the name in its descriptors, or replaces the one with that name.
     #[must_use]
     pub fn register<C: AgentContract>(mut self, name: impl Into<String>) -> Self {
         self.0.insert(name.into(), |name, config| {
@@ -30,7 +29,7 @@ impl AgentContractRegistry {
         self
     }
 
-    /// Returns `true` if there is an agent of that name.
+    /// Returns `true` if the name is known.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -19,7 +19,7 @@ pub struct FnCriterion<F> {
 }
 
 impl<F: Fn(&AgentState, Timestamp) -> CriterionResult + Send + Sync> FnCriterion<F> {
-    /// Makes a criterion of a closure that sees the state and the time.
+    /// Creates a criterion from a closure over the state and the time.
     pub fn new(name: impl Into<Cow<'static, str>>, decide: F) -> Self {
         Self { name: name.into(), decide }
     }
@@ -43,7 +43,7 @@ impl<F> fmt::Debug for FnCriterion<F> {
     }
 }
 
-/// Forbids when something that is used has reached what is allowed.
+/// Forbids when the usage has reached the limit.
 fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
     name: &'static str,
     reason: StopReason,
@@ -61,29 +61,30 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
     })
 }
 
-/// Forbids after so many steps.
+/// Forbids after `max` steps.
 pub fn steps_limit(max: u32) -> impl ContinuationCriterion {
     limit("steps_limit", StopReason::StepsLimitReached, max, |state, _| used(state).steps)
 }
 
-/// Forbids after so many tokens.
+/// Forbids after `max` tokens.
 pub fn token_usage_limit(max: u64) -> impl ContinuationCriterion {
     limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, _| used(state).tokens)
 }
 
-/// Forbids when the execution was worked on for so long. Time in which it waits for a person does not count.
+/// Forbids after the active time `max` of the execution. Time in which it waits for a person does
+/// not count.
 pub fn execution_time_limit(max: Duration) -> impl ContinuationCriterion {
     limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, _| used(state).time)
 }
 
-/// Forbids when the steps of all executions were worked on for so long.
+/// Forbids after the active time `max` of the steps of all executions.
 pub fn cumulative_execution_time_limit(max: Duration) -> impl ContinuationCriterion {
     limit("cumulative_execution_time_limit", StopReason::TimeLimitReached, max, |state, _| {
         state.cumulative_time()
     })
 }
 
-/// Forbids after so many failed steps in a row.
+/// Forbids after `max` consecutive failed steps.
 pub fn retry_limit(max: u32) -> impl ContinuationCriterion {
     limit("retry_limit", StopReason::RetryLimitReached, max, |state, _| {
         state.execution().map_or(0, Execution::failed_in_a_row)
@@ -98,7 +99,7 @@ pub fn error_policy(policy: ErrorPolicy) -> impl ContinuationCriterion {
     })
 }
 
-/// Forbids when anything went wrong in the newest step.
+/// Forbids when the newest step has an error.
 pub fn error_presence() -> impl ContinuationCriterion {
     FnCriterion::new("error_presence", |state: &AgentState, _| {
         if state.last_step().is_some_and(loopwright_core::Step::has_errors) {
@@ -126,7 +127,7 @@ pub fn finish_reason(
     })
 }
 
-/// Requests another step until the model's words pass a test.
+/// Requests another step until the model's text passes a test.
 pub fn response_content(
     is_enough: impl Fn(&str) -> bool + Send + Sync + 'static,
 ) -> impl ContinuationCriterion {
@@ -139,7 +140,7 @@ pub fn response_content(
     })
 }
 
-/// Requests another step when the model asked for tools. The loop has this rule built in.
+/// Requests another step when the model called tools. The loop has this rule built in.
 pub fn tool_call_presence() -> impl ContinuationCriterion {
     FnCriterion::new("tool_call_presence", |state: &AgentState, _| match state.last_step() {
         None => CriterionResult::request("there has been no step"),
@@ -150,7 +151,7 @@ pub fn tool_call_presence() -> impl ContinuationCriterion {
     })
 }
 
-/// Always says the same.
+/// Always returns the same decision.
 pub fn always(decision: ContinuationDecision) -> impl ContinuationCriterion {
     FnCriterion::new("always", move |_: &AgentState, _| {
         CriterionResult::new(decision, "it always says so")

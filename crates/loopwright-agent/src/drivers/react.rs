@@ -1,4 +1,4 @@
-//! The driver for models that do not call tools by themselves.
+//! The driver for models without native tool calls.
 
 use std::{fmt, sync::Arc};
 
@@ -21,14 +21,14 @@ use crate::{
     on_demand::shown,
 };
 
-/// Asks a model to think, to decide on one action, and to look at what came of it, all in text.
+/// Asks a model to think, to decide on one action, and to read its result, all as text.
 ///
-/// A decision that cannot be read, or is not valid, is sent back with what is wrong with it, until
-/// the attempts are used up; then the step fails like any other. The conversation is kept in the same
-/// form as with any other driver: only the model sees thought, action and observation as text.
+/// A decision that cannot be read, or is invalid, is sent back with the error until the attempts
+/// are used up. Then the step fails like any other. The conversation has the same form as with any
+/// other driver: only the model sees thought, action and observation as text.
 ///
-/// Decisions have a form of their own. Where the state or the agent sets the form of answers, a second model
-/// call puts the final answer into that form.
+/// Decisions have their own format. If the state or the agent sets a response format, a second
+/// model call writes the final answer in that format.
 #[derive(Clone)]
 pub struct ReActDriver {
     asked: ModelSelection,
@@ -37,7 +37,7 @@ pub struct ReActDriver {
     final_inference: Option<FinalInference>,
 }
 
-/// A second model call that words the final answer.
+/// A second model call that writes the final answer.
 #[derive(Clone, Debug, Default)]
 struct FinalInference {
     model: Option<Arc<str>>,
@@ -45,12 +45,12 @@ struct FinalInference {
 }
 
 impl ReActDriver {
-    /// Asks one model, whatever provider a state selects.
+    /// Calls one model, whatever provider a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
-    /// Asks the model that a state selects.
+    /// Calls the model that a state selects.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
             asked: ModelSelection { models, llm: LlmConfig::default() },
@@ -67,28 +67,28 @@ impl ReActDriver {
         self
     }
 
-    /// Sets how often a decision is asked for, the first time included; 3 by default.
+    /// Sets the maximum number of attempts for a decision, including the first; 3 by default.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// Has the provider enforce the decision's schema, for providers that can.
+    /// Lets the provider enforce the decision's schema, for providers that support it.
     #[must_use]
     pub fn with_enforced_schema(mut self) -> Self {
         self.format = Some(ResponseFormat::json_schema("decision", schema()));
         self
     }
 
-    /// Asks for plain text and finds the decision in it, for providers without JSON.
+    /// Requests plain text and extracts the decision from it, for providers without JSON.
     #[must_use]
     pub fn without_response_format(mut self) -> Self {
         self.format = None;
         self
     }
 
-    /// Has the final answer worded by a second call, of another model if one is named.
+    /// Adds a second call that writes the final answer, of another model if one is named.
     #[must_use]
     pub fn with_final_inference(
         mut self,
@@ -99,7 +99,8 @@ impl ReActDriver {
         self
     }
 
-    /// Makes a request in which tools are only text. Returns the form of final answers with it.
+    /// Creates a request in which tools are only text, and returns it with the format of final
+    /// answers.
     async fn request(
         &self,
         state: &AgentState,
@@ -188,7 +189,7 @@ impl Driver for ReActDriver {
         Ok(StepResponse::from_response(response))
     }
 
-    /// What the model writes are decisions, as JSON.
+    /// The model writes decisions, as JSON.
     fn answers_in_text(&self) -> bool {
         false
     }
@@ -206,7 +207,7 @@ impl Driver for ReActDriver {
     }
 }
 
-/// What the model is told about deciding, with the tools there are.
+/// Returns the instructions about decisions, with the available tools.
 fn rules(tools: &ToolSet) -> String {
     let catalogue: Vec<Value> = tools
         .iter()

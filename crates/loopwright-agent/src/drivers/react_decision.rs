@@ -1,4 +1,4 @@
-//! What a model decides in a thought-action loop, read from its text.
+//! Decisions of a model in a thought-action loop, parsed from its text.
 
 use loopwright_core::{
     ToolSet,
@@ -7,7 +7,7 @@ use loopwright_core::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What the model decided.
+/// A decision of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Decision {
     Call { thought: String, tool: String, arguments: Map<String, Value> },
@@ -26,7 +26,7 @@ struct Written {
     answer: Option<String>,
 }
 
-/// The schema of a decision, as the model is told it.
+/// Returns the schema of a decision, for the model.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
@@ -61,7 +61,7 @@ pub(super) fn extract(text: &str) -> Result<Value, String> {
 }
 
 impl Decision {
-    /// Checks a decision against the tools there are.
+    /// Checks a decision against the available tools.
     pub(super) fn check(value: Value, tools: &ToolSet) -> Result<Self, String> {
         let written: Written = serde_json::from_value(value)
             .map_err(|error| format!("it does not fit the schema: {error}"))?;
@@ -96,7 +96,7 @@ impl Decision {
         Ok(Self::Call { thought: written.thought, tool: name, arguments })
     }
 
-    /// Writes the decision as a model that calls tools by itself would have.
+    /// Converts the decision into the message of a model with native tool calls.
     pub(super) fn into_message(self, step: u32) -> (Message, FinishReason) {
         match self {
             Self::Call { thought, tool, arguments } => {

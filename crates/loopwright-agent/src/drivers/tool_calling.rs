@@ -1,4 +1,4 @@
-//! The driver for models that call tools by themselves.
+//! The driver for models with native tool calls.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::drivers::ModelSelection;
 
-/// Asks a model that calls tools by itself. The default driver.
+/// Calls a model with native tool calls. The default driver.
 #[derive(Clone)]
 pub struct ToolCallingDriver {
     asked: ModelSelection,
@@ -22,12 +22,12 @@ pub struct ToolCallingDriver {
 }
 
 impl ToolCallingDriver {
-    /// Asks one model, whatever provider a state selects.
+    /// Calls one model, whatever provider a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
-    /// Asks the model that a state selects.
+    /// Calls the model that a state selects.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
             asked: ModelSelection { models, llm: LlmConfig::default() },
@@ -58,7 +58,7 @@ impl ToolCallingDriver {
         self
     }
 
-    /// Sets the form of answers. It wins over the agent's and the state's.
+    /// Sets the response format. It takes precedence over the agent's and the state's.
     #[must_use]
     pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
         self.response_format = Some(format);
@@ -67,7 +67,7 @@ impl ToolCallingDriver {
 }
 
 impl ToolCallingDriver {
-    /// Finds the model of a request, and adds what this driver has to say to it.
+    /// Finds the model of a request, and adds the settings of this driver.
     fn addressed(
         &self,
         state: &AgentState,
@@ -114,7 +114,7 @@ impl fmt::Debug for ToolCallingDriver {
     }
 }
 
-/// Drops text that is nothing but the arguments of a call: some providers repeat them as content.
+/// Drops text that only repeats the arguments of a call: some providers send them as content.
 fn without_leaked_arguments(message: Message) -> Message {
     let written = |part: &Part| part.as_text().is_some_and(|it| it.trim_start().starts_with('{'));
     if !message.parts().iter().any(written) {

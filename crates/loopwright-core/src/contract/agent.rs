@@ -2,10 +2,10 @@
 
 use std::{any::Any, sync::Arc};
 
-/// The engine: a state goes in, thinks and acts step by step, and comes out.
+/// The agent loop: takes a state, thinks and acts step by step, and returns the new state.
 ///
-/// It is stateless, cheap to clone and safe to share between runs. It holds no policy: without hooks
-/// and budget it goes on until the model asks for no more tools.
+/// It is stateless, cheap to clone and safe to share between runs. It has no policy: without hooks
+/// and budget, it continues until the model calls no more tools.
 // What it holds are its `AgentParts`. Contracts only hand it on, so that they need not know the engine.
 #[derive(Clone)]
 pub struct AgentLoop(pub(crate) Arc<dyn Any + Send + Sync>);

@@ -1,13 +1,13 @@
-//! The seam that chooses what a model sees.
+//! The extension point that selects the input of a model.
 
 use async_trait::async_trait;
 use loopwright_messages::Prompt;
 
 use crate::{BoxError, state::AgentState};
 
-/// Chooses what the model sees of a state.
+/// Selects the part of a state that the model sees.
 ///
-/// Compilers nest: a compiler may change what another one made.
+/// Compilers nest: a compiler can change the result of another one.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -31,9 +31,10 @@ use crate::{BoxError, state::AgentState};
 pub trait ContextCompiler: Send + Sync {
     /// Returns the conversation of the next request.
     ///
-    /// `previous` is what this compiler returned for the step before, if it is known. Continuing it
-    /// where the state only grew keeps the cost of a step independent of the conversation's length,
-    /// and the provider's cache warm; see [`Selection`](loopwright_messages::Selection).
+    /// `previous` is the result of this compiler for the previous step, if it is known. Continue it
+    /// if the state only grew: then the cost of a step does not depend on the length of the
+    /// conversation, and the provider's cache stays warm. See
+    /// [`Selection`](loopwright_messages::Selection).
     async fn compile(
         &self,
         state: &AgentState,

@@ -1,4 +1,4 @@
-//! What is told about a run while it goes on.
+//! Events of a run.
 
 mod custom;
 
@@ -19,8 +19,8 @@ use crate::{
 
 pub use self::custom::{CustomEvent, CustomEventData};
 
-/// A kind of event, for listeners that want one kind only. Implemented by the events of the core and by every
-/// [`CustomEvent`].
+/// An event type, for listeners that want only this type. Implemented by the events of the core and
+/// by every [`CustomEvent`].
 pub trait EventType: Sized {
     /// Returns the event if it is of this kind.
     fn of(event: &AgentEvent) -> Option<&Self>;
@@ -28,18 +28,18 @@ pub trait EventType: Sized {
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
-        /// Something that happened. New kinds may be added.
+        /// An event. New variants may be added.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum AgentEvent {
             $($(#[$doc])* $name($name),)*
-            /// Something that the core does not know.
+            /// An event that the core does not define.
             #[serde(untagged)]
             Custom(CustomEventData),
         }
 
-        /// The events of the core, as they are read.
+        /// The events of the core, in their serialized form.
         #[derive(Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         enum CoreEvent {
@@ -60,7 +60,7 @@ macro_rules! events {
         }
 
         impl AgentEvent {
-            /// Returns the name of the kind: that of its type, or [`CustomEvent::NAME`].
+            /// Returns the name of the event: that of its type, or [`CustomEvent::NAME`].
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
@@ -96,27 +96,27 @@ macro_rules! events {
 }
 
 events! {
-    /// An execution began, or goes on after an interruption.
+    /// An execution started, or resumed after an interruption.
     ExecutionStarted {
         /// The agent's name.
         name: Arc<str>,
         /// Turns in the conversation.
         messages: usize,
-        /// Tools on offer.
+        /// The number of available tools.
         tools: usize,
-        /// Whether it had begun before.
+        /// `true` if the execution had started before.
         resumed: bool,
     }
-    /// A step is about to begin.
+    /// A step is about to start.
     StepStarted {
-        /// Counted from one.
+        /// The step, counted from one.
         step: u32,
         /// Turns in the conversation.
         messages: usize,
-        /// Names of the tools on offer.
+        /// Names of the available tools.
         tools: Arc<[Arc<str>]>,
     }
-    /// A model is about to be asked.
+    /// A model is about to be called.
     InferenceRequestStarted {
         /// The step, counted from one.
         step: u32,
@@ -125,17 +125,18 @@ events! {
         /// The model, if the request names one.
         model: Option<Arc<str>>,
     }
-    /// A fragment of an answer arrived. Told before it is durable.
+    /// A fragment of a response arrived. Emitted before the fragment is durable.
     StreamDelta {
         /// The step, counted from one.
         step: u32,
         /// The fragment.
         delta: StreamFragment,
-        /// Whether it is of an answer beside the conversation, such as one that a hook or a tool asked for.
+        /// `true` if the response is not part of the conversation, such as one for a hook or a
+        /// tool.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         aside: bool,
     }
-    /// A model answered.
+    /// A model responded.
     InferenceResponseReceived {
         /// The step, counted from one.
         step: u32,
@@ -143,19 +144,20 @@ events! {
         usage: Usage,
         /// Why the model stopped writing.
         finish: FinishReason,
-        /// How long it took.
+        /// The duration of the model call.
         duration: Duration,
-        /// The hook that answered in the model's place.
+        /// The hook that responded instead of the model.
         answered_by: Option<Arc<str>>,
     }
-    /// A request did not begin with the request before it, so that the provider's cache is of no use.
+    /// A request did not begin with the previous request, so that the provider's cache has no
+    /// effect.
     PromptCacheBroken {
         /// The step, counted from one.
         step: u32,
-        /// Why.
+        /// The cause.
         cause: CacheBreak,
     }
-    /// A tool is about to begin.
+    /// A tool is about to start.
     ToolCallStarted {
         /// The step, counted from one.
         step: u32,
@@ -165,12 +167,12 @@ events! {
         id: Option<Arc<str>>,
         /// The tool's name.
         tool: Arc<str>,
-        /// What the tool is given, as JSON text.
+        /// The arguments of the tool, as JSON text.
         arguments: Arc<str>,
-        /// How often it has begun, counted from one.
+        /// The attempt, counted from one.
         attempt: u32,
     }
-    /// A call is over.
+    /// A call ended.
     ToolCallCompleted {
         /// The step, counted from one.
         step: u32,
@@ -180,16 +182,16 @@ events! {
         id: Option<Arc<str>>,
         /// The tool's name.
         tool: Arc<str>,
-        /// What the model wrote, as JSON text.
+        /// The arguments as written by the model, as JSON text.
         arguments: Arc<str>,
-        /// What became of it.
+        /// The outcome.
         outcome: Arc<ToolOutcome>,
-        /// Whether the tool answered.
+        /// `true` if the tool succeeded.
         success: bool,
-        /// How long it took; nothing for calls that did not run.
+        /// The duration; zero for calls that did not run.
         duration: Duration,
     }
-    /// A hook kept a tool from running.
+    /// A hook blocked a tool call.
     ToolCallBlocked {
         /// The step, counted from one.
         step: u32,
@@ -197,11 +199,11 @@ events! {
         call: u16,
         /// The tool's name.
         tool: Arc<str>,
-        /// What the model wrote, as JSON text.
+        /// The arguments as written by the model, as JSON text.
         arguments: Arc<str>,
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
-        /// The hook, or the user.
+        /// The hook or user that blocked the call.
         hook: Arc<str>,
     }
     /// A call waits for a decision.
@@ -212,29 +214,29 @@ events! {
         call: u16,
         /// The tool's name.
         tool: Arc<str>,
-        /// What has to be decided.
+        /// The request for a decision.
         question: ApprovalRequest,
     }
-    /// A step is over.
+    /// A step ended.
     StepCompleted {
-        /// Counted from one.
+        /// The step, counted from one.
         step: u32,
-        /// What it amounts to.
+        /// The kind of the step.
         kind: StepKind,
-        /// Whether the model asked for tools.
+        /// `true` if the model called tools.
         has_tool_calls: bool,
-        /// What went wrong.
+        /// The errors of the step.
         errors: Vec<String>,
         /// Tokens.
         usage: Usage,
         /// Why the model stopped writing.
         finish: Option<FinishReason>,
-        /// How long it was worked on, model and tools included.
+        /// The active time of the step, including model and tools.
         duration: Duration,
     }
     /// A step consumed tokens.
     TokenUsageReported {
-        /// What consumed them.
+        /// The operation that used them.
         operation: Cow<'static, str>,
         /// The step, counted from one.
         step: u32,
@@ -243,26 +245,26 @@ events! {
     }
     /// The state has another step.
     StateUpdated {
-        /// Where the execution stands.
+        /// The status of the execution.
         status: Cow<'static, str>,
-        /// Steps that are over.
+        /// The number of completed steps.
         step_count: u32,
     }
     /// A stop was requested.
     StopSignalReceived {
-        /// Who, and why.
+        /// The signal, with its source and reason.
         signal: StopSignal,
     }
-    /// It was decided whether another step is taken.
+    /// The loop decided whether to take another step.
     ContinuationEvaluated {
-        /// Steps that are over.
+        /// The number of completed steps.
         step: u32,
-        /// What was decided, by which criterion, and the result of each criterion.
+        /// The decision, the criterion that made it, and the result of each criterion.
         outcome: ContinuationOutcome,
     }
-    /// The user said something while the run went on, and it is part of the conversation now.
+    /// A message that the user sent during the run is now part of the conversation.
     MessageSteered {
-        /// What was said.
+        /// The text of the message.
         text: String,
     }
     /// The run waits for decisions.
@@ -272,29 +274,29 @@ events! {
     }
     /// The execution was stopped.
     ExecutionStopped {
-        /// Who, and why.
+        /// The signal, with its source and reason.
         signal: StopSignal,
-        /// Steps that are over.
+        /// The number of completed steps.
         steps: u32,
     }
     /// The execution failed.
     ExecutionFailed {
-        /// Why.
+        /// The failure.
         failure: Failure,
-        /// Steps that are over.
+        /// The number of completed steps.
         steps: u32,
         /// Tokens.
         usage: Usage,
     }
-    /// The execution is over, however it ended.
+    /// The execution ended, in whatever way.
     ExecutionCompleted {
-        /// How it ended.
+        /// The final status.
         status: Cow<'static, str>,
-        /// Steps that are over.
+        /// The number of completed steps.
         steps: u32,
         /// Tokens.
         usage: Usage,
-        /// What went wrong.
+        /// The number of errors.
         errors: usize,
     }
     /// The tools of a source changed for this run.
@@ -314,33 +316,33 @@ events! {
     ToolSourceFailed {
         /// The name of the source.
         source: Arc<str>,
-        /// Why.
+        /// The error.
         error: String,
     }
-    /// A sub-agent is about to begin.
+    /// A sub-agent is about to start.
     SubagentSpawning {
         /// The sub-agent's name.
         subagent: Arc<str>,
-        /// The beginning of what it is asked.
+        /// The beginning of its prompt.
         prompt: String,
-        /// How deep it is, counted from one.
+        /// Its depth, counted from one.
         depth: u32,
-        /// How deep it may be.
+        /// The maximum depth.
         max_depth: u32,
     }
-    /// A sub-agent is done.
+    /// A sub-agent ended.
     SubagentCompleted {
         /// The sub-agent's name.
         subagent: Arc<str>,
-        /// Its own id.
+        /// Its ID.
         subagent_id: Option<AgentId>,
-        /// How it ended.
+        /// Its final status.
         status: Cow<'static, str>,
         /// Steps it took.
         steps: u32,
         /// Tokens it used.
         usage: Usage,
-        /// How long it took.
+        /// The duration of its run.
         duration: Duration,
     }
     /// A hook was called.
@@ -349,27 +351,27 @@ events! {
         point: Cow<'static, str>,
         /// The hook's name.
         hook: Arc<str>,
-        /// How long it took.
+        /// The duration of the call.
         duration: Duration,
     }
     /// A model's decision could not be read.
     DecisionExtractionFailed {
         /// The step, counted from one.
         step: u32,
-        /// Why.
+        /// The error.
         error: String,
-        /// Which attempt it was, counted from one.
+        /// The attempt, counted from one.
         attempt: u32,
-        /// How many there are.
+        /// The maximum number of attempts.
         max_attempts: u32,
     }
-    /// A model's answer does not have the form it must have.
+    /// A model's answer does not have the required form.
     ValidationFailed {
         /// The step, counted from one.
         step: u32,
-        /// What was validated.
+        /// The subject of the validation.
         subject: Cow<'static, str>,
-        /// What is wrong.
+        /// The validation errors.
         errors: Vec<String>,
     }
 }
@@ -388,13 +390,13 @@ impl<'de> Deserialize<'de> for AgentEvent {
 }
 
 impl ValidationFailed {
-    /// Says what is wrong with an answer, for tools and hooks that look at one.
+    /// Creates the event, for tools and hooks that validate an answer.
     pub fn new(step: u32, subject: impl Into<Cow<'static, str>>, errors: Vec<String>) -> Self {
         Self { step, subject: subject.into(), errors }
     }
 }
 
-/// A fragment of an answer, as events carry it.
+/// A fragment of a response, in its event form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -403,38 +405,38 @@ pub enum StreamFragment {
     Text(String),
     /// More reasoning.
     Reasoning(String),
-    /// A tool call begins.
+    /// A tool call starts.
     ToolCall {
-        /// Its position in the answer.
+        /// The position of the call in the response.
         index: u16,
         /// The tool's name.
         name: String,
     },
     /// More of a tool call's arguments.
     ToolArguments {
-        /// The call's position in the answer.
+        /// The call's position in the response.
         index: u16,
         /// JSON text.
         fragment: String,
     },
-    /// Nothing more comes.
+    /// The response is complete.
     End,
 }
 
-/// An event and the facts that every event has, stamped once.
+/// An event with the data that all events share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventEnvelope {
     /// The event's number within its run, counted from zero.
     pub seq: u64,
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// Whose event it is.
+    /// The agent of the event.
     pub agent: AgentId,
     /// The agent that this one works for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The execution it belongs to.
+    /// The execution that the event belongs to.
     pub execution: ExecutionId,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
 }

@@ -1,4 +1,4 @@
-//! How events reach those who listen.
+//! Delivery of events to listeners.
 
 use std::{
     fmt,
@@ -18,8 +18,8 @@ use crate::{
 
 /// Listens to events.
 ///
-/// Called on the run's own task, in the order in which things happened: it must not block. It cannot
-/// change or fail the run: its panics are contained. A slow listener belongs behind a queue.
+/// Called on the run's own task, in the order of events: it must not block. It cannot change or
+/// fail the run, and its panics are contained. Put a slow listener behind a queue.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -39,7 +39,7 @@ use crate::{
 /// }
 /// ```
 pub trait EventSink: Send + Sync {
-    /// Takes note of an event.
+    /// Handles an event.
     fn emit(&self, envelope: &EventEnvelope);
 }
 
@@ -62,17 +62,17 @@ impl<F: Fn(&EventEnvelope) + Send + Sync> EventSink for F {
 pub struct EventSinks(Vec<Arc<dyn EventSink>>);
 
 impl EventSinks {
-    /// Attaches a listener to everything.
+    /// Attaches a listener to all events.
     pub fn wiretap(&mut self, sink: impl EventSink + 'static) {
         self.add(Arc::new(sink));
     }
 
-    /// Attaches a listener that is also held elsewhere.
+    /// Attaches a listener that is shared with other owners.
     pub fn add(&mut self, sink: Arc<dyn EventSink>) {
         self.0.push(sink);
     }
 
-    /// Attaches a listener to one kind of event.
+    /// Attaches a listener to one event type.
     pub fn on_event<T: EventType + 'static>(
         &mut self,
         listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
@@ -101,7 +101,7 @@ impl fmt::Debug for EventSinks {
     }
 }
 
-/// Stamps and delivers the events of one run. Cheap to clone; costs nothing when nobody listens.
+/// Stamps and delivers the events of one run. Cheap to clone; costs nothing without listeners.
 #[derive(Clone, Default)]
 pub struct EventBus(Option<Arc<Bus>>);
 
@@ -130,17 +130,17 @@ impl EventBus {
         Self(Some(Arc::new(Bus { sinks, clock, agent, parent, execution, next })))
     }
 
-    /// Returns `true` if there is a listener.
+    /// Returns `true` if any listener is attached.
     pub fn has_listeners(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Returns the agent whose events these are. `None` if there is no listener.
+    /// Returns the agent of these events. `None` without listeners.
     pub fn agent(&self) -> Option<&AgentId> {
         self.0.as_ref().map(|bus| &bus.agent)
     }
 
-    /// Returns the agent for which that one works. `None` if it works for none, or there is no listener.
+    /// Returns the parent of that agent. `None` if it has no parent, or without listeners.
     pub fn parent(&self) -> Option<&AgentId> {
         self.0.as_ref()?.parent.as_ref()
     }
@@ -150,7 +150,7 @@ impl EventBus {
         self.0.as_ref().map(|bus| bus.sinks.clone()).unwrap_or_default()
     }
 
-    /// Delivers an event to everybody who listens. It is only made if somebody does.
+    /// Delivers an event to all listeners. Creates it only if a listener is attached.
     pub fn emit<E: Into<AgentEvent>>(&self, event: impl FnOnce() -> E) {
         if let Some(bus) = &self.0 {
             bus.deliver(event().into());

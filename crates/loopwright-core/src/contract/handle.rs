@@ -1,4 +1,4 @@
-//! What others may do to a run while it goes on.
+//! Control of a run in progress.
 
 use std::{
     collections::VecDeque,
@@ -19,13 +19,14 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Asks the run to end: the model call is given up, running tools get their grace and are then
-    /// dropped, and the transcript stays valid. Nothing overrules it.
+    /// Cancels the run: it abandons the model call, gives running tools the grace period and then
+    /// drops them, and keeps the transcript valid. Nothing overrules it.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Asks the run to end as [`cancel`](RunHandle::cancel) does, and says why. The first reason counts.
+    /// Cancels the run as [`cancel`](RunHandle::cancel) does, with a reason. The first reason
+    /// counts.
     ///
     /// ```
     /// use loopwright_core::{AgentState, RunOptions, StopReason, StopSignal};
@@ -48,7 +49,7 @@ impl RunHandle {
         &self.cancel
     }
 
-    /// Returns `true` if the run takes nothing more: it is ending, over, or dropped.
+    /// Returns `true` if the run accepts no more messages: it is ending, finished, or dropped.
     pub fn is_finished(&self) -> bool {
         self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.state).is_closed)
     }
@@ -58,12 +59,12 @@ impl RunHandle {
         Weak::ptr_eq(&self.inbox, &other.inbox)
     }
 
-    /// Says something to the agent: at the next boundary between steps it becomes part of the
-    /// conversation, and the run does not end softly before it has been answered.
+    /// Sends a message to the agent. It becomes part of the conversation at the next boundary
+    /// between steps, and the run does not end softly before it has answered it.
     ///
     /// # Errors
     ///
-    /// Gives the message back if the run is over.
+    /// Returns the message if the run has ended.
     pub fn steer(&self, message: Message) -> Result<(), Message> {
         match self.inbox.upgrade() {
             Some(inbox) => inbox.push(message),
@@ -72,27 +73,28 @@ impl RunHandle {
     }
 }
 
-/// Why something is cancelled, for what is cancelled with it: the first reason counts. Clones share it.
+/// The reason of a cancellation. The first reason counts. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct CancelReason {
     own: Arc<OnceLock<StopSignal>>,
-    /// Why what it belongs to is cancelled.
+    /// The reason of the enclosing cancellation.
     outer: Option<Arc<Self>>,
 }
 
 impl CancelReason {
-    /// Sets the reason, unless there is one. Call it before the token is cancelled.
+    /// Sets the reason, unless one is set. Call it before cancelling the token.
     pub fn set(&self, signal: StopSignal) {
         // A later reason is let go.
         let _first = self.own.set(signal);
     }
 
-    /// Returns the reason; `None` if nothing was cancelled, or nothing was said.
+    /// Returns the reason; `None` if nothing was cancelled, or no reason was set.
     pub fn get(&self) -> Option<StopSignal> {
         self.own.get().cloned().or_else(|| self.outer.as_ref()?.get())
     }
 
-    /// Makes that of something that is cancelled with this, and may be cancelled for reasons of its own.
+    /// Creates the reason of a nested token, which is cancelled with this one and can also be
+    /// cancelled for other reasons.
     #[must_use]
     pub fn inner(&self) -> Self {
         Self { own: Arc::default(), outer: Some(Arc::new(self.clone())) }
@@ -113,7 +115,7 @@ impl fmt::Debug for RunHandle {
     }
 }
 
-/// Messages that were said and not yet heard, and why the run was cancelled.
+/// Messages that the run has not yet taken, and the reason of its cancellation.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<InboxState>,
@@ -127,7 +129,7 @@ struct InboxState {
 }
 
 impl Inbox {
-    /// Makes that of a run that its owner cancels for such a reason.
+    /// Creates the inbox of a run, with the cancel reason of its owner.
     pub(crate) fn new(cancel_reason: &CancelReason) -> Self {
         Self { state: Mutex::default(), cancel_reason: cancel_reason.inner() }
     }
@@ -141,26 +143,26 @@ impl Inbox {
         Ok(())
     }
 
-    /// Returns why the run was cancelled.
+    /// Returns the reason of the cancellation.
     pub(crate) fn cancel_reason(&self) -> StopSignal {
         self.cancel_reason
             .get()
             .unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
     }
 
-    /// Takes everything.
+    /// Takes all messages.
     pub(crate) fn drain(&self) -> VecDeque<Message> {
         std::mem::take(&mut lock(&self.state).messages)
     }
 
-    /// Takes everything; if there is nothing, nothing more can be put in.
+    /// Takes all messages; if there are none, closes the inbox.
     pub(crate) fn drain_or_close(&self) -> VecDeque<Message> {
         let mut inbox = lock(&self.state);
         inbox.is_closed = inbox.messages.is_empty();
         std::mem::take(&mut inbox.messages)
     }
 
-    /// Takes everything, and lets nothing more in.
+    /// Takes all messages and closes the inbox.
     pub(crate) fn close(&self) -> VecDeque<Message> {
         let mut inbox = lock(&self.state);
         inbox.is_closed = true;

@@ -36,14 +36,14 @@ pub use self::{
 
 /// A policy that takes part in a run.
 ///
-/// There is one method for each point of the lifecycle, each doing nothing by default. A hook may
-/// change the *subject* of its point, which is what it receives by `&mut`, and decide what its
-/// return type can say. Where calls of one step run concurrently, hooks only read the state.
+/// Each point of the lifecycle has one method, which does nothing by default. A hook can change the
+/// *subject* of its point, which it receives as `&mut`, and its return type is its decision. Where
+/// calls of one step run concurrently, hooks only read the state.
 ///
-/// A hook that fails, or panics, fails the step or the execution it belongs to; it never brings down
-/// the program. When a run is interrupted at a point, the point is asked again later, and the edits
-/// of the interrupted round do not count; nor do those of a round in which a hook failed. Once the run
-/// is cancelled, hooks that do not come to an end within the grace are given up.
+/// A hook that fails or panics fails its step or execution; it never crashes the program. If a run
+/// is interrupted at a point, the hooks of the point are called again later, and the edits of the
+/// interrupted round do not count. The edits of a round in which a hook failed do not count either.
+/// After a cancellation, hooks that do not finish within the grace period are dropped.
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -75,12 +75,12 @@ pub use self::{
 /// ```
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// Names the hook in events and stop signals.
+    /// Returns the name of the hook in events and stop signals.
     fn name(&self) -> Cow<'static, str> {
         any::type_name::<Self>().into()
     }
 
-    /// Returns the points the hook takes part in. Others are not called, and cost nothing.
+    /// Returns the points of the hook. The loop does not call it at other points, at no cost.
     fn points(&self) -> HookPoints {
         HookPoints::ALL
     }
@@ -122,7 +122,7 @@ pub trait Hook: Send + Sync {
         Ok(InferenceDecision::Send)
     }
 
-    /// Called with a model's answer, or with the answer of a hook in its place.
+    /// Called with a response of a model, or of a hook that responded instead.
     async fn after_inference(
         &self,
         _response: &mut InferenceResponse,
@@ -142,9 +142,9 @@ pub trait Hook: Send + Sync {
         Ok(ToolDecision::Run)
     }
 
-    /// Called with what became of each tool call that hooks were asked about, run or not. Calls that
-    /// the user decided about, that were cut off or skipped, or that a crash or a cancellation ended,
-    /// are not shown to hooks.
+    /// Called with the outcome of each tool call that hooks decided about, whether it ran or not.
+    /// Not called for calls that the user decided about, that were cut off or skipped, or that a
+    /// crash or a cancellation ended.
     async fn after_tool(
         &self,
         _call: &ToolCall,
@@ -155,7 +155,8 @@ pub trait Hook: Send + Sync {
         Ok(Flow::Continue)
     }
 
-    /// Called after each step, failed ones included, before it is decided whether another follows.
+    /// Called after each step, including failed ones, before the loop decides whether to take
+    /// another.
     async fn after_step(
         &self,
         _state: &mut StateEdit<'_>,
@@ -164,8 +165,8 @@ pub trait Hook: Send + Sync {
         Ok(Flow::Continue)
     }
 
-    /// Called when the execution is about to end without having failed. `None` is a natural end.
-    /// [`StopDecision::Continue`] buys another step if the reason is soft; hard ones stay.
+    /// Called when the execution is about to end without a failure. `None` is a natural end.
+    /// [`StopDecision::Continue`] requests another step, which only a soft reason permits.
     async fn on_stop(
         &self,
         _signal: Option<&StopSignal>,
@@ -175,7 +176,7 @@ pub trait Hook: Send + Sync {
         Ok(StopDecision::Stop)
     }
 
-    /// Called when a step failed.
+    /// Called when a step has failed.
     async fn on_error(
         &self,
         _failure: &Failure,
@@ -195,39 +196,39 @@ pub trait Hook: Send + Sync {
     }
 }
 
-/// What every hook may use.
+/// The context of a hook.
 #[derive(Clone, Copy)]
 pub struct HookCx<'a> {
-    /// Where to tell what happens; hooks do not log.
+    /// Emits events; hooks do not log.
     pub events: &'a EventBus,
-    /// Time and ids.
+    /// Time and IDs.
     pub env: &'a RunEnv,
-    /// Whether somebody has already decided about the call of this tool point.
+    /// Whether the call of this tool point is already approved.
     pub already_approved: bool,
-    /// How the execution is about to end; known when it is over.
+    /// The final status of the execution; `Some` when it has ended.
     pub final_status: Option<&'a ExecutionStatus>,
-    /// Whether the model call of this inference point is beside the conversation: a hook or a tool made it, and its
-    /// answer is no answer of the agent.
+    /// Whether the model call of this inference point is outside the conversation: a hook or a tool
+    /// made it, and its response is not an answer of the agent.
     pub aside: bool,
     pub(crate) inference: &'a dyn RunHost,
 }
 
 impl HookCx<'_> {
-    /// Returns the agent that runs.
+    /// Returns the agent of the run.
     pub fn agent(&self) -> &AgentLoop {
         self.inference.agent()
     }
 
-    /// Returns a handle to cancel and steer the run with, also after the hook is done.
+    /// Returns a handle to cancel and steer the run, which stays valid after the hook returns.
     pub fn run(&self) -> RunHandle {
         self.inference.handle()
     }
 
-    /// Asks a model. The account is charged, and cancelling the run cancels the request.
+    /// Calls a model. The account is charged, and cancelling the run cancels the request.
     ///
     /// # Errors
     ///
-    /// If the model does not respond, or the budget does not allow it.
+    /// Returns an error if the model does not respond, or the budget does not allow the call.
     pub async fn infer(
         &self,
         state: &AgentState,
@@ -244,7 +245,7 @@ impl fmt::Debug for HookCx<'_> {
     }
 }
 
-/// Whether to go on.
+/// Whether the run continues.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, Flow, HookStack, StopSignal};
@@ -260,18 +261,18 @@ impl fmt::Debug for HookCx<'_> {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flow {
-    /// On to the next hook, then to what comes next.
+    /// Continue with the next hook, then with the next point.
     Continue,
-    /// Stop the run with what has been done.
+    /// Stop the run with the work done so far.
     ///
-    /// Later hooks of this point are called nevertheless: they may have to record what was done, and a
-    /// soft stop may still be overruled. Only a hard stop before an execution or a step ends the round.
-    /// Of several stops the strongest decides.
+    /// Later hooks of this point are still called: they may have to record the work done, and a
+    /// soft stop can still be overruled. Only a hard stop before an execution or a step ends the
+    /// round. The strongest of several stops decides.
     Stop(StopSignal),
 }
 
 impl Flow {
-    /// Returns the stronger of two; of equally strong stops the first.
+    /// Returns the stronger of two; the first if they are equally strong.
     pub(crate) fn stronger(self, other: Self) -> Self {
         match (self, other) {
             (Self::Stop(one), Self::Stop(other)) if other.outranks(&one) => Self::Stop(other),
@@ -281,20 +282,20 @@ impl Flow {
     }
 }
 
-/// What to do with a request.
+/// A decision about a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InferenceDecision {
-    /// Send it as it now reads.
+    /// Send the request as it now reads.
     Send,
-    /// Answer in the model's place. It costs nothing.
+    /// Use this response instead of calling the model. It costs nothing.
     Respond(InferenceResponse),
     /// Stop the run.
     Stop(StopSignal),
 }
 
-/// What to do with a tool call. Every hook is asked; the strongest decision wins, and they are
-/// declared from weakest to strongest.
+/// A decision about a tool call. The loop calls every hook, and the strongest decision wins. The
+/// variants are declared from weakest to strongest.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, HookStack, ToolDecision};
@@ -312,24 +313,25 @@ pub enum InferenceDecision {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolDecision {
-    /// Run it.
+    /// Run the call.
     Run,
-    /// Run it with other arguments. All hooks are asked again, about these; at most 8 times.
+    /// Run the call with other arguments. All hooks are called again with the new arguments, at
+    /// most 8 times.
     Rewrite(Arguments),
-    /// Answer in the tool's place.
+    /// Return this output instead of running the tool.
     Answer(ToolOutput),
-    /// Pauses the run until the call is decided about. If it already is, this counts as `Run`.
+    /// Pause the run until the call is decided about. If it already is, this counts as `Run`.
     Ask(ApprovalRequest),
-    /// Keep it from running.
+    /// Do not run the call.
     Block {
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
     },
     /// Stop the run.
     Stop(StopSignal),
 }
 
-/// The last word on a soft ending.
+/// A decision about a soft stop.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, HookStack, StopDecision, messages::Message};
@@ -349,13 +351,13 @@ pub enum ToolDecision {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopDecision {
-    /// Let it end.
+    /// Let the execution end.
     Stop,
     /// Take another step.
     Continue,
 }
 
-/// What to do about a failed step.
+/// A decision about a failed step.
 ///
 /// ```
 /// use loopwright_core::{AgentState, CallableHook, ErrorDecision, HookStack};

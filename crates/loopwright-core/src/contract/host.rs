@@ -12,19 +12,19 @@ use crate::{
 
 /// The run that calls a tool or a hook.
 pub(crate) trait RunHost: Send + Sync {
-    /// Returns the agent that runs.
+    /// Returns the agent of the run.
     fn agent(&self) -> &AgentLoop;
 
-    /// Returns a handle to cancel and steer the run with.
+    /// Returns a handle to cancel and steer the run.
     fn handle(&self) -> RunHandle;
 
-    /// Returns how long has been worked since that was last recorded.
+    /// Returns the active time since the last record of it.
     fn working(&self) -> Duration;
 
-    /// Adds what was consumed without a model call of the run.
+    /// Adds spend that is not from a model call of the run.
     fn add_spend(&self, spend: Spend);
 
-    /// Calls a model beside the conversation.
+    /// Calls a model outside the conversation.
     fn call_model<'a>(
         &'a self,
         state: &'a AgentState,

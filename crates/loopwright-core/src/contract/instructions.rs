@@ -1,10 +1,10 @@
-//! What a model is told first.
+//! The instructions at the start of a request.
 
 use std::{fmt, sync::Arc};
 
 use crate::agent::AgentLoop;
 
-/// What a driver says first: instructions of the agent and of the session.
+/// The instructions that a driver sends first: those of the agent and of the session.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
     fragments: Arc<[Named]>,
@@ -17,31 +17,31 @@ struct Named {
     audience: Audience,
 }
 
-/// Which agents instructions are for.
+/// The agents that instructions are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audience {
-    /// The agent alone.
+    /// Only the agent.
     #[default]
     Agent,
     /// The agent and its sub-agents.
     Subagents,
 }
 
-/// Instructions of one origin.
+/// Instructions from one source.
 #[derive(Clone)]
 pub enum Fragment {
-    /// They are the same for every agent.
+    /// Text that is the same for every agent.
     Fixed(Arc<str>),
-    /// They are made of the agent as it is, with the tools that are left to it; none if there is
-    /// nothing to say. They are made at most once in a run as long as the session's own stay the same.
+    /// Text that is derived from the agent and the tools that it still has; `None` for no text. It
+    /// is derived at most once in a run as long as the session's own instructions stay the same.
     Derived(Arc<DeriveFn>),
 }
 
-/// Makes instructions of an agent.
+/// Derives instructions from an agent.
 pub type DeriveFn = dyn Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync;
 
 impl Fragment {
-    /// Returns the words.
+    /// Returns the text.
     pub fn text(&self, agent: &AgentLoop) -> Option<Arc<str>> {
         match self {
             Self::Fixed(text) => Some(Arc::clone(text)),
@@ -60,21 +60,21 @@ impl fmt::Debug for Fragment {
 }
 
 impl Instructions {
-    /// Takes named fragments in their order. They are stable: what changes from step to step belongs
-    /// to the tail of the prompt.
+    /// Creates instructions from named fragments, in order. They must be stable: put text that
+    /// changes from step to step in the tail of the prompt.
     pub fn new(fragments: impl IntoIterator<Item = (Arc<str>, Arc<str>)>) -> Self {
         Self::from_fragments(
             fragments.into_iter().map(|(name, text)| (name, Fragment::Fixed(text))),
         )
     }
 
-    /// Takes named fragments in their order, of which some may be derived.
+    /// Creates instructions from named fragments, in order, some of which may be derived.
     pub fn from_fragments(fragments: impl IntoIterator<Item = (Arc<str>, Fragment)>) -> Self {
         let for_agent = |(name, fragment)| (name, fragment, Audience::Agent);
         Self::for_audiences(fragments.into_iter().map(for_agent))
     }
 
-    /// Takes named fragments in their order, with the agents that they are for.
+    /// Creates instructions from named fragments, in order, with their audiences.
     pub fn for_audiences(
         fragments: impl IntoIterator<Item = (Arc<str>, Fragment, Audience)>,
     ) -> Self {
@@ -89,8 +89,8 @@ impl Instructions {
         Self { fragments: self.fragments.iter().cloned().chain([more]).collect() }
     }
 
-    /// Returns the same after those fragments of a parent that are for its sub-agents too. Where both
-    /// have a fragment of one name, the own one counts.
+    /// Returns the parent's fragments that are also for sub-agents, followed by these. If both have
+    /// a fragment of the same name, this one replaces the parent's.
     #[must_use]
     pub fn after_shared(&self, parent: &Self) -> Self {
         let is_own = |name: &str| self.fragments.iter().any(|it| &*it.name == name);
@@ -107,12 +107,12 @@ impl Instructions {
         })
     }
 
-    /// Returns what an agent is told, with the names of the fragments.
+    /// Returns the texts for an agent, with the names of the fragments.
     pub fn texts(&self, agent: &AgentLoop) -> impl Iterator<Item = (&str, Arc<str>)> {
         self.fragments.iter().filter_map(|it| Some((&*it.name, it.fragment.text(agent)?)))
     }
 
-    /// Puts the session's own instructions first and the agent's fragments after them.
+    /// Joins the session's own instructions and the agent's fragments, in this order.
     pub(crate) fn compose(
         &self,
         session: Option<&Arc<str>>,

@@ -1,4 +1,4 @@
-//! Where changes are kept before anybody relies on them.
+//! The journal, which stores changes before the loop acts on them.
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
@@ -16,8 +16,8 @@ use crate::{
     step::StepResponse,
 };
 
-/// Names something that is done to the world at most once: the model call of a step, or one of its
-/// tool calls. It stays the same over attempts, crashes and machines.
+/// The key of an effect that happens at most once: the model call of a step, or one of its tool
+/// calls. It stays the same over attempts, crashes and machines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey {
     /// The execution.
@@ -35,11 +35,10 @@ impl fmt::Display for IdempotencyKey {
     }
 }
 
-/// Keeps the changes of one session, and nothing else.
+/// Stores the changes of one session.
 ///
-/// What [`append`](Journal::append) has acknowledged survives whatever happens next. The loop never
-/// lets an effect begin, and never tells anybody of a change, before the changes that lead to it are
-/// acknowledged.
+/// Changes that [`append`](Journal::append) has acknowledged survive any crash. The loop starts an
+/// effect, or emits a change, only after the changes that lead to it are acknowledged.
 ///
 /// ```
 /// use loopwright_core::{AgentState, RunOptions};
@@ -54,66 +53,69 @@ impl fmt::Display for IdempotencyKey {
 /// ```
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Appends changes: all of them or none, after those that are there. `first` is the number of the
+    /// Appends changes after the existing ones: all of them or none. `first` is the number of the
     /// first one.
     ///
-    /// A batch that was not acknowledged is sent again, byte for byte, before anything new: the same
-    /// batch at the same place by the same writer is acknowledged again and kept once.
+    /// A batch that was not acknowledged is sent again, byte for byte, before new changes. If the
+    /// same writer sends the same batch at the same position, the journal acknowledges it again and
+    /// stores it once.
     ///
-    /// A run never gives an append up, not even when it is cancelled. So a journal that cannot reach
-    /// its store says [`Unavailable`](JournalError::Unavailable) after a time of its own choosing.
+    /// A run never abandons an append, even when it is cancelled. A journal that cannot reach its
+    /// store therefore returns [`Unavailable`](JournalError::Unavailable) after a timeout that it
+    /// chooses.
     async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError>;
 
-    /// Asks whether an effect is on record already, just before it would begin. Hosts that replay
-    /// whole runs answer from their own history.
+    /// Checks whether an effect is already durable, just before it starts. Hosts that replay whole
+    /// runs return it from their own history.
     async fn lookup(&self, _effect: &IdempotencyKey) -> Result<EffectRecord, JournalError> {
         Ok(EffectRecord::NotRecorded)
     }
 
-    /// Returns the changes that are on record, from the first one. The state of a sub-agent is made of
-    /// them when the call that runs it is entered again. A journal that cannot read has none.
+    /// Returns the durable changes, from the first one. When the call of a sub-agent resumes, the
+    /// loop rebuilds the state of the sub-agent from them. A journal that cannot read returns none.
     async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         Ok(Vec::new())
     }
 
-    /// Returns the journal of a sub-agent that a call runs. The same call gets the same journal.
+    /// Returns the journal of a sub-agent that a call runs. The same call always gets the same
+    /// journal.
     fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal>;
 }
 
-/// Whether an effect is to begin.
+/// The record of an effect.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EffectRecord {
-    /// It is.
+    /// The effect is not recorded, so it starts.
     NotRecorded,
-    /// The model call is on record.
+    /// The model call is recorded.
     Response(Arc<StepResponse>),
-    /// The tool call is on record.
+    /// The tool call is recorded.
     Outcome(Arc<ToolOutcome>),
 }
 
-/// Why changes were not kept.
+/// A failed append.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Somebody else appended to this session.
+    /// Another writer appended to this session.
     #[error("another writer changed the session; load it again and repeat the missing changes")]
     Conflict,
-    /// There were changes, and they are gone for good.
+    /// Changes existed, and they are permanently lost.
     #[error("the history was deleted, and what it held is not known")]
     Lost,
     /// Another process uses the session of a sub-agent.
     #[error("the session of the sub-agent is in use: {0}; wait until it is free, then resume")]
     InUse(#[source] BoxError),
-    /// The right to write was lost.
+    /// The lease was lost.
     #[error("the session lease was lost; load the session again before you continue")]
     LeaseLost,
-    /// The store cannot be reached or is full. Nothing that was kept is lost.
+    /// The store cannot be reached or is full. No stored change is lost.
     #[error("the session store is unavailable: the run stopped before its next effect")]
     Unavailable(#[source] BoxError),
 }
 
-/// Awaits a journal; one that panics is not available.
+/// Awaits a journal. A panic becomes [`Unavailable`](JournalError::Unavailable).
 pub(crate) async fn contained<T>(
     call: impl Future<Output = Result<T, JournalError>>,
 ) -> Result<T, JournalError> {
@@ -123,12 +125,13 @@ pub(crate) async fn contained<T>(
 }
 
 impl AgentState {
-    /// Has the changes acknowledged that no journal has yet. A run does this by itself; this is for what
-    /// was changed without one.
+    /// Appends the unacknowledged changes to the journal. A run does this automatically; call it
+    /// for edits outside a run.
     ///
     /// # Errors
     ///
-    /// If the journal does not take them. The state keeps them, and sends them again as they were.
+    /// Returns an error if the journal rejects the changes. The state keeps them, and sends them
+    /// again unchanged.
     pub async fn save(
         &mut self,
         journal: &dyn Journal,

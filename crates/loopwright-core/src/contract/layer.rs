@@ -1,4 +1,4 @@
-//! What stands between an agent and its models.
+//! Middleware between an agent and its models.
 
 use std::{fmt, sync::Arc};
 
@@ -7,14 +7,13 @@ use loopwright_messages::{Cost, InferenceRequest, InferenceResponse};
 
 use crate::model::{ChatModel, InferCx, ModelError};
 
-/// Stands between an agent and whatever models it asks: the driver's, and those of tools and hooks.
+/// Middleware for all model calls of an agent: those of the driver, of tools and of hooks.
 ///
-/// A layer sees each request as it is sent, after the hooks, and each answer before them. What it
-/// answers with is charged like a model's answer. Layers nest: the one that was added last is asked
-/// first.
+/// A layer sees each request as it is sent, after the hooks, and each response before them. Its own
+/// response is charged like a model's response. Layers nest: the layer added last runs first.
 #[async_trait]
 pub trait ModelLayer: Send + Sync {
-    /// Answers in the place of a model, which it may ask, once or several times.
+    /// Responds instead of a model. It can call the model, once or several times.
     async fn infer(
         &self,
         model: &dyn ChatModel,
@@ -28,12 +27,12 @@ pub trait ModelLayer: Send + Sync {
 pub struct ModelLayers(Arc<[Arc<dyn ModelLayer>]>);
 
 impl ModelLayers {
-    /// Adds a layer above the others.
+    /// Adds a layer, which runs before the others.
     pub fn add(&mut self, layer: Arc<dyn ModelLayer>) {
         self.0 = self.0.iter().cloned().chain([layer]).collect();
     }
 
-    /// Adds all layers of another list above these.
+    /// Adds all layers of another list, which run before these.
     pub fn extend(&mut self, others: &Self) {
         self.0 = self.0.iter().chain(others.0.iter()).cloned().collect();
     }
@@ -43,12 +42,12 @@ impl ModelLayers {
         self.0.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns a model as it is below these layers.
+    /// Returns a model wrapped in these layers.
     pub(crate) fn over<'a>(&'a self, model: &'a dyn ChatModel) -> Layered<'a> {
         Layered { model, layers: &self.0 }
     }
@@ -60,7 +59,7 @@ impl fmt::Debug for ModelLayers {
     }
 }
 
-/// A model below layers.
+/// A model wrapped in layers.
 pub(crate) struct Layered<'a> {
     model: &'a dyn ChatModel,
     layers: &'a [Arc<dyn ModelLayer>],

@@ -1,4 +1,4 @@
-//! The seam to language models.
+//! The extension point for language models.
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
@@ -38,43 +38,44 @@ use crate::{
 /// ```
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Answers a request, reporting fragments of the answer as they arrive.
+    /// Responds to a request, and reports fragments of the response as they arrive.
     ///
-    /// There is one way to ask; whoever does not care for fragments passes [`DiscardDeltas`]. The answer
-    /// is whole: an answer that broke off is an error, never a short success. Dropping the future
-    /// gives up the request and closes its connection.
+    /// A caller that does not need fragments passes [`DiscardDeltas`]. The response is complete: a
+    /// response that broke off is an error, never a short success. Dropping the future cancels the
+    /// request and closes its connection.
     async fn infer(
         &self,
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError>;
 
-    /// Returns the name of the model that is asked when a request names none.
+    /// Returns the model that is called when a request names none.
     fn model(&self) -> Option<Arc<str>> {
         None
     }
 
-    /// Returns what a request is expected to cost at least, before it is sent; `None` if that is unknown.
+    /// Returns the minimum expected cost of a request before it is sent; `None` if it is unknown.
     ///
-    /// The loop does not send a request that costs more than what is left of a budget.
+    /// The loop does not send a request that costs more than the remaining budget.
     fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
         let _ = request;
         None
     }
 }
 
-/// What a model call may use.
+/// The context of a model call.
 pub struct InferCx<'a> {
-    /// Where fragments go.
+    /// Receives the fragments.
     pub deltas: &'a mut dyn DeltaSink,
     /// Fires when the run is being cancelled.
     pub cancel: &'a CancellationToken,
-    /// When the answer is of no use any more, as a reading of the clock's
-    /// [`monotonic`](Clock::monotonic) time; setting the time of day does not move it. `None` means never.
+    /// The time after which the response is useless, as a reading of the clock's
+    /// [`monotonic`](Clock::monotonic) time; setting the time of day does not move it. `None` means
+    /// no deadline.
     pub deadline: Option<Duration>,
-    /// The time, for waits between attempts.
+    /// The clock, for waits between attempts.
     pub clock: &'a dyn Clock,
-    /// What the model kept from its last answer in this run.
+    /// Data that the model stored with its last response in this run.
     pub memory: &'a mut ModelCache,
 }
 
@@ -91,10 +92,11 @@ impl fmt::Debug for InferCx<'_> {
     }
 }
 
-/// What a model keeps from one answer to the next of the same run, such as the bytes of its request.
+/// Data that a model stores from one response to the next in the same run, such as the bytes of its
+/// request.
 ///
-/// It is a cache and may be empty at any time: in a run that was resumed, after an answer that was given
-/// up, and where another model answered in between.
+/// It is a cache and can be empty at any time: after a run was resumed, after a response was
+/// abandoned, and after another model responded in between.
 ///
 /// ```
 /// use loopwright_core::ModelCache;
@@ -108,12 +110,12 @@ impl fmt::Debug for InferCx<'_> {
 pub struct ModelCache(Option<Box<dyn Any + Send>>);
 
 impl ModelCache {
-    /// Keeps a value in the place of what was kept.
+    /// Stores a value, which replaces the previous one.
     pub fn put<T: Any + Send>(&mut self, value: T) {
         self.0 = Some(Box::new(value));
     }
 
-    /// Takes out what was kept; `None` if that is of another type.
+    /// Takes the stored value; `None` if it is missing or of another type.
     pub fn take<T: Any + Send>(&mut self) -> Option<T> {
         self.0.take()?.downcast().ok().map(|value| *value)
     }
@@ -125,9 +127,9 @@ impl fmt::Debug for ModelCache {
     }
 }
 
-/// Takes the fragments of an answer.
+/// Receives the fragments of a response.
 pub trait DeltaSink: Send {
-    /// Takes one. It must not block.
+    /// Receives one fragment. It must not block.
     fn push(&mut self, delta: Delta<'_>);
 }
 
@@ -137,7 +139,7 @@ impl<F: FnMut(Delta<'_>) + Send> DeltaSink for F {
     }
 }
 
-/// Lets fragments go.
+/// A sink that discards all fragments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiscardDeltas;
 
@@ -145,7 +147,7 @@ impl DeltaSink for DiscardDeltas {
     fn push(&mut self, _delta: Delta<'_>) {}
 }
 
-/// A fragment of an answer.
+/// A fragment of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delta<'a> {
@@ -153,9 +155,9 @@ pub enum Delta<'a> {
     Text(&'a str),
     /// More reasoning.
     Reasoning(&'a str),
-    /// A tool call begins.
+    /// A tool call starts.
     ToolCall {
-        /// Its position in the answer.
+        /// The position of the call in the response.
         index: u16,
         /// The provider's id.
         id: Option<&'a str>,
@@ -164,19 +166,19 @@ pub enum Delta<'a> {
     },
     /// More of a tool call's arguments.
     ToolArguments {
-        /// The call's position in the answer.
+        /// The call's position in the response.
         index: u16,
         /// JSON text.
         fragment: &'a str,
     },
     /// The tokens so far.
     Usage(Usage),
-    /// Nothing more comes. Exactly one of these ends a whole answer.
+    /// The response is complete. Exactly one of these ends a complete response.
     End,
 }
 
 impl Delta<'_> {
-    /// Returns the fragment as events carry it; `None` for what events do not carry.
+    /// Returns the fragment in its event form; `None` if events do not include it.
     pub fn to_owned(&self) -> Option<StreamFragment> {
         Some(match *self {
             Self::Text(text) => StreamFragment::Text(text.into()),
@@ -193,7 +195,7 @@ impl Delta<'_> {
     }
 }
 
-/// Finds the model that a state asks for.
+/// Finds the model that a state selects.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -219,15 +221,15 @@ impl Delta<'_> {
 /// }
 /// ```
 pub trait ModelProvider: Send + Sync {
-    /// Returns the model of a selection, or the default one.
+    /// Returns the selected model, or the default one.
     ///
     /// # Errors
     ///
-    /// If there is no such provider, or its key is missing: the error names the remedy.
+    /// Returns an error with a remedy if the provider is unknown or its key is missing.
     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError>;
 }
 
-/// One model, whatever a state asks for; the request still names the state's model.
+/// A provider that always returns the same model. The request still names the state's model.
 #[derive(Clone)]
 pub struct FixedModel(pub Arc<dyn ChatModel>);
 
@@ -243,54 +245,54 @@ impl fmt::Debug for FixedModel {
     }
 }
 
-/// Why a model did not answer. Never holds a secret.
+/// A failed model call. Never contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What kind of trouble it is.
+    /// The kind of failure.
     pub kind: ModelErrorKind,
-    /// For people.
+    /// The message, for people.
     pub message: String,
-    /// The status of the HTTP answer.
+    /// The status of the HTTP response.
     pub status: Option<u16>,
     /// The provider's own code.
     pub code: Option<String>,
-    /// The provider's id of the request.
+    /// The provider's ID of the request.
     pub request_id: Option<String>,
-    /// How long the provider asks to wait.
+    /// The wait that the provider requests.
     pub retry_after: Option<Duration>,
-    /// What was consumed nevertheless.
+    /// The tokens that the failed call used.
     pub usage: Usage,
-    /// What that cost, where prices are known.
+    /// The cost of the failed call, if prices are known.
     pub cost: Option<Cost>,
-    /// What lies beneath.
+    /// The underlying error.
     #[source]
     pub source: Option<BoxError>,
 }
 
-/// What kind of trouble a provider is in.
+/// The kind of a model failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The connection could not be made or broke.
+    /// The connection failed or broke.
     Network,
-    /// The provider took too long.
+    /// The provider exceeded the timeout.
     Timeout,
-    /// The provider asks to slow down.
+    /// The provider limits the rate of requests.
     RateLimited,
-    /// The provider is in trouble.
+    /// The provider is unavailable.
     Unavailable,
-    /// The key is missing or wrong.
+    /// The key is missing or invalid.
     Auth,
-    /// The account has no money left.
+    /// The account has no credit left.
     Quota,
     /// The provider does not know the model.
     NotFound,
-    /// The provider does not accept the request.
+    /// The provider rejects the request.
     InvalidRequest,
     /// The request is too long for the model.
     ContextLength,
-    /// The provider's answer makes no sense, or broke off.
+    /// The provider's response is invalid or broke off.
     Protocol,
     /// No model is configured.
     NoModel,
@@ -299,7 +301,7 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
-    /// Returns `true` if the same request may succeed later.
+    /// Returns `true` if the same request can succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -309,7 +311,7 @@ impl ModelErrorKind {
 }
 
 impl ModelError {
-    /// Makes an error that says what kind of trouble it is.
+    /// Creates an error of a kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -324,14 +326,14 @@ impl ModelError {
         }
     }
 
-    /// Adds what lies beneath.
+    /// Sets the underlying error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Returns what was consumed nevertheless.
+    /// Returns the spend of the failed call.
     pub(crate) fn spend(&self) -> Spend {
         Spend { usage: self.usage, cost: self.cost.unwrap_or_default() }
     }

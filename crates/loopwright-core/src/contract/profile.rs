@@ -1,4 +1,4 @@
-//! What is known of an agent beside the parts that it runs with.
+//! Metadata of an agent, which does not affect its runs.
 
 use std::{fmt, sync::Arc};
 
@@ -6,13 +6,12 @@ use serde_json::Value;
 
 use crate::agent::AgentLoop;
 
-/// What is known of an agent beside the parts that it runs with: who it is, and what it was composed
-/// of. It changes nothing about a run.
+/// Metadata of an agent: its name, its description and its capabilities. It does not affect a run.
 #[derive(Clone, Default)]
 pub struct AgentMeta {
-    /// Who it is; empty if nobody said.
+    /// The name; empty if unset.
     pub name: Arc<str>,
-    /// When to use it; empty if nobody said.
+    /// When to use the agent; empty if unset.
     pub description: Arc<str>,
     /// The names of its capabilities, in the order in which they were added.
     pub capabilities: Vec<Arc<str>>,
@@ -22,8 +21,9 @@ pub struct AgentMeta {
 type Note = dyn Fn(&AgentLoop) -> Option<Value> + Send + Sync;
 
 impl AgentMeta {
-    /// Adds something to tell about the agent, in the place of what has that name. It is asked of the
-    /// agent as it is then, with the tools that are left to it; nothing is told if there is none.
+    /// Adds an annotation, or replaces the one with the same name. The function runs when the
+    /// annotations are read, on the agent as it is at that time, with the tools that it still has.
+    /// It returns `None` for no annotation.
     pub fn annotate(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -36,7 +36,7 @@ impl AgentMeta {
         }
     }
 
-    /// Returns what there is to tell about an agent, by name.
+    /// Returns the annotations of an agent, by name.
     pub fn annotations(&self, agent: &AgentLoop) -> impl Iterator<Item = (&str, Value)> {
         self.annotations.iter().filter_map(|(name, note)| Some((&**name, note(agent)?)))
     }

@@ -1,4 +1,4 @@
-//! Why a step has no answer.
+//! Errors of steps.
 
 use crate::{
     BoxError,
@@ -9,7 +9,7 @@ use crate::{
     stop::StopSignal,
 };
 
-/// Why there is no answer.
+/// A step without a response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -25,19 +25,19 @@ pub enum StepError {
     /// A hook failed.
     #[error(transparent)]
     Hook(#[from] HookError),
-    /// The model did not answer.
+    /// The model did not respond.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model's answer does not have the form it must have.
+    /// The model's response does not have the required form.
     #[error("the model response is invalid: {0}")]
     Invalid(String),
-    /// The driver failed for its own reasons.
+    /// The driver failed for another reason.
     #[error("the driver failed")]
     Driver(#[source] BoxError),
 }
 
 impl StepError {
-    /// Returns what remains of it in the state.
+    /// Returns the error as it is stored in the state.
     pub fn to_failure(&self) -> Failure {
         let kind = match self {
             Self::Stopped(_) | Self::Cancelled => FailureKind::Other,

@@ -1,7 +1,7 @@
-//! Something a model can call.
+//! Tools that a model can call.
 //!
-//! Authors write [`Tool`], put `#[tool]` on an `async fn`, or wrap a closure with [`tool_fn`]. The
-//! loop only knows [`AnyTool`].
+//! Implement [`Tool`], put `#[tool]` on an `async fn`, or wrap a closure with [`tool_fn`]. The loop
+//! only knows [`AnyTool`].
 
 mod any;
 mod argument;
@@ -56,7 +56,7 @@ pub use self::{
 #[cfg(feature = "engine")]
 pub(crate) use self::{schema::violation_of, source::AttachedSource};
 
-/// Something a model can call, with typed arguments.
+/// A tool that a model can call, with typed arguments.
 ///
 /// ```
 /// use loopwright_core::{IntoTool as _, Tool, ToolCx, ToolError};
@@ -96,31 +96,33 @@ pub(crate) use self::{schema::violation_of, source::AttachedSource};
 /// assert_eq!(&**Divide.into_tool().name(), "divide");
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// What the model passes; its schema is what the model is shown.
+    /// The arguments. The model sees their schema.
     type Args: DeserializeOwned + JsonSchema + Send;
-    /// What the model gets back.
+    /// The result that the model receives.
     type Output: IntoToolOutput;
-    /// Why a call may fail: any error, or a [`ToolError`] to say more.
+    /// The error of a call: any error, or a [`ToolError`] for more detail.
     type Error: Into<BoxError>;
 
     /// Returns the name, unique within an agent.
     fn name(&self) -> &str;
 
-    /// Returns what it does, written for the model.
+    /// Returns the description, written for the model.
     fn description(&self) -> &str;
 
-    /// Returns how the loop is to treat its calls.
+    /// Returns the options for its calls.
     fn options(&self) -> ToolOptions {
         ToolOptions::default()
     }
 
-    /// Returns the files that a call may write, without running it. By default, calls of a tool whose side effects are
-    /// [`SideEffects::ReadOnly`] write nothing, and those of others may write any file.
+    /// Returns the files that a call can write, without running it. By default, calls of a tool
+    /// whose side effects are [`SideEffects::ReadOnly`] write nothing, and those of others can
+    /// write any file.
     fn writes(&self, _args: &Self::Args) -> Writes {
         self.options().side_effects.into()
     }
 
-    /// Runs one call. The arguments fit the schema. Dropping the future must end what it began.
+    /// Runs one call. The arguments match the schema. Dropping the future must end all work that it
+    /// started.
     fn call(
         &self,
         args: Self::Args,
@@ -128,7 +130,7 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Output, Self::Error>> + Send;
 }
 
-/// How the loop treats the calls of a tool.
+/// Options for the calls of a tool.
 ///
 /// ```
 /// use std::time::Duration;
@@ -146,63 +148,64 @@ pub trait Tool: Send + Sync + 'static {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOptions {
-    /// What a call does to the world, and so whether it may be repeated.
+    /// The side effects of a call, which decide whether it can be repeated.
     pub side_effects: SideEffects,
-    /// How long a call may take; without limit if there is none.
+    /// The time limit of a call; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// Whether no other call of the step may run at the same time.
+    /// `true` if no other call of the step can run at the same time.
     pub exclusive: bool,
-    /// How often a failing call is tried again; only for calls that may be repeated.
+    /// Retries of a failed call, only if the call can be repeated.
     pub retry: ToolRetry,
-    /// Groups tools for those who browse them.
+    /// The group of the tool, for browsing.
     pub namespace: Option<Arc<str>>,
-    /// How to use it, for those who ask; longer than the description.
+    /// Detailed instructions for use, returned on request; longer than the description.
     pub instructions: Option<Arc<str>>,
-    /// Whether the model is shown it from the start.
+    /// Whether the model sees the tool from the start.
     pub visibility: ToolVisibility,
-    /// What a call can reach, and so whether a sub-agent may have the tool without its parent.
+    /// The resources that a call can reach, which decide whether a sub-agent can have the tool
+    /// without its parent.
     pub reach: Reach,
 }
 
-/// What the calls of a tool can reach.
+/// The resources that the calls of a tool can reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reach {
-    /// Anything: files, processes, networks, other agents. A sub-agent has the tool only if its parent
-    /// has it.
+    /// Everything: files, processes, networks, other agents. A sub-agent has the tool only if its
+    /// parent has it.
     #[default]
     World,
-    /// Only the state of the agent that calls, and the model that the agent calls anyway. A capability
-    /// may bring the tool to a sub-agent whose parent does not have it.
+    /// Only the state of the calling agent, and the model that the agent calls in any case. A
+    /// capability can give the tool to a sub-agent whose parent does not have it.
     Agent,
 }
 
-/// Whether a model is shown a tool from the start. Either way the agent can run it.
+/// Whether a model sees a tool from the start. In both cases the agent can run it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolVisibility {
-    /// It is in every request.
+    /// Every request includes the tool.
     #[default]
     Always,
-    /// Requests leave it out until it is asked for. A hook sees to that: where there is none, it is in
-    /// every request.
+    /// Requests omit the tool until the model asks for it. This needs a hook; without it, every
+    /// request includes the tool.
     Deferred,
 }
 
-/// What a call does to the world.
+/// The side effects of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SideEffects {
-    /// Nothing: it only looks. It may be run again, and its start need not be on record.
+    /// None: the call only reads. It can run again, and its start need not be durable.
     ReadOnly,
-    /// The same thing however often it is run with the same key.
+    /// Repeated runs with the same key have the effect of one.
     Idempotent,
-    /// Its own journal remembers how far it came: it is entered again with the same key.
+    /// The call has its own journal of its progress, and can be resumed with the same key.
     Resumable,
-    /// Something that must not happen twice. An interrupted call is reported as unknown.
+    /// The effect must not happen twice. An interrupted call is reported as unknown.
     #[default]
     AtMostOnce,
 }
@@ -213,10 +216,10 @@ impl From<SideEffects> for Writes {
     }
 }
 
-/// How often a failing call is tried again.
+/// Retries of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolRetry {
-    /// Attempts, the first one included.
+    /// The maximum number of attempts, including the first.
     pub attempts: u32,
     /// The wait before the second attempt; it doubles each time.
     pub delay: Duration,
@@ -228,47 +231,48 @@ impl Default for ToolRetry {
     }
 }
 
-/// What a running tool may use.
+/// The context of a running call.
 #[derive(Clone, Copy)]
 pub struct ToolCx<'a> {
-    /// The agent as it was when the call began, and with it the calls that run at the same time.
+    /// The agent's state at the start of the call, including the calls that run at the same time.
     pub state: &'a AgentState,
-    /// The call as the model wrote it.
+    /// The call as written by the model.
     pub call: &'a ToolCall,
-    /// Names the call over all attempts: what makes a repeated effect recognisable.
+    /// The key of the call, the same for all attempts, so that a repeated effect can be recognized.
     pub key: &'a IdempotencyKey,
-    /// The loop that runs the call, for agents that make agents.
+    /// The loop that runs the call, for tools that create agents.
     pub agent: &'a AgentLoop,
     /// The account that model calls draw from.
     pub meter: &'a BudgetAccount,
     /// The session's journal, if it has one.
     pub journal: Option<&'a Arc<dyn Journal>>,
-    /// Fires when the run is being cancelled: what is under way has its grace to come to an end. When
-    /// the run is stopped, the call has the same grace without being told. It fires too when the run
-    /// is over or dropped, which ends what a call has left running.
+    /// Fires when the run is cancelled. Work in progress then has the grace period to finish. When
+    /// the run is stopped, the call has the same grace period without a notification. It also fires
+    /// when the run ends or is dropped, which ends all processes that a call has left running.
     pub cancel: &'a CancellationToken,
-    /// Why `cancel` fires.
+    /// The reason why `cancel` fires.
     pub cancel_reason: &'a CancelReason,
-    /// What the run does about a call that was interrupted and must not happen twice.
+    /// The policy for an interrupted call that must not happen twice.
     pub on_interrupted: OnInterrupted,
-    /// How long what is under way has once `cancel` fires.
+    /// The grace period after `cancel` fires.
     pub grace: Duration,
-    /// Where to tell what happens.
+    /// Emits events.
     pub events: &'a EventBus,
-    /// Time and ids.
+    /// Time and IDs.
     pub env: &'a RunEnv,
     pub(crate) inference: &'a dyn RunHost,
-    /// What the tool asked when it was called before.
+    /// The question of the tool in its previous attempt.
     pub(crate) pause: Option<&'a ToolPause>,
 }
 
 impl ToolCx<'_> {
-    /// Asks a model. Hooks see the request and the answer, the account is charged, and cancelling
-    /// the run cancels the request.
+    /// Calls a model. Hooks see the request and the response, the account is charged, and
+    /// cancelling the run cancels the request.
     ///
     /// # Errors
     ///
-    /// If the model does not respond, a hook fails or stops the run, or the budget does not allow it.
+    /// Returns an error if the model does not respond, a hook fails or stops the run, or the budget
+    /// does not allow the call.
     pub async fn infer(
         &self,
         model: &dyn ChatModel,
@@ -277,7 +281,8 @@ impl ToolCx<'_> {
         self.inference.call_model(self.state, model, &mut request).await
     }
 
-    /// Returns the answer to what the tool asked in this call; `None` if it asked nothing yet. It is on record.
+    /// Returns the answer to the tool's question in this call; `None` if it has not asked one. The
+    /// answer is durable.
     pub fn answer(&self) -> Option<&Value> {
         match self.pause?.own_decision()? {
             ApprovalDecision::Reply(value) => Some(value),
@@ -285,13 +290,14 @@ impl ToolCx<'_> {
         }
     }
 
-    /// Returns what the tool wanted back when it [asked](ToolPause::with_resume).
+    /// Returns the value that the tool stored when it [asked](ToolPause::with_resume).
     pub fn resume_value(&self) -> Option<&Value> {
         self.pause?.resume.as_deref()
     }
 
-    /// Returns what was decided about the calls of a sub-agent that this call runs, each with the positions of the
-    /// sub-agents' calls: what a state takes with [`decide_at`](AgentState::decide_at).
+    /// Returns the decisions about the calls of a sub-agent that this call runs. Each has the
+    /// positions of the sub-agents' calls, as [`decide_at`](AgentState::decide_at) of a state takes
+    /// them.
     pub fn nested_decisions(&self) -> impl Iterator<Item = (Vec<u16>, &ApprovalDecision)> {
         let requests = self.pause.into_iter().flat_map(|it| &it.requests);
         requests.filter(|it| !it.path.is_empty()).filter_map(|it| {
@@ -300,7 +306,7 @@ impl ToolCx<'_> {
         })
     }
 
-    /// Returns what the execution has used of its budget so far, the time of this step included.
+    /// Returns the budget usage of the execution so far, including the time of this step.
     pub fn used(&self) -> BudgetUsage {
         let execution = self.state.execution();
         execution.map(|it| it.budget_usage(self.inference.working())).unwrap_or_default()
@@ -316,27 +322,28 @@ impl fmt::Debug for ToolCx<'_> {
     }
 }
 
-/// Why a call has no answer.
+/// A call without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The arguments fit the schema and still make no sense; the model is told.
+    /// The arguments match the schema but are invalid. The model receives the message.
     #[error("invalid arguments: {0}")]
     InvalidArguments(String),
     /// The tool stops the agent; not a failure.
     #[error("{0}")]
     Stop(StopSignal),
-    /// The tool needs an answer first; not a failure. The call waits, and is made again with the answer.
+    /// The tool needs an answer first; not a failure. The call waits, and runs again with the
+    /// answer.
     #[error("the tool waits for an answer")]
     Pause(Box<ToolPause>),
-    /// The journal of a sub-agent could not be read or written. The run ends before its next effect, as when its own
-    /// journal fails; a run that resumes makes the call again.
+    /// The journal of a sub-agent could not be read or written. The run ends before its next
+    /// effect, as when its own journal fails. A resumed run makes the call again.
     #[error("{0}")]
     Journal(Failure),
-    /// What an earlier attempt of the call did is not known any more; the model is told.
+    /// The outcome of an earlier attempt is unknown. The model receives this error.
     #[error("what the call did before an interruption is not known")]
     OutcomeUnknown,
-    /// The tool failed; the model is told.
+    /// The tool failed. The model receives the error.
     #[error(transparent)]
     Failed(BoxError),
 }

@@ -1,4 +1,4 @@
-//! The engine.
+//! The agent loop.
 
 use std::{fmt, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     tool::{IntoTool, ToolSet, ToolSourceError, ToolSources},
 };
 
-/// What a loop is made of.
+/// The parts of a loop.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,11 +36,11 @@ use crate::{
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentParts {
-    /// Makes answers.
+    /// Produces the responses of steps.
     pub driver: Arc<dyn Driver>,
-    /// Chooses what the model sees.
+    /// Selects the input of the model.
     pub compiler: Arc<dyn ContextCompiler>,
-    /// What the model may call.
+    /// The tools that the model can call.
     pub tools: ToolSet,
     /// Tools that can change while the agent works.
     pub sources: ToolSources,
@@ -48,17 +48,17 @@ pub struct AgentParts {
     pub executor: ToolExecutor,
     /// The hooks.
     pub interceptor: Interceptor,
-    /// Who listens to all runs.
+    /// Listeners to all runs.
     pub event_sinks: EventSinks,
-    /// What the model is told first.
+    /// The instructions at the start of every request.
     pub instructions: Instructions,
-    /// Turns that stand before the conversation in every request.
+    /// Turns before the conversation in every request.
     pub preamble: Transcript,
-    /// The form of answers, where the state sets none.
+    /// The response format, if the state sets none.
     pub response_format: Option<ResponseFormat>,
     /// Middleware around model calls. The layer added last runs first.
     pub layers: ModelLayers,
-    /// What else is known of the agent.
+    /// More data about the agent.
     pub profile: AgentMeta,
 }
 
@@ -82,16 +82,17 @@ impl AgentParts {
     }
 }
 
-/// How states are run.
+/// Running states.
 impl AgentLoop {
-    /// Puts an engine together; `AgentBuilder` is the comfortable way.
+    /// Creates a loop from its parts. `AgentBuilder` is the convenient way.
     pub fn new(parts: AgentParts) -> Self {
         Self(Arc::new(parts))
     }
 
-    /// Runs to the end. A failure is part of the returned state, not an `Err`: nothing is lost.
+    /// Runs to the end. A failure is part of the returned state, not an `Err`, so that no data is
+    /// lost.
     ///
-    /// Nothing happens before the future is polled. Dropping it ends the run where it is.
+    /// The run starts when the future is first polled. Dropping the future ends the run.
     ///
     /// ```
     /// use loopwright_core::{AgentState, ExecutionStatus};
@@ -106,8 +107,8 @@ impl AgentLoop {
         self.start(state, RunOptions::default()).finish()
     }
 
-    /// Yields the state after each step, the final one included, once. Nothing happens before the
-    /// stream is polled.
+    /// Yields the state after each step, including the final state, which it yields once. The run
+    /// starts when the stream is first polled.
     ///
     /// ```
     /// use std::pin::pin;
@@ -132,18 +133,18 @@ impl AgentLoop {
         })
     }
 
-    /// Ends the life of the agent and of all its copies: closes its [sources](crate::ToolSource::close). Runs in progress
-    /// keep the tools that they have. An agent that is dropped closes nothing. Dropping the future leaves sources open
-    /// that have not finished.
+    /// Closes the [sources](crate::ToolSource::close) of the agent and of all its copies. Runs in
+    /// progress keep their tools. Dropping an agent closes nothing. Dropping the future leaves
+    /// unfinished sources open.
     ///
     /// # Errors
     ///
-    /// Returns the error of the first source that fails. The others are closed all the same.
+    /// Returns the error of the first source that fails. The other sources are still closed.
     pub async fn close(&self) -> Result<(), ToolSourceError> {
         self.sources().close().await
     }
 
-    /// Begins a run that the caller advances, steers and cancels.
+    /// Starts a run that the caller advances, steers and cancels.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -161,7 +162,7 @@ impl AgentLoop {
     }
 }
 
-/// What it is made of.
+/// Accessors.
 impl AgentLoop {
     fn parts(&self) -> &AgentParts {
         let Some(parts) = self.0.downcast_ref() else {
@@ -170,8 +171,8 @@ impl AgentLoop {
         parts
     }
 
-    /// Returns what the model may call: the tools of the agent itself, and in tools and hooks of a run also those that
-    /// the run has from [sources](AgentLoop::sources).
+    /// Returns the tools that the model can call: those of the agent itself. In tools and hooks of
+    /// a run, also those that the run has from [sources](AgentLoop::sources).
     pub fn tools(&self) -> &ToolSet {
         &self.parts().tools
     }
@@ -181,7 +182,7 @@ impl AgentLoop {
         &self.parts().sources
     }
 
-    /// Returns what makes answers.
+    /// Returns the driver.
     pub fn driver(&self) -> &Arc<dyn Driver> {
         &self.parts().driver
     }
@@ -191,7 +192,7 @@ impl AgentLoop {
         &self.parts().compiler
     }
 
-    /// Returns what runs the calls.
+    /// Returns the tool executor.
     pub fn executor(&self) -> &ToolExecutor {
         &self.parts().executor
     }
@@ -201,38 +202,38 @@ impl AgentLoop {
         &self.parts().interceptor
     }
 
-    /// Returns who listens to all runs.
+    /// Returns the listeners to all runs.
     pub fn sinks(&self) -> &EventSinks {
         &self.parts().event_sinks
     }
 
-    /// Returns what the model is told first.
+    /// Returns the instructions.
     pub fn instructions(&self) -> &Instructions {
         &self.parts().instructions
     }
 
-    /// Returns the turns that stand before the conversation in every request.
+    /// Returns the turns before the conversation in every request.
     pub fn preamble(&self) -> &Transcript {
         &self.parts().preamble
     }
 
-    /// Returns the form of answers, where the state sets none.
+    /// Returns the response format that applies if the state sets none.
     pub fn response_format(&self) -> Option<&ResponseFormat> {
         self.parts().response_format.as_ref()
     }
 
-    /// Returns what stands between the agent and its models.
+    /// Returns the middleware around model calls.
     pub fn layers(&self) -> &ModelLayers {
         &self.parts().layers
     }
 
-    /// Returns what else is known of the agent.
+    /// Returns the metadata of the agent.
     pub fn profile(&self) -> &AgentMeta {
         &self.parts().profile
     }
 }
 
-/// Copies with one part changed. The original stays as it is.
+/// Copies with one part changed. The original does not change.
 impl AgentLoop {
     /// Changes any part.
     #[must_use]
@@ -248,7 +249,7 @@ impl AgentLoop {
         self.with(|parts| (parts.tools, parts.sources) = (tools, ToolSources::default()))
     }
 
-    /// Adds a tool, in the place of one that has its name.
+    /// Adds a tool, or replaces the one with the same name.
     ///
     /// ```
     /// use loopwright_core::{BoxError, NoArgs, tool_fn};
@@ -264,13 +265,13 @@ impl AgentLoop {
         self.with(|parts| parts.tools.add(tool))
     }
 
-    /// Replaces what makes answers.
+    /// Replaces the driver.
     #[must_use]
     pub fn with_driver(&self, driver: Arc<dyn Driver>) -> Self {
         self.with(|parts| parts.driver = driver)
     }
 
-    /// Replaces what runs the calls.
+    /// Replaces the tool executor.
     #[must_use]
     pub fn with_executor(&self, executor: ToolExecutor) -> Self {
         self.with(|parts| parts.executor = executor)
@@ -288,7 +289,7 @@ impl AgentLoop {
         self.with(|parts| parts.event_sinks.add(sink))
     }
 
-    /// Adds a listener to everything.
+    /// Adds a listener to all events.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}};
@@ -309,7 +310,7 @@ impl AgentLoop {
         self.with_event_sink(Arc::new(listen))
     }
 
-    /// Adds a listener to one kind of event.
+    /// Adds a listener to one event type.
     ///
     /// ```
     /// use loopwright_core::{AgentState, events::StepCompleted};

@@ -1,4 +1,4 @@
-//! Decisions that are checked before they are recorded.
+//! Decisions, which are checked before they are recorded.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::{
     tool::violation_of,
 };
 
-/// Why a decision was not recorded.
+/// A decision that was not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecisionError {
-    /// No call waits there.
+    /// No call waits at this address.
     #[error("no call waits at {}: see what `pending` lists; decide about one of those", PendingApproval::format_address(.path))]
     NotPending {
-        /// The address of the call that was named.
+        /// The address of the call.
         path: Vec<u16>,
     },
-    /// A question of a tool was approved, or an approval was answered like a question.
+    /// A question of a tool was approved, or an approval received a reply.
     #[error("`{tool}` {}", .is_question.then_some("asks a question: approving it says nothing; reply to it").unwrap_or("waits for an approval: there is no question to reply to; approve or deny the call"))]
     WrongKind {
         /// The tool.
@@ -47,34 +47,34 @@ pub enum DecisionError {
         /// The tool.
         tool: Arc<str>,
     },
-    /// The edited arguments do not fit the schema of the tool.
+    /// The edited arguments do not match the schema of the tool.
     #[error(
         "the edited arguments do not fit the schema of `{tool}`: {reason}; correct them and decide again"
     )]
     InvalidArguments {
         /// The tool.
         tool: Arc<str>,
-        /// What does not fit.
+        /// The violation.
         reason: String,
     },
-    /// The reply does not fit the schema that the tool asked with.
+    /// The reply does not match the schema of the tool's question.
     #[error("the reply does not fit what `{tool}` asks for: {reason}; correct it and reply again")]
     InvalidReply {
         /// The tool.
         tool: Arc<str>,
-        /// What does not fit.
+        /// The violation.
         reason: String,
     },
 }
 
 impl AgentLoop {
-    /// Decides about a call that waits, by its [address](PendingApproval::address), after a check: the call is
-    /// [pending](AgentState::pending), the decision is of the kind that is needed, edited arguments fit the schema of
-    /// their tool, and a reply fits the schema of the question.
+    /// Decides about a waiting call, by its [address](PendingApproval::address), after a check: the
+    /// call is [pending](AgentState::pending), the decision has the required kind, edited arguments
+    /// match the schema of their tool, and a reply matches the schema of the question.
     ///
     /// # Errors
     ///
-    /// If the decision does not fit. Nothing is recorded then.
+    /// Returns an error if the decision is invalid. It is then not recorded.
     pub fn decide(
         &self,
         state: &AgentState,
@@ -98,12 +98,12 @@ impl AgentLoop {
 }
 
 impl AgentState {
-    /// Decides about a call that waits, as [`AgentLoop::decide`] does, without the agent.
+    /// Decides about a waiting call, as [`AgentLoop::decide`] does, without the agent.
     ///
     /// # Errors
     ///
-    /// If the decision does not fit, or only the agent can check it: see
-    /// [`needs_agent`](PendingApproval::needs_agent). Nothing is recorded then.
+    /// Returns an error if the decision is invalid, or if only the agent can check it: see
+    /// [`needs_agent`](PendingApproval::needs_agent). It is then not recorded.
     pub fn try_decide(
         &self,
         path: &[u16],
@@ -122,7 +122,7 @@ impl PendingApproval<'_> {
         has_no_schema && matches!(decision, ApprovalDecision::ApproveWith { .. })
     }
 
-    /// Checks a decision by what the request holds.
+    /// Checks a decision against the request.
     fn check(&self, decision: &ApprovalDecision) -> Result<(), DecisionError> {
         let tool = || Arc::clone(&self.call.name);
         if !self.kind.accepts(decision) {
@@ -152,7 +152,7 @@ fn find<'p, 'a>(
     asked.ok_or_else(|| DecisionError::NotPending { path: path.to_vec() })
 }
 
-/// Checks edited arguments: they are JSON and violate no schema.
+/// Checks edited arguments: they are JSON and match the schemas.
 fn check_edited(
     asked: &PendingApproval<'_>,
     arguments: &Arguments,

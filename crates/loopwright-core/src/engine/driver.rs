@@ -1,4 +1,4 @@
-//! The seam that makes an answer of a state.
+//! The extension point that produces a response from a state.
 
 use std::{fmt, sync::Arc};
 
@@ -21,45 +21,44 @@ use crate::{
     tool::ToolSet,
 };
 
-/// Makes an answer of a state: compiles the context and asks a model.
+/// Produces a response from a state: compiles the context and calls a model.
 ///
-/// A driver never changes the state and never runs a tool: the loop records the thought it returns
-/// and runs the calls in it. Everything it needs comes in `cx`, so a driver has nothing to be bound
-/// to and can be shared between agents.
+/// A driver never changes the state and never runs a tool: the loop records the returned thought
+/// and runs its calls. A driver gets everything that it needs from `cx`, so agents can share it.
 #[async_trait]
 pub trait Driver: Send + Sync {
-    /// Makes one answer. Dropping the future gives up what it asked for.
+    /// Produces one response. Dropping the future cancels its requests.
     ///
     /// # Errors
     ///
-    /// If there is no answer, or a hook stops the run.
+    /// Returns an error if the model does not respond, or a hook stops the run.
     async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError>;
 
-    /// Names the driver for those who look at an agent.
+    /// Returns the name of the driver, for descriptions of an agent.
     fn name(&self) -> &'static str {
         std::any::type_name::<Self>()
     }
 
-    /// Returns `true` if the text of an answer is what the model says to the user. Text of an answer that
-    /// is interrupted then stays in the conversation; a driver whose models write decisions in a form of
-    /// its own returns `false`.
+    /// Returns `true` if the text of a response is the message to the user. Text of an interrupted
+    /// response then stays in the conversation. A driver whose models write decisions in its own
+    /// format returns `false`.
     fn answers_in_text(&self) -> bool {
         true
     }
 
-    /// Returns the models it chooses from, for tools and hooks that ask one too; `None` if it has none
-    /// to share.
+    /// Returns the model provider, for tools and hooks that also call a model; `None` if it has
+    /// none to share.
     fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         None
     }
 
-    /// Returns which model it asks where the state does not say, as far as it knows.
+    /// Returns the default model, as far as the driver knows it.
     fn llm(&self) -> LlmConfig {
         LlmConfig::default()
     }
 }
 
-/// What a driver may use.
+/// The context of a driver.
 pub struct ThinkCx<'a> {
     pub(crate) state: &'a AgentState,
     pub(crate) inference: &'a Inference,
@@ -72,7 +71,7 @@ impl ThinkCx<'_> {
         &self.inference.agent
     }
 
-    /// Returns the tools on offer.
+    /// Returns the available tools.
     pub fn tools(&self) -> &ToolSet {
         self.agent().tools()
     }
@@ -82,21 +81,21 @@ impl ThinkCx<'_> {
         self.inference.step
     }
 
-    /// Returns where to tell what happens.
+    /// Returns the event bus.
     pub fn events(&self) -> &EventBus {
         &self.inference.events
     }
 
-    /// Returns time and ids.
+    /// Returns time and IDs.
     pub fn env(&self) -> &RunEnv {
         &self.inference.env
     }
 
-    /// Compiles the conversation that the model is shown.
+    /// Compiles the conversation for the model.
     ///
     /// # Errors
     ///
-    /// If the compiler fails.
+    /// Returns an error if the compiler fails.
     pub async fn prompt(&self) -> Result<Prompt, CompileError> {
         let previous = lock(self.memory).prompt.take();
         let mut prompt = self.agent().compiler().compile(self.state, previous).await?;
@@ -105,12 +104,12 @@ impl ThinkCx<'_> {
         Ok(prompt)
     }
 
-    /// Makes a request of everything the agent and the state say: the prompt, the instructions, the
-    /// tools, and the form of answers. The driver adds its own settings.
+    /// Creates a request from the agent and the state: the prompt, the instructions, the tools, and
+    /// the response format. The driver adds its own settings.
     ///
     /// # Errors
     ///
-    /// If the compiler fails.
+    /// Returns an error if the compiler fails.
     pub async fn request(&self) -> Result<InferenceRequest, CompileError> {
         let prompt = self.prompt().await?;
         let llm = self.state.llm();
@@ -127,7 +126,7 @@ impl ThinkCx<'_> {
         })
     }
 
-    /// Returns the instructions, which are made once as long as the session's own stay the same.
+    /// Returns the instructions, which are built once as long as the session's own stay the same.
     fn system(&self) -> Option<Arc<str>> {
         let session = self.state.context().system_prompt();
         let mut memory = lock(self.memory);
@@ -142,12 +141,13 @@ impl ThinkCx<'_> {
         }
     }
 
-    /// Asks a model. Hooks see the request and the answer, fragments become events, the account is
-    /// charged, and cancelling the run cancels the request.
+    /// Calls a model. Hooks see the request and the response, fragments become events, the account
+    /// is charged, and cancelling the run cancels the request.
     ///
     /// # Errors
     ///
-    /// If the model does not respond, a hook fails or stops the run, or the budget does not allow it.
+    /// Returns an error if the model does not respond, a hook fails or stops the run, or the budget
+    /// does not allow the call.
     pub fn infer<'b>(
         &'b self,
         model: &'b dyn ChatModel,
@@ -161,13 +161,13 @@ impl ThinkCx<'_> {
         }
     }
 
-    /// Tells that a model's decision could not be read.
+    /// Reports that a model's decision could not be read.
     pub fn emit_extraction_failed(&self, error: &str, attempt: u32, max_attempts: u32) {
         let (step, error) = (self.step(), error.to_owned());
         self.events().emit(|| DecisionExtractionFailed { step, error, attempt, max_attempts });
     }
 
-    /// Tells that a model's answer does not have the form it must have.
+    /// Reports that a model's answer does not have the required form.
     pub fn emit_validation_failed(&self, subject: &'static str, errors: Vec<String>) {
         let step = self.step();
         self.events().emit(|| ValidationFailed { step, subject: subject.into(), errors });

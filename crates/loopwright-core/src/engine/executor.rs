@@ -1,4 +1,4 @@
-//! How one tool call is decided about and run.
+//! Decisions about tool calls, and their execution.
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -29,29 +29,31 @@ use crate::{
     tool::{AnyTool, RawArgs, SideEffects, ToolCx, ToolError},
 };
 
-/// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
+/// Runs tool calls: calls hooks, checks arguments, limits time and size, and retries repeatable
+/// calls.
 #[derive(Clone)]
 pub struct ToolExecutor {
-    /// The most bytes of text that a tool may answer with; the rest is cut, and the model is told.
+    /// The maximum size of a tool's text output in bytes. The rest is cut, and the model receives a
+    /// note.
     pub max_output_bytes: usize,
-    /// How long a call may take whose tool sets no limit of its own.
+    /// The time limit of a call whose tool sets none.
     pub default_timeout: Option<Duration>,
-    /// Runs the tools; if there is none, the loop calls them itself.
+    /// Runs the tools; `None` means that the loop calls them itself.
     pub runner: Option<Arc<dyn ToolRunner>>,
 }
 
-/// Runs tools in its own way, for instance in another process.
+/// Runs tools in another way, for instance in another process.
 ///
-/// The loop does everything around it: hooks, the check of arguments, limits of time and size, retries, the
-/// record and the events. A call that must not happen twice is run once.
+/// The loop does everything around it: hooks, the check of arguments, limits of time and size,
+/// retries, the record and the events. A call that must not happen twice runs once.
 #[async_trait]
 pub trait ToolRunner: Send + Sync {
-    /// Runs a call whose arguments fit the schema. Without a runner, the loop uses [`AnyTool::call`].
-    /// Dropping the future must end what it started.
+    /// Runs a call whose arguments match the schema. Without a runner, the loop uses
+    /// [`AnyTool::call`]. Dropping the future must end all work that it started.
     ///
     /// # Errors
     ///
-    /// If the tool fails or stops the agent.
+    /// Returns an error if the tool fails or stops the agent.
     async fn run(
         &self,
         tool: &AnyTool,
@@ -76,10 +78,10 @@ impl fmt::Debug for ToolExecutor {
     }
 }
 
-/// What the calls of one step have in common.
+/// Data that the calls of one step share.
 #[derive(Debug)]
 pub(crate) struct CallContext {
-    /// The answer whose calls they are.
+    /// The response that contains the calls.
     pub(crate) thought: Arc<StepResponse>,
     pub(crate) positions: CallPositions,
     pub(crate) journal: Option<JournalRef>,
@@ -89,11 +91,11 @@ pub(crate) struct CallContext {
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: IdempotencyKey,
-    /// What tools asked in the middle of calls that may go on now.
+    /// Notes on paused calls that can now continue.
     pub(crate) notes: Vec<CallNote>,
 }
 
-/// Where the calls of an answer stand among its parts, so that each is found without looking at the others.
+/// The positions of the calls among the parts of a response, for direct access.
 #[derive(Debug)]
 pub(crate) struct CallPositions(Few<usize>);
 
@@ -104,7 +106,7 @@ impl CallPositions {
     }
 }
 
-/// A journal that can be shown.
+/// A journal with a `Debug` implementation.
 #[derive(Clone)]
 pub(crate) struct JournalRef(pub(crate) Arc<dyn Journal>);
 
@@ -114,16 +116,16 @@ impl std::fmt::Debug for JournalRef {
     }
 }
 
-/// What was decided about a call.
+/// The disposition of a call.
 #[derive(Debug)]
 pub(crate) enum CallDisposition {
-    /// It is fit to run.
+    /// The call is ready to run.
     Run(ReadyCall),
-    /// It is over without having run.
+    /// The call ended without running.
     Over(Box<FinishedCall>),
-    /// Somebody has to decide.
+    /// The call needs a decision.
     Ask(ApprovalRequest),
-    /// The run is to stop; the call was not run.
+    /// The run stops; the call did not run.
     Stop(StopSignal),
 }
 
@@ -133,17 +135,17 @@ impl CallDisposition {
     }
 }
 
-/// A call that is fit to run.
+/// A call that is ready to run.
 #[derive(Debug)]
 pub(crate) struct ReadyCall {
     pub(crate) tool: AnyTool,
     pub(crate) arguments: Arguments,
-    /// The arguments as a value, unless the tool takes them as they are written.
+    /// The arguments as a value, unless the tool takes them as written.
     pub(crate) parsed: Option<Value>,
     pub(crate) attempt: u32,
 }
 
-/// A call that is over.
+/// A call that has ended.
 #[derive(Debug)]
 pub(crate) struct FinishedCall {
     pub(crate) outcome: ToolOutcome,
@@ -151,23 +153,23 @@ pub(crate) struct FinishedCall {
     pub(crate) duration: Duration,
     /// Whether the tool was started.
     pub(crate) has_run: bool,
-    /// The run is to stop.
+    /// The run stops.
     pub(crate) signal: Option<StopSignal>,
-    /// The step failed: a hook could not do its work.
+    /// The step failed because a hook failed.
     pub(crate) failure: Option<Failure>,
-    /// The journal refused the call, or that of a sub-agent refused a change.
+    /// The journal refused the call, or a sub-agent's journal refused a change.
     pub(crate) journal: Option<Failure>,
-    /// Who kept it from running.
+    /// The hook or user that blocked it.
     pub(crate) blocked_by: Option<Arc<str>>,
-    /// The call is not over: the tool asks somebody.
+    /// The call has not ended: the tool asks a question.
     pub(crate) pause: Option<Box<PausedCall>>,
 }
 
-/// A call whose tool asks somebody.
+/// A call whose tool asks a question.
 #[derive(Debug)]
 pub(crate) struct PausedCall {
     pub(crate) pause: ToolPause,
-    /// What the tool was given.
+    /// The arguments of the tool.
     pub(crate) arguments: Option<Arguments>,
 }
 
@@ -204,7 +206,7 @@ impl CallContext {
         self.thought.message.parts().get(position)?.as_tool_call()
     }
 
-    /// Returns what the tool asked when the call was made before.
+    /// Returns the question of the tool in its previous attempt.
     pub(crate) fn pause(&self, index: u16) -> Option<&ToolPause> {
         self.notes.iter().find(|it| it.call == index)?.pause.as_deref()
     }
@@ -213,7 +215,7 @@ impl CallContext {
         IdempotencyKey { call: Some(index), ..self.key.clone() }
     }
 
-    /// Decides about a call: hooks first, then whether there is such a tool, then the schema.
+    /// Prepares a call: hooks first, then the lookup of the tool, then the schema.
     pub(crate) async fn prepare(
         &self,
         index: u16,
@@ -262,7 +264,7 @@ impl CallContext {
         }
     }
 
-    /// Checks that there is such a tool, and that the arguments fit its schema.
+    /// Checks that the tool exists, and that the arguments match its schema.
     pub(crate) fn validate(&self, call: &ToolCall, arguments: Arguments) -> CallDisposition {
         match self.check(call, &arguments) {
             Ok((tool, parsed)) => {
@@ -301,7 +303,7 @@ impl CallContext {
         Ok((tool.clone(), Some(parsed)))
     }
 
-    /// Runs a call that is fit to run, unless it is on record already.
+    /// Runs a call that is ready, unless its outcome is already recorded.
     pub(crate) async fn run(
         &self,
         index: u16,
@@ -358,7 +360,7 @@ impl CallContext {
         Box::pin(self.finish(index, ended, state)).await
     }
 
-    /// Runs a call as often as it fails, once less than it may; `None` if it failed each time.
+    /// Runs all attempts of a call except the last; `None` if all of them failed.
     async fn attempts_but_the_last(
         &self,
         index: u16,
@@ -452,7 +454,7 @@ impl CallContext {
         }
     }
 
-    /// Lets hooks see what became of a call, whether it ran or not.
+    /// Calls hooks with the outcome of a call, whether it ran or not.
     pub(crate) async fn finish(
         &self,
         index: u16,
@@ -475,7 +477,7 @@ impl CallContext {
         ended
     }
 
-    /// Cuts what is longer than the executor allows.
+    /// Truncates output that exceeds the limit of the executor.
     fn bound(&self, output: ToolOutput) -> ToolOutput {
         let limit = self.inference.agent.executor().max_output_bytes;
         let size: usize = output.content.iter().filter_map(Part::as_text).map(str::len).sum();
@@ -527,7 +529,7 @@ fn ended_by(error: ToolError) -> FinishedCall {
 }
 
 impl ReadyCall {
-    /// Returns how often the call may be tried, which is once at least.
+    /// Returns the maximum number of attempts, at least one.
     fn attempts(&self) -> u32 {
         let options = self.tool.options();
         let may_repeat =
@@ -535,7 +537,7 @@ impl ReadyCall {
         if may_repeat { options.retry.attempts.max(1) } else { 1 }
     }
 
-    /// Returns what is put on record before the call runs; `None` for calls without effects.
+    /// Returns the change to record before the call runs; `None` for calls without effects.
     pub(crate) fn record(&self, index: u16) -> Option<Change> {
         (self.tool.options().side_effects != SideEffects::ReadOnly).then(|| {
             Change::ToolCallStarted {

@@ -1,4 +1,5 @@
-//! The one way to a model: hooks, account, cancellation, deadline and events around every call.
+//! The only path to a model, with hooks, account, cancellation, deadline and events around every
+//! call.
 
 use std::{
     ops::Deref,
@@ -30,19 +31,20 @@ use crate::{
     trace,
 };
 
-/// Everything that a model call of a step goes through, with a ledger of its own.
+/// The path of a step's model calls, with its own tally.
 #[derive(Debug)]
 pub(crate) struct Inference {
     pub(crate) way: Arc<InferenceContext>,
     pub(crate) step: u32,
-    /// Hooks are not asked about the model calls of hooks that are asked about model calls.
+    /// Whether a hook makes the call. Hooks are not called about model calls that hooks make during
+    /// a model call.
     pub(crate) nested: bool,
-    /// When what is worked and not on record began, by the monotonic clock.
+    /// When the unrecorded active time started, by the monotonic clock.
     pub(crate) lap_began: Duration,
     pub(crate) spent: Mutex<SpendTally>,
 }
 
-/// What all model calls of a run have in common.
+/// Data that all model calls of a run share.
 #[derive(Debug)]
 pub(crate) struct InferenceContext {
     pub(crate) agent: AgentLoop,
@@ -61,7 +63,7 @@ impl Deref for Inference {
     }
 }
 
-/// What the model calls of a scope consumed.
+/// The spend of the model calls in a scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SpendTally {
     pub(crate) calls: u32,
@@ -69,34 +71,34 @@ pub(crate) struct SpendTally {
     pub(crate) answered_by_hook: bool,
 }
 
-/// What the driver's last request was, so that the next one can continue it.
+/// The driver's last request, so that the next one can continue it.
 #[derive(Debug, Default)]
 pub(crate) struct LastRequest {
     pub(crate) prompt: Option<Prompt>,
     pub(crate) sent: Option<RequestPrefix>,
     pub(crate) system: Option<ComposedPrompt>,
     pub(crate) last: Spend,
-    /// Whether a request was answered, so that `last` says what one takes.
+    /// Whether a request got a response, so that `last` holds its tokens.
     pub(crate) has_asked: bool,
-    /// The text so far of an answer that was interrupted.
+    /// The text so far of an interrupted response.
     pub(crate) unfinished: String,
     /// The hook that answered the last request.
     pub(crate) source: Option<Arc<str>>,
-    /// What the model keeps.
+    /// The data that the model stores.
     pub(crate) model: ModelCache,
 }
 
-/// Instructions that were put together, and the session's own that they were made of.
+/// Composed instructions, and the session's own instructions that they contain.
 #[derive(Debug)]
 pub(crate) struct ComposedPrompt {
     pub(crate) session: Option<Arc<str>>,
     pub(crate) whole: Option<Arc<str>>,
 }
 
-/// What was heard of an answer so far.
+/// The part of a response that has arrived.
 #[derive(Debug, Default)]
 struct Heard {
-    /// Whether the answer is no part of the conversation, so that its text is not needed.
+    /// Whether the response is not part of the conversation, so that its text is not needed.
     aside: bool,
     text: String,
     spend: Spend,
@@ -114,7 +116,7 @@ impl Heard {
 
 pub(crate) type SharedMemory = Arc<Mutex<LastRequest>>;
 
-/// The way of a call that may be given up.
+/// The scope of a call that can be abandoned.
 pub(crate) struct CallScope<'a> {
     pub(crate) scope: Inference,
     around: &'a Inference,
@@ -122,7 +124,7 @@ pub(crate) struct CallScope<'a> {
 }
 
 impl CallScope<'_> {
-    /// Returns what a call consumed that came to its end.
+    /// Returns the spend of a call that finished.
     pub(crate) fn close(mut self) -> Spend {
         self.is_over = true;
         self.scope.ledger().spend
@@ -138,7 +140,7 @@ impl Drop for CallScope<'_> {
 }
 
 impl Inference {
-    /// Makes the same way with a ledger of its own.
+    /// Creates the same path with its own tally.
     pub(crate) fn scope(&self, nested: bool) -> Self {
         Self {
             way: Arc::clone(&self.way),
@@ -153,17 +155,17 @@ impl Inference {
         *lock(&self.spent)
     }
 
-    /// Makes a scope for a call that may be given up: what it consumed then falls to this scope.
+    /// Creates a scope for a call that can be abandoned. This scope then gets its spend.
     pub(crate) fn scope_of_call(&self) -> CallScope<'_> {
         CallScope { scope: self.scope(false), around: self, is_over: false }
     }
 
-    /// Returns what was consumed and forgets it.
+    /// Returns the spend and resets it.
     pub(crate) fn take_spend(&self) -> Spend {
         std::mem::take(&mut lock(&self.spent).spend)
     }
 
-    /// Adds what was consumed without a model call of this scope.
+    /// Adds spend that is not from a model call of this scope.
     pub(crate) fn add_spend(&self, spend: Spend) {
         lock(&self.spent).spend += spend;
     }
@@ -216,7 +218,7 @@ impl Inference {
         Ok(response)
     }
 
-    /// Returns `true` if hooks of a point are asked about this call.
+    /// Returns `true` if hooks of a point are called about this call.
     fn asks(&self, point: HookPoint) -> bool {
         !self.nested && self.agent.interceptor().contains(point)
     }
@@ -258,7 +260,8 @@ impl Inference {
         }
     }
 
-    /// Tells what is about to be sent, and if it does not begin with what was sent before, why.
+    /// Reports the request that is about to be sent, and the cause if it does not begin with the
+    /// previous one.
     fn announce(
         &self,
         request: &InferenceRequest,
@@ -347,7 +350,7 @@ impl Inference {
         ledger.spend += spend;
     }
 
-    /// Waits for the model, but not longer than the run itself may wait.
+    /// Waits for the model, but not longer than the run itself can wait.
     async fn race(
         &self,
         state: &AgentState,
@@ -399,12 +402,12 @@ impl Inference {
         })
     }
 
-    /// Returns how long has been worked since that was last recorded.
+    /// Returns the active time since the last record of it.
     pub(crate) fn working(&self) -> Duration {
         self.env.clock.monotonic().saturating_sub(self.lap_began)
     }
 
-    /// Returns what is left until the time is used up or the deadline comes.
+    /// Returns the time until the time limit or the deadline.
     fn time_left(&self, state: &AgentState) -> Option<Duration> {
         if state.budget().time.is_none() && state.budget().deadline.is_none() {
             return None;
@@ -416,7 +419,7 @@ impl Inference {
         state.lateness(self.working(), self.env.clock.now())
     }
 
-    /// Ends when the run is cancelled or nothing is left of its time.
+    /// Completes when the run is cancelled or its time is used up.
     async fn limit(&self, state: &AgentState, left: Option<Duration>) -> StepError {
         let Some(left) = left else {
             self.cancel.cancelled().await;
@@ -457,7 +460,7 @@ impl RunHost for Inference {
     }
 }
 
-/// Returns about how many tokens the texts of a request have.
+/// Returns the approximate number of tokens in the texts of a request.
 fn estimated_tokens(request: &InferenceRequest) -> u64 {
     let prompt = &request.prompt;
     let system = request.system.as_ref().map_or(0, |it| it.len());
@@ -466,10 +469,10 @@ fn estimated_tokens(request: &InferenceRequest) -> u64 {
     (system + turns.sum::<usize>() + tail.sum::<usize>()) as u64 / BYTES_OF_A_TOKEN
 }
 
-/// How many bytes of text a token has, about.
+/// The approximate number of bytes of text in a token.
 const BYTES_OF_A_TOKEN: u64 = 4;
 
-/// Refuses a request that says nothing.
+/// Rejects an empty request.
 pub(crate) fn check_prompt(prompt: &Prompt) -> Result<(), ModelError> {
     let says = |message: &Message| !message.is_empty();
     let said = prompt.stable().any(|turn| says(turn.message())) || prompt.tail.iter().any(says);

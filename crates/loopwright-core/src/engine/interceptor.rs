@@ -28,24 +28,24 @@ use crate::{
     stop::{StopSignal, Strength},
 };
 
-/// Higher runs earlier; of equal ones, the one that was added first.
+/// The priority of a hook. Higher runs earlier; among equal ones, the first added runs first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub i16);
 
 impl Priority {
-    /// Cancellation: before everything else.
+    /// Cancellation: before all others.
     pub const CANCELLATION: Self = Self(250);
     /// Limits.
     pub const GUARD: Self = Self(200);
-    /// What shapes the context.
+    /// Hooks that shape the context.
     pub const CONTEXT: Self = Self(100);
-    /// What looks at finished steps.
+    /// Hooks that inspect finished steps.
     pub const FINISH: Self = Self(-200);
-    /// What keeps the history.
+    /// Hooks that store the history.
     pub const HISTORY: Self = Self(-1000);
 }
 
-/// A hook with its place.
+/// A hook with its priority.
 #[derive(Clone)]
 pub struct RegisteredHook {
     name: Arc<str>,
@@ -60,12 +60,12 @@ impl RegisteredHook {
         &self.name
     }
 
-    /// Returns the place: higher runs earlier.
+    /// Returns the priority: higher runs earlier.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Returns the points it is called at.
+    /// Returns the points of the hook.
     pub fn points(&self) -> HookPoints {
         self.points
     }
@@ -76,7 +76,7 @@ impl RegisteredHook {
     }
 }
 
-/// Hooks being collected.
+/// A collection of hooks.
 ///
 /// ```
 /// use loopwright_core::{CallableHook, HookStack, Priority};
@@ -102,13 +102,13 @@ impl HookStack {
         self.add_shared(priority, Arc::new(hook));
     }
 
-    /// Adds a hook that is also held elsewhere.
+    /// Adds a hook that is shared with other owners.
     pub fn add_shared(&mut self, priority: Priority, hook: Arc<dyn Hook>) {
         let name: Cow<'static, str> = hook.name();
         self.register(name.into(), priority, hook.points(), hook);
     }
 
-    /// Adds a hook under a name of one's choice, at some of its points only.
+    /// Adds a hook under a chosen name, at some of its points only.
     pub fn register(
         &mut self,
         name: Arc<str>,
@@ -143,9 +143,9 @@ impl fmt::Debug for HookStack {
     }
 }
 
-/// All hooks of an agent in their order: what the loop calls.
+/// All hooks of an agent in their order, as the loop calls them.
 ///
-/// The default one has no hooks and lets everything pass. One's own interceptor is a stack of one.
+/// The default has no hooks and allows everything. A single hook of your own is a stack of one.
 #[derive(Clone)]
 pub struct Interceptor {
     hooks: Arc<[RegisteredHook]>,
@@ -159,7 +159,7 @@ impl Default for Interceptor {
 }
 
 impl Interceptor {
-    /// Makes one hook the whole interceptor.
+    /// Creates an interceptor from one hook.
     pub fn from_hook(hook: Arc<dyn Hook>) -> Self {
         let mut stack = HookStack::default();
         stack.add_shared(Priority::default(), hook);
@@ -183,7 +183,7 @@ impl fmt::Debug for Interceptor {
     }
 }
 
-/// A question to the hooks that may edit the state.
+/// A call of the hooks that can edit the state.
 #[derive(Clone, Debug)]
 pub(crate) enum HookCall {
     BeforeExecution,
@@ -194,17 +194,17 @@ pub(crate) enum HookCall {
     AfterExecution(ExecutionStatus),
 }
 
-/// What hooks that may edit the state decide, besides the signals that they raise.
+/// The decision of hooks that can edit the state, besides the signals that they raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookOutcome {
-    /// Nothing special: go on, let it stop, let it fail.
+    /// The default: continue, let it stop, let it fail.
     Nothing,
     /// Veto a stop.
     Continue,
     Retry,
 }
 
-/// What one hook that may edit the state decides.
+/// The decision of one hook that can edit the state.
 enum Reply {
     Word(HookOutcome),
     Stop(StopSignal),
@@ -249,8 +249,8 @@ impl HookCall {
         Ok(Reply::Word(word))
     }
 
-    /// Returns `true` if a stop of this strength ends the round: nothing follows that later hooks could
-    /// prepare.
+    /// Returns `true` if a stop of this strength ends the round, because later hooks have nothing
+    /// left to prepare.
     fn is_ended_by(&self, strength: Strength) -> bool {
         matches!(self, Self::BeforeExecution | Self::BeforeStep) && strength == Strength::Hard
     }
@@ -265,12 +265,13 @@ impl From<Flow> for Reply {
     }
 }
 
-/// How often rewritten arguments may be rewritten again.
+/// The maximum number of times that arguments are rewritten again.
 const REWRITES: usize = 8;
 
 impl Interceptor {
-    /// Asks all hooks of a point that may edit the state. What they stop for is part of the log. A hard
-    /// stop before something ends the round; no other stop does, nor a veto or a retry.
+    /// Calls all hooks of a point that can edit the state. The log includes their stops. A hard
+    /// stop before an execution or a step ends the round; no other stop does, nor a veto or a
+    /// retry.
     pub(crate) async fn call_hooks(
         &self,
         ask: &HookCall,
@@ -299,7 +300,8 @@ impl Interceptor {
         Ok(word)
     }
 
-    /// Asks about a request. The first answer or stop ends the round; an answer names its hook.
+    /// Calls hooks about a request. The first response or stop ends the round; a response includes
+    /// the name of its hook.
     pub(crate) async fn before_inference(
         &self,
         request: &mut InferenceRequest,
@@ -335,8 +337,8 @@ impl Interceptor {
         Ok(said)
     }
 
-    /// Asks all hooks about a call. Returns the strongest decision, who made it, and the call with
-    /// the arguments it was made about.
+    /// Calls all hooks about a call. Returns the strongest decision, its hook, and the call with
+    /// the arguments that it was made about.
     pub(crate) async fn before_tool(
         &self,
         call: &ToolCall,
@@ -402,7 +404,7 @@ impl Interceptor {
         Ok(said)
     }
 
-    /// Returns `true` if all hooks of a point have nothing to say. One that panics has.
+    /// Returns `true` if all hooks of a point can be skipped. A hook that panics cannot.
     pub(crate) fn is_idle(&self, point: HookPoint, state: &AgentState, env: &RunEnv) -> bool {
         let is_idle = || self.at(point).all(|it| it.hook.can_skip(point, state, env));
         catch_unwind(AssertUnwindSafe(is_idle)).unwrap_or_default()
@@ -424,7 +426,7 @@ fn strength(decision: &ToolDecision) -> u8 {
 }
 
 impl RegisteredHook {
-    /// Awaits a hook, contains its panic, and tells how long it took.
+    /// Awaits a hook, contains its panic, and returns its duration.
     async fn guard<R>(
         &self,
         point: HookPoint,

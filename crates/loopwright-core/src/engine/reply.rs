@@ -1,4 +1,4 @@
-//! A question and its answer: the short way to run a state.
+//! Questions and answers: the short way to run a state.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -99,7 +99,7 @@ pub enum AskError {
     /// The run failed.
     #[error("run failed")]
     Failed {
-        /// Why.
+        /// The failure.
         #[source]
         failure: Failure,
         /// The state after the run.
@@ -108,7 +108,7 @@ pub enum AskError {
     /// A limit, hook, tool or user stopped the run.
     #[error("run stopped: {signal}")]
     Stopped {
-        /// Why.
+        /// The signal.
         signal: StopSignal,
         /// The state after the run.
         state: Box<AgentState>,
@@ -152,7 +152,7 @@ impl AskError {
     }
 }
 
-/// Leaves the state out: a program that returns the error from `main` prints one line.
+/// Omits the state, so that a program that returns the error from `main` prints one line.
 impl fmt::Debug for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,10 +194,10 @@ impl TryFrom<AgentState> for Reply {
 
 /// Questions and answers.
 impl AgentLoop {
-    /// Asks the agent in a new conversation, and returns its answer.
+    /// Sends a question to the agent in a new conversation, and returns its answer.
     ///
-    /// [`execute`](AgentLoop::execute) is the same without the `Err`. Nothing happens before the future is
-    /// polled.
+    /// [`execute`](AgentLoop::execute) is the same without the `Err`. The run starts when the
+    /// future is first polled.
     ///
     /// # Errors
     ///
@@ -218,7 +218,8 @@ impl AgentLoop {
         self.ask_in(AgentState::new(), text)
     }
 
-    /// Asks the agent in a conversation: after a [`Reply`], or in a state that you set up or stored.
+    /// Sends a question to the agent in a conversation: after a [`Reply`], or in a state that you
+    /// set up or stored.
     ///
     /// ```
     /// # use loopwright_core::{AgentLoop, AskError};
@@ -232,7 +233,7 @@ impl AgentLoop {
     ///
     /// # Errors
     ///
-    /// As [`ask`](AgentLoop::ask).
+    /// See [`ask`](AgentLoop::ask).
     pub fn ask_in<S: Into<AgentState>, T: Into<Arc<str>>>(
         &self,
         state: S,

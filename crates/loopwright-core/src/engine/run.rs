@@ -1,9 +1,9 @@
 //! One execution in progress.
 //!
-//! [`Run`] is a machine: [`Phase`] says where it stands, each point does one thing and says which
-//! point is next. Hooks, a thought, running tools and an append that are awaited are kept in the run
-//! and not in the future that awaits them. So `next()` may be dropped at any await: the next call goes
-//! on with what was begun and begins nothing twice.
+//! [`Run`] is a state machine: [`Phase`] is the current point, and each point does one thing and
+//! returns the next point. The run itself, and not the future that awaits them, holds hooks, a
+//! thought, running tools and an append. So `next()` can be dropped at any await: the next call
+//! continues the work and starts nothing twice.
 
 mod act;
 mod batch;
@@ -54,7 +54,7 @@ pub use self::options::RunOptions;
 
 /// One execution in progress, advanced by its caller.
 ///
-/// Dropping a run ends the model call and the tools that it is waiting for.
+/// Dropping a run ends the model call and the tools that it waits for.
 ///
 /// ```
 /// use loopwright_core::{AgentState, RunOptions};
@@ -75,7 +75,7 @@ pub use self::options::RunOptions;
 #[must_use = "a run does nothing until `next` or `finish` is awaited"]
 pub struct Run {
     agent: AgentLoop,
-    /// Shared with whoever looks at it, and changed where it is as long as nobody does.
+    /// Shared with readers, and changed in place while it has no other owner.
     state: Arc<AgentState>,
     options: RunOptions,
     meter: BudgetAccount,
@@ -86,7 +86,7 @@ pub struct Run {
     inbox: Arc<Inbox>,
     memory: SharedMemory,
     way: Arc<InferenceContext>,
-    /// When what is worked and not recorded began.
+    /// When the unrecorded active time started.
     lap_began: Duration,
     reading: CachedClock,
     hooks: Option<CancelSafe<HookPass>>,
@@ -96,29 +96,29 @@ pub struct Run {
     sources: Option<Box<SourceWatch>>,
     span: Span,
     step_span: Span,
-    /// The batch of changes that is on its way to the journal.
+    /// The batch of changes that is being appended to the journal.
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
-    /// Ends the tools of a step that is stopped, and not the run.
+    /// Cancels the tools of a stopped step, but not the run.
     tools: Arc<CancellationToken>,
-    /// Why they are ended.
+    /// The reason for that cancellation.
     tools_reason: CancelReason,
-    /// Ends what tools have left running, once the run is over or dropped.
+    /// Ends processes that tools have left running, once the run ends or is dropped.
     leftovers: CancelOnDrop,
-    /// Why the step that was just taken failed for good.
+    /// The failure of the step just taken, if it is permanent.
     failure: Option<Failure>,
-    /// How often an ending was overruled since the last step began.
+    /// The number of times that the end was overruled since the last step started.
     vetoes: u32,
-    /// Calls whose beginning no journal acknowledged before this run, in order: they did not begin.
+    /// Calls whose start no journal acknowledged before this run, in order. They did not start.
     unstarted_calls: Vec<u16>,
-    /// Whether hooks were called about the step that was just closed.
+    /// Whether hooks were called about the step that just ended.
     has_called_hooks: bool,
-    /// Whether a state is to be handed out.
+    /// Whether a state is ready for the caller.
     state_ready: bool,
-    /// Whether the journal failed: there is no further effect, hook or append.
+    /// Whether the journal failed. Then no further effect, hook or append follows.
     journal_failed: bool,
 }
 
-/// Fires when it is dropped.
+/// A token that fires when it is dropped.
 struct CancelOnDrop(CancellationToken);
 
 impl Drop for CancelOnDrop {
@@ -127,12 +127,12 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Where a run stands: what is to be done next.
+/// The current point of a run: the next thing to do.
 #[derive(Clone, Debug)]
 enum Phase {
     Open,
     BeforeExecution,
-    /// Nothing has kept the step from beginning yet.
+    /// Checks whether anything prevents the step.
     Checkpoint,
     BeforeStep,
     Think,
@@ -140,17 +140,17 @@ enum Phase {
     Recover(Failure),
     AfterStep,
     Decide,
-    /// The last word on an ending.
+    /// The decision about a stop.
     Stop {
         signal: Option<StopSignal>,
-        /// Whether it follows a step, and not an attempt to begin one.
+        /// Whether it follows a step, and not an attempt to start one.
         follows_step: bool,
     },
     Close(ExecutionStatus),
     Over,
 }
 
-/// What hooks of a point did.
+/// The results of the hooks at a point.
 struct HookPass {
     state: Arc<AgentState>,
     log: Vec<ChangeRecord>,
@@ -158,7 +158,7 @@ struct HookPass {
     said: Result<HookOutcome, HookError>,
 }
 
-/// What a driver came back with.
+/// The result of a driver.
 struct ThinkResult {
     thought: Result<StepResponse, StepError>,
     ledger: SpendTally,
@@ -215,10 +215,10 @@ impl Run {
         }
     }
 
-    /// Takes the next step and returns the state after it; what it says is on record. The final state
-    /// is returned once; after it there is `None`.
+    /// Takes the next step and returns the state after it. The step is durable. Returns the final
+    /// state once, then `None`.
     ///
-    /// Dropping the future pauses the run: the next call goes on where this one was.
+    /// Dropping the future pauses the run: the next call continues from there.
     pub async fn next(&mut self) -> Option<&AgentState> {
         self.time_passed();
         if !self.turn().await {
@@ -231,12 +231,12 @@ impl Run {
         Some(&self.state)
     }
 
-    /// Takes the next step without waiting until what it says is on record: that goes with the beginning of
-    /// the next one, in one append, before there is another effect. Tells whether there was a step; the end
-    /// of a run is on record.
+    /// Takes the next step without waiting until it is durable. The journal receives it together
+    /// with the start of the next step, in one append, before any further effect. Returns `true` if
+    /// a step was taken. The end of a run is durable.
     ///
-    /// Dropping the future pauses the run, as with [`next`](Run::next). Whoever stops between two steps
-    /// calls [`keep`](Run::flush).
+    /// Dropping the future pauses the run, as with [`next`](Run::next). To stop between two steps,
+    /// call [`flush`](Run::flush).
     pub async fn step(&mut self) -> bool {
         self.time_passed();
         let was_taken = self.turn().await;
@@ -248,8 +248,8 @@ impl Run {
         was_taken
     }
 
-    /// Waits until everything that is part of the state is on record. If that fails, the run is over, and
-    /// the state says so.
+    /// Waits until the whole state is durable. If that fails, the run ends and the state records
+    /// the failure.
     pub async fn flush(&mut self) {
         let _broken = self.flush_changes().await.is_err();
     }
@@ -258,7 +258,7 @@ impl Run {
         !matches!(self.point, Phase::Over)
     }
 
-    /// Returns `true` if there is anything left to do.
+    /// Returns `true` if the run has not ended.
     pub fn has_next(&self) -> bool {
         self.state_ready || self.has_more()
     }
@@ -276,19 +276,19 @@ impl Run {
         }
     }
 
-    /// Returns the state as it is now, in the middle of a step if `next` was dropped there.
+    /// Returns the current state, in the middle of a step if `next` was dropped there.
     pub fn state(&self) -> &AgentState {
         &self.state
     }
 
-    /// Gives the state back, and ends what the run was waiting for.
+    /// Returns the state, and ends the work that the run waits for.
     pub fn into_state(mut self) -> AgentState {
         self.time_passed();
         self.drain_inbox_final();
         Arc::unwrap_or_clone(self.state)
     }
 
-    /// Returns a handle to steer and cancel the run with.
+    /// Returns a handle to steer and cancel the run.
     ///
     /// ```
     /// use loopwright_core::{AgentState, RunOptions, messages::Message};
@@ -306,7 +306,7 @@ impl Run {
         RunHandle { cancel: self.options.cancel.clone(), inbox: Arc::downgrade(&self.inbox) }
     }
 
-    /// Goes on until a step is over or the execution ended; `false` if it had ended before.
+    /// Continues until a step or the execution ends; `false` if it had already ended.
     async fn turn(&mut self) -> bool {
         while !self.state_ready {
             match self.advance().await {
@@ -364,7 +364,7 @@ impl Run {
         }
     }
 
-    /// Looks whether anything keeps the step from beginning.
+    /// Checks whether anything prevents the next step.
     fn checkpoint(&mut self) -> PhaseResult {
         // What was not recorded is the time that the caller took between two steps.
         self.start_timing();
@@ -406,7 +406,7 @@ impl Run {
         })
     }
 
-    /// Returns the ending that is due before another step, if one is.
+    /// Returns the ending that is due before another step, if any.
     fn is_kept_from_stepping(&mut self) -> Option<Phase> {
         self.raise_limits();
         let outcome = self.state.execution()?.checkpoint()?;
@@ -418,7 +418,7 @@ impl Run {
         Some(self.ending(outcome, false))
     }
 
-    /// Raises the signals that are not anybody's: cancellation and the budget.
+    /// Raises the signals of the run itself: cancellation and the budget.
     fn raise_limits(&mut self) {
         self.note_cancellation();
         self.note_budget();
@@ -442,7 +442,7 @@ impl Run {
         }
     }
 
-    /// Raises a signal unless there is one with its reason.
+    /// Raises a signal unless one with the same reason exists.
     fn signal_once(&mut self, signal: StopSignal) {
         let execution = self.state.execution();
         let has =
@@ -459,14 +459,14 @@ impl Run {
         Phase::Stop { signal, follows_step }
     }
 
-    /// Takes over what was said to the agent since the last boundary; tells whether there was any.
+    /// Takes the messages that were sent to the agent since the last boundary. Returns `true` if
+    /// there were any.
     fn drain_inbox(&mut self) -> bool {
         let messages = self.inbox.drain();
         self.take_messages(messages)
     }
 
-    /// Takes over what was said when the run goes no further. Whoever goes on with the state answers
-    /// it.
+    /// Takes the messages at the end of the run. The run that continues the state answers them.
     fn drain_inbox_final(&mut self) {
         let is_open = self.state.execution().is_some_and(|it| it.open_step().is_some());
         let is_early = matches!(
@@ -490,7 +490,7 @@ impl Run {
         heard
     }
 
-    /// Takes the last step into account, and decides whether another one follows.
+    /// Accounts for the last step, and decides whether another one follows.
     fn decide(&mut self) -> PhaseResult {
         if let Some(failure) = self.failure.take() {
             return self.advance_to(Phase::Close(ExecutionStatus::Failed(failure)));
@@ -522,7 +522,7 @@ impl Run {
         PhaseResult::StepDone
     }
 
-    /// Clears what stood against another step, and what asked for it.
+    /// Clears the reasons for and against another step.
     fn go_on(&mut self) {
         let is_clear = self
             .state
@@ -534,7 +534,7 @@ impl Run {
         self.point = Phase::Checkpoint;
     }
 
-    /// Returns the way to a model for this step.
+    /// Returns the access to a model for this step.
     fn inference(&self) -> Inference {
         let open = self.state.execution().and_then(|it| it.open_step());
         Inference {
@@ -568,16 +568,16 @@ fn asked_by_user() -> Change {
     Change::ContinuationRequested { by: Arc::from("user") }
 }
 
-/// How far a point has brought the run.
+/// The progress of a run after a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PhaseResult {
-    /// There is more to do.
+    /// The run continues.
     Continue,
-    /// A step is over, and another one follows.
+    /// A step ended, and another one follows.
     StepDone,
     /// The execution ended just now, or waits.
     Finished,
-    /// It had ended before.
+    /// The execution had already ended.
     AlreadyFinished,
 }
 

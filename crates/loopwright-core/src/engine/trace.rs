@@ -1,6 +1,7 @@
-//! What the engine reports to `tracing`. Without the feature `tracing`, nothing of it is compiled.
+//! The `tracing` spans and events of the engine. Without the feature `tracing`, none of this is
+//! compiled.
 //!
-//! Spans and events name things and count them. They never hold what users, models or tools wrote.
+//! Spans and events contain names and counts. They never contain text of users, models or tools.
 
 #[cfg(not(feature = "tracing"))]
 pub(crate) use self::off::{Span, model_call, run, step, tool_call};
@@ -123,7 +124,7 @@ mod off {
 
     use crate::{failure::Failure, outcome::ToolOutcome, state::AgentState, step_error::StepError};
 
-    /// Nothing.
+    /// An empty span.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Span;
 

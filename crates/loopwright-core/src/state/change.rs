@@ -1,4 +1,4 @@
-//! Everything that can happen to a state.
+//! The changes of a state.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,29 +24,28 @@ use crate::{
 /// The number of a change in the history of a state, counted from zero.
 pub type Seq = u64;
 
-/// Something that happened to a state. A state is the fold of its changes.
+/// A change of a state. A state is built from its changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// An execution began.
+    /// An execution started.
     ExecutionStarted {
-        /// The agent's name, if it has none yet.
+        /// The agent's ID, if it has none yet.
         agent: AgentId,
-        /// The execution's name.
+        /// The execution's ID.
         execution: ExecutionId,
     },
     /// An execution resumes: it was interrupted or paused, or it ended before an answer.
     ExecutionResumed,
-    /// A step begins, or begins again.
+    /// A step starts, or starts again.
     StepStarted {
-        /// How often, counted from one.
+        /// The attempt, counted from one.
         attempt: u32,
     },
-    /// The model answered.
+    /// The model responded.
     ModelResponded(Arc<StepResponse>),
-    /// The run ended while the model answered: what it had written so far becomes part of the
-    /// conversation.
+    /// The run ended while the model responded. The text so far becomes part of the conversation.
     AnswerInterrupted {
         /// The text so far, and a note on what interrupted it.
         message: Message,
@@ -55,96 +54,96 @@ pub enum Change {
     ApprovalRequested {
         /// The call's position.
         call: u16,
-        /// What has to be decided.
+        /// The request for a decision.
         question: ApprovalRequest,
     },
     /// A tool asks in the middle of its call, which waits for the answer.
     AnswerRequested {
         /// The call's position.
         call: u16,
-        /// What the tool is given when it is called again.
+        /// The arguments for the next attempt of the call.
         arguments: Arguments,
-        /// What it asks.
+        /// The pause with its questions.
         pause: Arc<ToolPause>,
-        /// What the tool consumed of models so far.
+        /// The tool's spend on models so far.
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
     },
-    /// A tool is about to begin.
+    /// A tool is about to start.
     ToolCallStarted {
         /// The call's position.
         call: u16,
-        /// How often, counted from one.
+        /// The attempt, counted from one.
         attempt: u32,
-        /// What the tool is given.
+        /// The arguments of the tool.
         arguments: Arguments,
     },
-    /// A call is over.
+    /// A call ended.
     ToolCallCompleted {
         /// The call's position.
         call: u16,
-        /// What became of it.
+        /// The outcome.
         outcome: Arc<ToolOutcome>,
-        /// What the tool consumed of models.
+        /// The tool's spend on models.
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
-        /// When the call started. `None` means at the stamp of its `Started`, or of the model's answer if
-        /// its start is not recorded.
+        /// When the call started. `None` means at the stamp of its `ToolCallStarted`, or of the
+        /// model's response if its start is not recorded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         started_at: Option<Timestamp>,
     },
-    /// All calls are over: the step becomes part of the conversation.
+    /// All calls have ended: the step becomes part of the conversation.
     StepCompleted {
-        /// How long it was worked on.
+        /// The active time of the step.
         duration: Duration,
     },
-    /// There is no answer.
+    /// The step has no response.
     StepFailed {
-        /// Why.
+        /// The failure.
         failure: Failure,
-        /// What was consumed nevertheless.
+        /// The spend of the failed step.
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
-        /// How long it was worked on.
+        /// The active time of the step.
         duration: Duration,
     },
-    /// A hook consumed of models.
+    /// The spend of a hook on models.
     SpendRecorded(Spend),
-    /// Time was worked beyond that of the steps that are over: by hooks between steps, or on a step that is
-    /// paused or stopped.
+    /// Active time outside completed steps: of hooks between steps, or of a step that is paused or
+    /// stopped.
     Worked(Duration),
     /// A hook, an action or the caller edited the state.
     StateEdited {
-        /// Who.
+        /// The hook, action or caller.
         by: Arc<str>,
-        /// How.
+        /// The edit.
         edit: Edit,
     },
-    /// The user said something while the run went on.
+    /// The user sent a message during the run.
     MessageSteered(Message),
-    /// Somebody asks to stop.
+    /// A stop was requested.
     StopRaised(StopSignal),
     /// A soft reason to stop no longer holds.
     StopWithdrawn(StopReason),
-    /// Somebody asks for another step.
+    /// Another step was requested.
     ContinuationRequested {
-        /// Who.
+        /// The source of the request.
         by: Arc<str>,
     },
-    /// The run went on although there were reasons to end it.
+    /// The run continued although there were reasons to end it.
     StopOverruled,
-    /// The journal failed, and the run ended where it stood. The open step stays.
+    /// The journal failed, and the run ended at this point. The open step stays.
     JournalFailed(Failure),
     /// The run waits for decisions.
     ExecutionPaused,
-    /// The execution is over.
+    /// The execution ended.
     ExecutionEnded(ExecutionStatus),
-    /// The execution was let go; what was left of an open step is in the conversation.
+    /// The execution was dropped; the remains of an open step are in the conversation.
     ExecutionCleared,
 }
 
 impl Change {
-    /// Returns the position of a call that is about to begin.
+    /// Returns the position of a call that is about to start.
     pub(crate) fn started_call(&self) -> Option<u16> {
         match self {
             Self::ToolCallStarted { call, .. } => Some(*call),
@@ -152,7 +151,7 @@ impl Change {
         }
     }
 
-    /// Returns the kind of change, as it is written in logs.
+    /// Returns the name of the change in logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ExecutionStarted { .. } => "execution_started",
@@ -182,73 +181,73 @@ impl Change {
     }
 }
 
-/// A change and its moment.
+/// A change with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeRecord {
-    /// When it happened.
+    /// The time of the change.
     pub at: Timestamp,
-    /// What happened.
+    /// The change.
     pub change: Change,
 }
 
-/// What hooks, actions and callers may do to a state: nothing that erases or forges an execution.
+/// An edit by a hook, an action or a caller. No edit erases or forges an execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Edit {
-    /// Says something. While a step is open, it is said after the step.
+    /// Appends a message. While a step is open, the message follows the step.
     Append {
-        /// Where.
+        /// The section.
         section: SectionName,
-        /// What.
+        /// The message.
         message: Message,
     },
     /// Replaces a section.
     Replace {
-        /// Which.
+        /// The section.
         section: SectionName,
-        /// By what.
+        /// The new turns.
         turns: Transcript,
-        /// Why.
+        /// The cause of the cache break.
         cause: CacheBreak,
     },
-    /// Moves the oldest turns of a section to the end of another one. Where that one stands right before
-    /// the first, a model reads the same as before.
+    /// Moves the oldest turns of a section to the end of another one. If the other section is
+    /// directly before the first, the model sees the same text as before.
     Move {
-        /// Out of which.
+        /// The source section.
         from: SectionName,
-        /// Into which.
+        /// The target section.
         to: SectionName,
-        /// How many; all of them if there are fewer.
+        /// The number of turns; all if the section has fewer.
         turns: usize,
     },
-    /// Keeps a value, or removes it.
+    /// Sets a value, or removes it.
     Set(StateKey, Option<Value>),
     /// Replaces the session's system prompt.
     SystemPrompt(Option<Arc<str>>),
-    /// Replaces the form of answers.
+    /// Replaces the response format.
     ResponseFormat(Option<ResponseFormat>),
     /// Selects another model.
     Llm(Option<Arc<LlmConfig>>),
     /// Replaces the budget.
     Budget(Budget),
-    /// Has the budget of the execution count anew from here. An execution that ended because a limit was
-    /// reached can resume after this.
+    /// Resets the budget of the execution, so that it counts from zero again. An execution that
+    /// ended because of a limit can resume after this.
     RenewBudget,
-    /// Names the agent that this one works for.
+    /// Sets the agent that this one works for.
     Parent(AgentId),
     /// Decides about a call of the open step.
     Resolve {
         /// The call's position.
         call: u16,
-        /// What was decided.
+        /// The decision.
         resolution: ApprovalDecision,
     },
     /// Decides about a call of a sub-agent that a call of the open step runs.
     ResolveNested {
         /// The position of the call of this agent, then those of the sub-agents' calls.
         path: Vec<u16>,
-        /// What was decided.
+        /// The decision.
         resolution: ApprovalDecision,
     },
 }

@@ -12,61 +12,60 @@ use crate::{
     stop::{StopReason, StopSignal, Strength},
 };
 
-/// What one voice says about another step.
+/// The decision of a criterion about another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuationDecision {
-    /// No further step, whatever others say.
+    /// No further step, whatever the other criteria decide.
     ForbidContinuation,
-    /// A further step, unless somebody forbids it.
+    /// A further step, unless a criterion forbids it.
     RequestContinuation,
-    /// No further step, unless somebody requests it.
+    /// No further step, unless a criterion requests it.
     AllowStop,
-    /// Nothing against a further step, and no wish for one.
+    /// No objection to a further step, and no request for one.
     AllowContinuation,
 }
 
-/// One voice, what it said and why.
+/// A criterion with its decision and reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The criterion, guard, hook, or rule of the loop.
     pub criterion: Arc<str>,
-    /// What it said.
+    /// The decision.
     pub decision: ContinuationDecision,
-    /// For people.
+    /// The reason, for people.
     pub reason: String,
-    /// Why the execution ends, if this voice decides that it does.
+    /// Why the execution ends, if this criterion ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
 }
 
-/// What all voices together amount to.
+/// The joint decision of all criteria.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContinuationOutcome {
     /// Whether another step is taken.
     pub should_continue: bool,
-    /// The voice that decided.
+    /// The criterion that decided.
     pub resolved_by: Arc<str>,
     /// Why the execution ends, if it does.
     pub stop_reason: Option<StopReason>,
-    /// Every voice.
+    /// All criteria.
     pub evaluations: Vec<Evaluation>,
 }
 
-/// What criteria say about the step after the newest one, for the next [`ContinuationOutcome`]. The hook
-/// that evaluates criteria sets it. The value does not outlive the step that follows: the next step that is
-/// recorded removes it.
+/// Evaluations of the step after the newest one, for the next [`ContinuationOutcome`]. The hook
+/// that evaluates criteria sets this value. The next recorded step removes it.
 pub const CRITERIA_RESULTS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
 
-/// The name under which an execution keeps [`CRITERIA_RESULTS`].
+/// The name of [`CRITERIA_RESULTS`] in an execution.
 pub(crate) const EVALUATIONS_NAME: &str = "continuation.evaluations";
 
-/// The loop's own rule: a model that asks for tools wants to hear from them.
+/// The loop's own rule: after tool calls, the model receives the results.
 const TOOL_CALLS: &str = "tool_calls";
 
 impl ContinuationOutcome {
-    /// Resolves voices, in whatever order they spoke: forbid wins over request, request over stop,
-    /// stop over allow. Nobody saying anything is a stop.
+    /// Resolves evaluations, in any order: forbid wins over request, request over stop, stop over
+    /// allow. Without any evaluation, the decision is to stop.
     pub fn resolve(evaluations: Vec<Evaluation>) -> Self {
         let by = decisive(&evaluations);
         let should_continue = by.is_some_and(|it| {
@@ -82,12 +81,13 @@ impl ContinuationOutcome {
         }
     }
 
-    /// Returns the evaluation that decided; `None` if there is none. Several criteria may have its name.
+    /// Returns the evaluation that decided; `None` if there is none. Several criteria can have its
+    /// name.
     pub fn decisive(&self) -> Option<&Evaluation> {
         decisive(&self.evaluations)
     }
 
-    /// Says in a sentence what was decided and who said what.
+    /// Describes the decision and all evaluations in a sentence.
     pub fn explain(&self) -> String {
         let verdict = if self.should_continue { "CONTINUE" } else { "STOP" };
         let voices: Vec<String> = self.evaluations.iter().map(ToString::to_string).collect();
@@ -95,8 +95,8 @@ impl ContinuationOutcome {
     }
 }
 
-/// Returns the evaluation that decides: the strongest that forbids, or else the first that requests, the
-/// strongest that sees no need, the first that allows.
+/// Returns the evaluation that decides: the strongest that forbids, or else the first that
+/// requests, the strongest that allows a stop, the first that allows continuation.
 pub(crate) fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
     use ContinuationDecision::{
         AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation,
@@ -110,7 +110,7 @@ pub(crate) fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
 }
 
 impl Evaluation {
-    /// Returns why the execution ends if this voice decides that it does, whether it said so or not.
+    /// Returns why the execution ends if this evaluation ends it, even if it gives no reason.
     fn reason_to_stop(&self) -> StopReason {
         self.stop_reason.unwrap_or(match self.decision {
             ContinuationDecision::ForbidContinuation => StopReason::StopRequested,
@@ -147,7 +147,7 @@ impl From<&StopSignal> for Evaluation {
 }
 
 impl Execution {
-    /// Returns whether another step is due after the newest one, and every voice on it.
+    /// Returns whether another step is due after the newest one, with all evaluations.
     pub fn continuation(&self) -> ContinuationOutcome {
         let mut voices = self.voices();
         voices.extend(self.rule());
@@ -159,21 +159,21 @@ impl Execution {
         ContinuationOutcome::resolve(voices)
     }
 
-    /// Returns `true` if another step is due and nobody but the model has anything to say about it.
+    /// Returns `true` if another step is due and only the model has requested it.
     pub(crate) fn plainly_goes_on(&self) -> bool {
         let is_asked = self.last_step().is_some_and(|it| it.kind != StepKind::FinalResponse);
         let is_quiet = self.signals.is_empty() && self.continuation.is_none();
         is_asked && is_quiet && self.values.is_empty()
     }
 
-    /// Returns `true` if the signals raised so far keep the next step from beginning.
+    /// Returns `true` if the signals raised so far prevent the next step.
     pub fn blocks_next_step(&self) -> bool {
         self.checkpoint().is_some_and(|it| !it.should_continue)
     }
 
-    /// Returns what the signals and what overrules them amount to before a step begins; `None` if there
-    /// is no signal. What the model wants does not count. What criteria said counts for the first step
-    /// only: about later ones it has been decided.
+    /// Returns the joint decision of the signals and their overrulings before a step starts; `None`
+    /// without a signal. Requests of the model do not count. Criteria count for the first step
+    /// only, because later ones are already decided.
     pub(crate) fn checkpoint(&self) -> Option<ContinuationOutcome> {
         if self.signals.is_empty() {
             return None;
@@ -183,7 +183,8 @@ impl Execution {
         Some(ContinuationOutcome::resolve(voices))
     }
 
-    /// Returns what holds until it is withdrawn or answered: signals, and a request to go on.
+    /// Returns the evaluations that hold until they are withdrawn or answered: signals, and a
+    /// request to continue.
     fn standing_voices(&self) -> Vec<Evaluation> {
         let mut voices: Vec<Evaluation> = self.signals.iter().map(Evaluation::from).collect();
         if let Some(by) = &self.continuation {
@@ -197,8 +198,7 @@ impl Execution {
         voices
     }
 
-    /// Returns everybody who has something to say about the step after the newest one, but for the
-    /// loop's own rule.
+    /// Returns all evaluations of the step after the newest one, except the loop's own rule.
     fn voices(&self) -> Vec<Evaluation> {
         let mut voices = self.standing_voices();
         if self.open.is_some() {
@@ -242,7 +242,7 @@ impl Execution {
 }
 
 impl AgentState {
-    /// Says in a sentence where the agent stands, and if it stopped, why.
+    /// Describes the status of the agent in a sentence, and why it stopped.
     ///
     /// ```
     /// use loopwright_core::AgentState;

@@ -1,4 +1,4 @@
-//! How hooks change a state.
+//! Edits of a state by hooks.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -16,10 +16,10 @@ use crate::{
     stop::{StopReason, StopSignal},
 };
 
-/// A state in a hook's hands: it can be read like any state, and changed only in ways that a journal
-/// can keep. Nothing here erases or forges an execution.
+/// A state that a hook can edit. It can be read like any state, and changed only in ways that a
+/// journal can store. No method erases or forges an execution.
 ///
-/// The changes of a hook point are taken over together, when its last hook is done.
+/// The edits of a hook point take effect together, when its last hook has finished.
 pub struct StateEdit<'a> {
     state: &'a mut Arc<AgentState>,
     log: &'a mut Vec<ChangeRecord>,
@@ -42,38 +42,39 @@ impl<'a> StateEdit<'a> {
         self.change(Change::StateEdited { by: Arc::clone(self.by), edit });
     }
 
-    /// Says something in the conversation.
+    /// Appends a message to the conversation.
     pub fn push_message(&mut self, message: Message) {
         self.append(SectionName::MESSAGES, message);
     }
 
-    /// Says something in a section.
+    /// Appends a message to a section.
     pub fn append(&mut self, section: &str, message: Message) {
         self.edit(Edit::Append { section: section.into(), message });
     }
 
-    /// Replaces a section, for instance to compact it; the next request says why its prefix broke.
+    /// Replaces a section, for instance to compact it. The next request reports the cause of the
+    /// cache break.
     pub fn replace(&mut self, section: &str, turns: Transcript, cause: CacheBreak) {
         self.edit(Edit::Replace { section: section.into(), turns, cause });
     }
 
-    /// Moves the oldest turns of a section to the end of another one. What is on record of it does not
-    /// grow with what is moved.
+    /// Moves the oldest turns of a section to the end of another one. The recorded change has a
+    /// constant size.
     pub fn move_oldest(&mut self, from: &str, to: &str, turns: usize) {
         self.edit(Edit::Move { from: from.into(), to: to.into(), turns });
     }
 
-    /// Keeps a value of the metadata that models and users see.
+    /// Sets a metadata value, which models and users can see.
     pub fn set_metadata(&mut self, key: impl Into<Arc<str>>, value: Value) {
         let slot = StateKey { space: Namespace::Metadata, key: key.into() };
         self.edit(Edit::Set(slot, Some(value)));
     }
 
-    /// Keeps a capability's own value.
+    /// Stores a capability's own value.
     ///
     /// # Errors
     ///
-    /// If the value cannot be written as JSON.
+    /// Returns an error if the value cannot be written as JSON.
     ///
     /// ```
     /// use loopwright_core::{AgentState, CallableHook, Flow, HookStack, Key};
@@ -126,7 +127,7 @@ impl<'a> StateEdit<'a> {
         self.change(Change::StopWithdrawn(reason));
     }
 
-    /// Asks for another step, in spite of soft reasons to end.
+    /// Requests another step, despite soft reasons to end.
     pub fn request_continuation(&mut self) {
         self.change(Change::ContinuationRequested { by: Arc::clone(self.by) });
     }

@@ -15,32 +15,32 @@ use crate::{
     stop::StopSignal,
 };
 
-/// Where an execution stands. Each ending carries its cause.
+/// The status of an execution. Each ending has its cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// Nothing has happened yet.
+    /// The execution has not started.
     #[default]
     Pending,
-    /// Steps are being taken, or were when it was interrupted.
+    /// The execution takes steps, or did when it was interrupted.
     InProgress,
-    /// Somebody has to decide about calls of the open step.
+    /// Calls of the open step need a decision.
     Paused,
     /// The model gave its final answer.
     Completed,
     /// A guard, hook, tool or user stopped it.
     Stopped(StopSignal),
-    /// It cannot go on.
+    /// The execution failed.
     Failed(Failure),
 }
 
 impl ExecutionStatus {
-    /// Returns `true` if the execution is over.
+    /// Returns `true` if the execution has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed | Self::Stopped(_) | Self::Failed(_))
     }
 
-    /// Returns the status as it is written in events.
+    /// Returns the name of the status in events.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -53,8 +53,7 @@ impl ExecutionStatus {
     }
 }
 
-/// One run of the loop over a state. Its parts that grow are shared between clones; its totals are
-/// running sums.
+/// One run of the loop over a state. Clones share the parts that grow; its totals are running sums.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     pub(crate) id: ExecutionId,
@@ -72,18 +71,18 @@ pub struct Execution {
     /// Failed steps at the end, without an answer between them.
     pub(crate) consecutive_failures: u32,
     pub(crate) values: Metadata,
-    /// What was used when the budget was last renewed.
+    /// The usage when the budget was last renewed.
     #[serde(default, skip_serializing_if = "Baseline::is_zero")]
     pub(crate) renewed: Baseline,
-    /// Whether the execution was stopped or failed before there was an answer.
+    /// Whether the execution stopped or failed before an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unanswered: bool,
-    /// Whether nothing on record shows that hooks were called about the newest step.
+    /// Whether no record shows that hooks were called about the newest step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) awaits_hooks: bool,
 }
 
-/// What an execution had used when its budget was renewed; the budget counts from there.
+/// The usage of an execution when its budget was renewed; the budget counts from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Baseline {
@@ -122,22 +121,22 @@ impl Execution {
         }
     }
 
-    /// Returns the execution's name.
+    /// Returns the execution's ID.
     pub fn id(&self) -> &ExecutionId {
         &self.id
     }
 
-    /// Returns where the execution stands.
+    /// Returns the status of the execution.
     pub fn status(&self) -> &ExecutionStatus {
         &self.status
     }
 
-    /// Returns the steps that are over, oldest first.
+    /// Returns the completed steps, oldest first.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
         self.steps.iter().map(Arc::as_ref)
     }
 
-    /// Returns the number of steps that are over, failed ones included.
+    /// Returns the number of completed steps, including failed ones.
     #[expect(clippy::cast_possible_truncation, reason = "steps are numbered by u32")]
     pub fn step_count(&self) -> u32 {
         self.steps.len() as u32
@@ -148,12 +147,12 @@ impl Execution {
         self.steps.get(index).map(Arc::as_ref)
     }
 
-    /// Returns the newest step that is over.
+    /// Returns the newest completed step.
     pub fn last_step(&self) -> Option<&Step> {
         self.steps.last().map(Arc::as_ref)
     }
 
-    /// Returns the step that has begun and is not over.
+    /// Returns the open step: started, but not ended.
     pub fn open_step(&self) -> Option<&OpenStep> {
         self.open.as_ref()
     }
@@ -163,17 +162,17 @@ impl Execution {
         &self.signals
     }
 
-    /// Returns the strongest signal; of equally strong ones the first.
+    /// Returns the strongest signal; the first of equally strong ones.
     pub fn strongest_signal(&self) -> Option<&StopSignal> {
         StopSignal::strongest(&self.signals)
     }
 
-    /// Returns who asked for another step since the last decision.
+    /// Returns the source of the request for another step since the last decision.
     pub fn continuation_requested_by(&self) -> Option<&str> {
         self.continuation.as_deref()
     }
 
-    /// Returns when the execution began.
+    /// Returns when the execution started.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
@@ -183,24 +182,24 @@ impl Execution {
         self.ended_at
     }
 
-    /// Returns the time from the beginning to the end, or to now; pauses count.
+    /// Returns the time from the start to the end, or to `now`; pauses count.
     pub fn duration(&self, now: Timestamp) -> Duration {
         self.ended_at.unwrap_or(now).since(self.started_at)
     }
 
-    /// Returns the time that was worked on steps, and by hooks between them, as far as it is on record.
-    /// Pauses do not count.
+    /// Returns the recorded active time of steps, and of hooks between them. Pauses do not count.
     pub fn worked(&self) -> Duration {
         self.active_time
     }
 
-    /// Returns what was consumed, failed inferences and the tools' own included.
+    /// Returns the spend, including failed model calls and those of tools.
     pub fn spent(&self) -> Spend {
         self.spent
     }
 
-    /// Returns what counts against a budget, given the time worked since the last step or pause: what was used
-    /// since the execution began, or since its budget was [renewed](crate::Edit::RenewBudget).
+    /// Returns the usage that counts against a budget, given the active time since the last step or
+    /// pause. It counts from the start of the execution, or from when its budget was
+    /// [renewed](crate::Edit::RenewBudget).
     pub fn budget_usage(&self, working: Duration) -> BudgetUsage {
         let renewed = &self.renewed;
         BudgetUsage {
@@ -211,7 +210,7 @@ impl Execution {
         }
     }
 
-    /// Returns how many of the newest steps failed without an answer between them.
+    /// Returns the number of failed steps at the end, without a response between them.
     pub fn failed_in_a_row(&self) -> u32 {
         self.consecutive_failures
     }

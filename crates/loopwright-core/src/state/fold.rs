@@ -1,4 +1,4 @@
-//! How a change changes a state: the only place where states change.
+//! Application of changes to a state: the only place where states change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     stop::{StopReason, Strength},
 };
 
-/// A history that cannot have happened.
+/// An invalid history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "change {seq} ({change}) does not follow from the state: {reason}; the journal is damaged or belongs to another state"
@@ -31,7 +31,7 @@ pub struct ReplayError {
     pub seq: u64,
     /// The kind of change.
     pub change: &'static str,
-    /// What it lacks.
+    /// The missing precondition.
     pub reason: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl AgentState {
     ///
     /// # Errors
     ///
-    /// If a change does not follow from the state, with its number.
+    /// Returns an error with the number of the change if a change does not follow from the state.
     pub fn replay(
         mut self,
         changes: impl IntoIterator<Item = ChangeRecord>,
@@ -62,7 +62,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Stamps the changes that were made outside a run.
+    /// Stamps the changes made outside a run.
     pub(crate) fn stamp(&mut self, now: Timestamp) {
         if self.outbox.stamp(now) {
             self.touch(now);
@@ -139,7 +139,7 @@ impl AgentState {
         matches!(last.body(), TurnBody::Reply(_)) && !is_interrupted
     }
 
-    /// Ends the open step with the part of an answer that there is.
+    /// Ends the open step with the part of the response that arrived.
     fn keep_interrupted_answer(&mut self, message: &Message) -> Result<(), &'static str> {
         let execution = self.running()?;
         let open = execution.open.take_if(|open| open.thought.is_none());
@@ -189,7 +189,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Says something in the conversation, or after the open step.
+    /// Appends a message to the conversation, or after the open step.
     fn say(&mut self, message: &Message) {
         if let Some(open) = self.execution.as_mut().and_then(|it| it.open.as_mut()) {
             open.said.push(message.clone());
@@ -245,7 +245,7 @@ impl AgentState {
         }
     }
 
-    /// Records a decision about a call that waits. One that does not fit changes nothing.
+    /// Records a decision about a waiting call. Ignores a decision that does not match.
     fn resolve(&mut self, call: u16, below: &[u16], decision: &ApprovalDecision) {
         let Ok(open) = self.open_step() else { return };
         match open.calls.get_mut(usize::from(call)) {
@@ -267,8 +267,8 @@ impl AgentState {
         }
     }
 
-    /// A user who says something to an execution that ended before an answer takes it up again: its budget
-    /// counts anew, and a question without an answer is followed by a note that it has none.
+    /// Resumes an execution that ended before an answer because the user sent a message: its budget
+    /// is renewed, and a note follows the unanswered message.
     fn take_up_again(&mut self, message: &Message) {
         let Some(execution) = self.execution.as_mut().filter(|it| it.is_unanswered) else {
             return;
@@ -381,7 +381,7 @@ impl AgentState {
         self.push_step(step, duration)
     }
 
-    /// Adds a step, of whose time so much is not counted yet.
+    /// Adds a step. `duration` is its active time that is not yet counted.
     fn push_step(&mut self, step: Step, duration: Duration) -> Result<(), &'static str> {
         self.total_steps += 1;
         self.total_worked += duration;
@@ -391,7 +391,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Ends a step that was left open, so that no answer and no outcome is lost.
+    /// Ends a step that was left open, so that no response and no outcome is lost.
     pub(crate) fn seal_open_step(&mut self) {
         let Some(open) = self.execution.as_mut().and_then(|it| it.open.as_mut()) else { return };
         if open.thought.is_none() {
@@ -458,8 +458,8 @@ impl Execution {
         }
     }
 
-    /// Goes on. What stood in the way of an execution that had ended no longer does, but for limits,
-    /// which are looked at again.
+    /// Resumes the execution. Clears the reasons of its end, except limits, which are checked
+    /// again.
     fn resume(&mut self) {
         if std::mem::take(&mut self.is_unanswered) {
             self.signals.clear();
@@ -473,7 +473,7 @@ impl Execution {
         self.ended_at = None;
     }
 
-    /// Keeps which criterion requested the step after a response, if nothing else did.
+    /// Records the criterion that requested the step after a response, if it was the only request.
     fn note_decisive_criterion(&mut self) {
         let is_answered = self.last_step().is_some_and(|step| {
             step.kind == StepKind::FinalResponse && step.continued_by.is_none()
@@ -505,7 +505,7 @@ impl Execution {
         self.values.remove(EVALUATIONS_NAME);
     }
 
-    /// Removes the soft signals of such reasons; hard ones stay whoever asks.
+    /// Removes the soft signals with these reasons. Hard ones always stay.
     fn withdraw(&mut self, is_withdrawn: impl Fn(StopReason) -> bool) {
         self.signals.retain(|it| it.strength() == Strength::Hard || !is_withdrawn(it.reason));
     }
@@ -564,7 +564,7 @@ impl OpenStep {
         Ok(())
     }
 
-    /// Returns what became of each call; `None` while one is not over.
+    /// Returns the outcome of each call; `None` while a call has not ended.
     pub(crate) fn outcomes(&self) -> Option<Few<Arc<ToolOutcome>>> {
         let outcome = |state: &CallState| match state {
             CallState::Completed(outcome) => Some(Arc::clone(outcome)),
@@ -578,7 +578,7 @@ fn kind_of(outcomes: &[Arc<ToolOutcome>]) -> StepKind {
     if outcomes.is_empty() { StepKind::FinalResponse } else { StepKind::ToolExecution }
 }
 
-/// Makes the step's turn; `None` if the model said nothing.
+/// Creates the step's turn; `None` if the model's message is empty.
 fn record(
     thought: &StepResponse,
     outcomes: &[Arc<ToolOutcome>],

@@ -9,11 +9,11 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outbox {
     entries: Vec<ChangeRecord>,
-    /// How many of the first entries were sent together and not acknowledged.
+    /// The number of leading entries that were sent together and not acknowledged.
     sent: usize,
 }
 
-/// The stamp of changes that were made outside a run; the run stamps them.
+/// The stamp of changes made outside a run; the run replaces it.
 const UNSTAMPED: Timestamp = Timestamp::UNSTAMPED;
 
 impl Outbox {
@@ -25,7 +25,7 @@ impl Outbox {
         self.push(ChangeRecord { at: UNSTAMPED, change });
     }
 
-    /// Stamps what has no stamp; tells whether there was any.
+    /// Stamps unstamped changes. Returns `true` if there were any.
     pub(crate) fn stamp(&mut self, now: Timestamp) -> bool {
         let mut stamped = false;
         for entry in self.entries.iter_mut().filter(|it| it.at == UNSTAMPED) {
@@ -46,12 +46,12 @@ impl Outbox {
         self.entries.iter().map(|it| &it.change)
     }
 
-    /// Returns `true` if a batch is on its way: it goes first, as it was.
+    /// Returns `true` if a batch is being sent: it is sent first, unchanged.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent > 0
     }
 
-    /// Returns the batch to send: the one that was sent and not acknowledged, or else everything.
+    /// Returns the batch to send: the one that was sent and not acknowledged, or else all changes.
     pub(crate) fn batch(&mut self) -> Vec<ChangeRecord> {
         if self.sent == 0 {
             self.sent = self.entries.len();

@@ -1,4 +1,4 @@
-//! What became of a tool call.
+//! Outcomes of tool calls.
 
 use std::{fmt, sync::Arc};
 
@@ -12,35 +12,35 @@ use crate::{
     key::{Key, Namespace, StateKey},
 };
 
-/// A tool's answer, and what the tool wants remembered.
+/// A tool's output, and its effects on the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// As the model sees it.
+    /// The content that the model sees.
     pub content: Arc<[Part]>,
-    /// As hooks and programs see it.
+    /// The value that hooks and programs see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Arc<Value>>,
-    /// What the loop does to the state when the step is recorded, in call order.
+    /// The effects on the state when the step is recorded, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state_effects: Vec<StateEffect>,
-    /// The files that the call has changed.
+    /// The files that the call changed.
     #[serde(default, skip_serializing_if = "FilesChanged::is_none")]
     pub files: FilesChanged,
 }
 
-/// What a tool may do to the state.
+/// An effect of a tool on the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StateEffect {
-    /// Keeps a value, or removes it.
+    /// Sets a value, or removes it.
     Set(StateKey, Option<Value>),
-    /// Says something after the step.
+    /// Appends a message after the step.
     Append(Message),
 }
 
 impl ToolOutput {
-    /// Answers with words.
+    /// Creates an output from text.
     ///
     /// ```
     /// use loopwright_core::ToolOutput;
@@ -51,7 +51,7 @@ impl ToolOutput {
         Self::from_parts([Part::text(text)])
     }
 
-    /// Answers with parts.
+    /// Creates an output from parts.
     pub fn from_parts(content: impl IntoIterator<Item = Part>) -> Self {
         Self {
             content: content.into_iter().collect(),
@@ -61,7 +61,7 @@ impl ToolOutput {
         }
     }
 
-    /// Answers with a value; the model sees it as JSON, or as it is if it is text.
+    /// Creates an output from a value. The model sees it as JSON, or unquoted if it is a string.
     ///
     /// ```
     /// use loopwright_core::ToolOutput;
@@ -79,7 +79,7 @@ impl ToolOutput {
         Self { value: Some(Arc::new(value)), ..Self::text(text) }
     }
 
-    /// Keeps a value of the metadata that models and users see.
+    /// Sets a metadata value, which models and users can see.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<Arc<str>>, value: Value) -> Self {
         let slot = StateKey { space: Namespace::Metadata, key: key.into() };
@@ -87,11 +87,11 @@ impl ToolOutput {
         self
     }
 
-    /// Keeps a capability's own value.
+    /// Stores a capability's own value.
     ///
     /// # Errors
     ///
-    /// If the value cannot be written as JSON.
+    /// Returns an error if the value cannot be written as JSON.
     ///
     /// ```
     /// use loopwright_core::{Key, ToolOutput};
@@ -110,56 +110,56 @@ impl ToolOutput {
         Ok(self)
     }
 
-    /// Says something after the step.
+    /// Appends a message after the step.
     #[must_use]
     pub fn with_message(mut self, message: Message) -> Self {
         self.state_effects.push(StateEffect::Append(message));
         self
     }
 
-    /// Reports the files that the call has changed.
+    /// Reports the files that the call changed.
     #[must_use]
     pub fn with_changed_files(mut self, files: impl Into<FilesChanged>) -> Self {
         self.files = files.into();
         self
     }
 
-    /// Returns the words, joined.
+    /// Returns the text, joined.
     pub fn to_text(&self) -> String {
         self.content.iter().filter_map(Part::as_text).collect()
     }
 }
 
-/// What became of a tool call.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolOutcome {
-    /// The tool answered.
+    /// The tool succeeded.
     Returned(ToolOutput),
-    /// The tool failed, or could not be called as asked.
+    /// The tool failed, or the call was invalid.
     Failed(Failure),
-    /// A hook or the user kept the tool from running.
+    /// A hook or the user blocked the call.
     Blocked {
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
     },
-    /// The run stopped before the tool began, or the call was not fit to run.
+    /// The run stopped before the tool started, or the call could not run.
     Skipped {
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
     },
     /// The run was cancelled.
     Cancelled {
-        /// Whether the tool had begun, and may have taken effect.
+        /// Whether the tool had started, and may have taken effect.
         started: bool,
     },
-    /// The tool began, and whether it took effect is not known.
+    /// The tool started, and its effect is unknown.
     Unknown,
 }
 
 impl ToolOutcome {
-    /// Returns the answer of a tool that answered.
+    /// Returns the output of a tool that succeeded.
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Returned(output) => Some(output),
@@ -167,17 +167,17 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns `true` if the tool did not answer.
+    /// Returns `true` if the tool did not succeed.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Returned(_))
     }
 
-    /// Returns `true` if a hook or the user kept the tool from running.
+    /// Returns `true` if a hook or the user blocked the call.
     pub fn was_blocked(&self) -> bool {
         matches!(self, Self::Blocked { .. })
     }
 
-    /// Returns what went wrong, or the empty text.
+    /// Returns the error message, or an empty string.
     pub fn error_message(&self) -> String {
         match self {
             Self::Returned(_) => String::new(),
@@ -195,7 +195,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns what the model is told.
+    /// Returns the result for the model.
     pub fn to_result(&self) -> ToolResult {
         let error = |text: String| ToolResult::error(text);
         match self {
@@ -211,57 +211,58 @@ impl ToolOutcome {
     }
 }
 
-/// What somebody has to decide before a call can run.
+/// A request for a decision before a call can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// For people.
+    /// The question, for people.
     pub text: String,
     /// The hook that asks.
     pub source: Arc<str>,
 }
 
 impl ApprovalRequest {
-    /// The source of questions about calls that were interrupted.
+    /// The source of requests about interrupted calls.
     pub(crate) const RECOVERY: &'static str = "recovery";
 
-    /// Returns `true` if the call had begun, and may have taken effect.
+    /// Returns `true` if the call had started, and may have taken effect.
     pub fn is_recovery(&self) -> bool {
         &*self.source == Self::RECOVERY
     }
 }
 
-/// What was decided about a call.
+/// A decision about a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalDecision {
     /// Run it; after an interruption, run it again.
     Approve,
-    /// Run it with these arguments instead of those the model wrote. Hooks see them, and may still block the
-    /// call. `AgentLoop::decide` checks that they fit the schema of the tool.
+    /// Run it with these arguments instead of those of the model. Hooks see them, and can still
+    /// block the call. `AgentLoop::decide` checks that they match the schema of the tool.
     ApproveWith {
-        /// What the tool is given.
+        /// The new arguments.
         arguments: Arguments,
     },
     /// Do not run it.
     Deny {
-        /// For the model.
+        /// The reason, for the model.
         reason: String,
     },
-    /// Take this for the tool's answer; after an interruption, it was done.
+    /// Use this as the tool's output; after an interruption, the call is taken as done.
     Answer(ToolOutput),
-    /// The answer to what the tool asked in the middle of the call: the tool is called again with it.
+    /// The answer to the tool's question in the middle of the call: the tool is called again with
+    /// it.
     Reply(Value),
 }
 
-/// The arguments that a tool really gets, as JSON text. They differ from what the model wrote where
-/// a hook rewrote them.
+/// The actual arguments of a tool, as JSON text. They differ from those of the model if a hook
+/// rewrote them.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Arguments(#[serde(deserialize_with = "loopwright_messages::shared::text")] Arc<str>);
 
 impl Arguments {
-    /// Takes JSON text; it is checked before the tool gets it.
+    /// Creates arguments from JSON text, which is checked before the tool receives it.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         Self(json.into())
     }

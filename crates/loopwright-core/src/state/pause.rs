@@ -1,4 +1,4 @@
-//! What a call that waits in the middle of its work has asked, and what was answered.
+//! Questions of tools in the middle of a call, and their answers.
 
 use std::sync::Arc;
 
@@ -11,30 +11,31 @@ use crate::{
     step::{CallState, OpenStep},
 };
 
-/// What a tool needs from somebody before it can finish a call. A tool returns it as an error
-/// ([`ToolError::Pause`](crate::ToolError::Pause)); when the answer is recorded, the same call is made again, in any
-/// process, with [`ToolCx::answer`](crate::ToolCx::answer) and [`ToolCx::resume_value`](crate::ToolCx::resume_value).
+/// A request for answers before a tool can finish a call. A tool returns it as an error
+/// ([`ToolError::Pause`](crate::ToolError::Pause)). When the answer is recorded, the same call runs
+/// again, in any process, with [`ToolCx::answer`](crate::ToolCx::answer) and
+/// [`ToolCx::resume_value`](crate::ToolCx::resume_value).
 ///
-/// What the tool did before it asked is the business of the tool: it is called again from its beginning, also if its
-/// calls must not happen twice. A tool that asks before it takes effect needs nothing else; one that took effect says
-/// so in the resume value.
+/// The call runs again from its beginning, even if it must not happen twice. A tool that asks
+/// before it takes effect needs no further care. A tool that asks afterwards has to record that in
+/// the resume value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[must_use = "a pause does nothing until the tool returns it"]
 pub struct ToolPause {
-    /// What has to be answered: one question of the tool's own, or what a sub-agent waits for.
+    /// The open requests: one question of the tool itself, or those of a sub-agent.
     pub requests: Vec<PauseRequest>,
-    /// What the tool gets back when it is called again.
+    /// The value that the tool gets back when it is called again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Arc<Value>>,
 }
 
-/// One thing that somebody has to answer or decide.
+/// A request for one answer or decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PauseRequest {
-    /// Which sub-agent asks, from the outermost one to the one that waits; empty if the tool itself asks.
+    /// The sub-agent that asks, as a path from the outermost one; empty if the tool itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) path: Vec<PathSegment>,
-    /// The call of the sub-agent that waits.
+    /// The waiting call of the sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<ToolCall>,
     pub(crate) question: ApprovalRequest,
@@ -52,12 +53,12 @@ pub struct PathSegment {
     pub call: u16,
 }
 
-/// What kind of decision is needed.
+/// The kind of the required decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequestKind {
-    /// Whether the call may run.
+    /// Whether the call can run.
     Approval {
         /// The schema of the arguments, for the call of a sub-agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +75,7 @@ pub enum RequestKind {
 impl RequestKind {
     pub(crate) const APPROVAL: Self = Self::Approval { parameters: None };
 
-    /// Returns `true` if a decision fits.
+    /// Returns `true` if a decision matches.
     pub(crate) fn accepts(&self, decision: &ApprovalDecision) -> bool {
         let is_question = matches!(self, Self::Question { .. });
         match decision {
@@ -86,7 +87,7 @@ impl RequestKind {
 }
 
 impl ToolPause {
-    /// Asks a question; any JSON value answers it.
+    /// Creates a pause with a question; any JSON value answers it.
     pub fn ask(text: impl Into<String>) -> Self {
         let question = ApprovalRequest { text: text.into(), source: "".into() };
         let kind = RequestKind::Question { schema: None };
@@ -105,25 +106,25 @@ impl ToolPause {
         self
     }
 
-    /// Sets what the tool gets back when it is called again.
+    /// Sets the value that the tool gets back when it is called again.
     pub fn with_resume(mut self, value: impl Into<Arc<Value>>) -> Self {
         self.resume = Some(value.into());
         self
     }
 
-    /// Fills in who asks the questions of the tool's own.
+    /// Sets the tool as the source of its own questions.
     pub(crate) fn name_tool(&mut self, tool: &Arc<str>) {
         for request in self.requests.iter_mut().filter(|it| it.question.source.is_empty()) {
             request.question.source = Arc::clone(tool);
         }
     }
 
-    /// Returns what was decided about the question of the tool's own.
+    /// Returns the decision about the tool's own question.
     pub(crate) fn own_decision(&self) -> Option<&ApprovalDecision> {
         self.requests.iter().find(|it| it.path.is_empty())?.decision.as_ref()
     }
 
-    /// Returns `true` if the call can go on.
+    /// Returns `true` if the call can continue.
     pub(crate) fn is_answered(&self) -> bool {
         self.requests.is_empty() || self.requests.iter().any(|it| it.decision.is_some())
     }
@@ -137,7 +138,8 @@ impl ToolPause {
 }
 
 impl PauseRequest {
-    /// Passes on what a sub-agent waits for, with the schema of the arguments of its tool.
+    /// Creates a pause from the pending requests of a sub-agent, with the schema of the arguments
+    /// of its tool.
     pub fn of_subagent(
         agent: &Arc<str>,
         asked: &PendingApproval<'_>,
@@ -157,17 +159,18 @@ impl PauseRequest {
         }
     }
 
-    /// Returns which sub-agent asks, from the outermost one to the one that waits; empty if the tool itself asks.
+    /// Returns the sub-agent that asks, as a path from the outermost one; empty if the tool itself
+    /// asks.
     pub fn path(&self) -> &[PathSegment] {
         &self.path
     }
 
-    /// Returns the call of the sub-agent that waits. `None` if the tool itself asks.
+    /// Returns the waiting call of the sub-agent. `None` if the tool itself asks.
     pub fn call(&self) -> Option<&ToolCall> {
         self.call.as_ref()
     }
 
-    /// Returns what has to be decided or answered.
+    /// Returns the request for a decision or an answer.
     pub fn question(&self) -> &ApprovalRequest {
         &self.question
     }
@@ -177,11 +180,11 @@ impl PauseRequest {
     }
 }
 
-/// What is to be kept of a call that was changed or has paused, until it is over.
+/// Data about a call that was changed or has paused, kept until the call ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CallNote {
     pub(crate) call: u16,
-    /// What the tool is given when it is called again.
+    /// The arguments for the next attempt of the call.
     pub(crate) arguments: Arguments,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pause: Option<Arc<ToolPause>>,
@@ -192,13 +195,14 @@ pub(crate) struct CallNote {
 pub struct PendingApproval<'a> {
     /// The position of this agent's call in its step.
     pub index: u16,
-    /// Which sub-agent waits, from the outermost one on; empty if the call of this agent does.
+    /// The sub-agent that waits, as a path from the outermost one; empty if this agent's call
+    /// waits.
     pub path: &'a [PathSegment],
-    /// The call that waits: that of the sub-agent if one waits.
+    /// The waiting call: that of the sub-agent if one waits.
     pub call: &'a ToolCall,
-    /// What has to be decided or answered.
+    /// The request for a decision or an answer.
     pub question: &'a ApprovalRequest,
-    /// What kind of decision is needed.
+    /// The kind of the required decision.
     pub kind: &'a RequestKind,
 }
 
@@ -235,7 +239,7 @@ impl<'a> PendingApproval<'a> {
         [self.index].into_iter().chain(self.path.iter().map(|it| it.call)).collect()
     }
 
-    /// Writes an address for people, as in `0.2`.
+    /// Formats an address for people, as in `0.2`.
     pub fn format_address(address: &[u16]) -> String {
         address.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
     }

@@ -1,4 +1,4 @@
-//! What one turn of the loop did, or is doing.
+//! Steps, both completed and open.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,23 +19,23 @@ use crate::{
 /// Most steps have one call, which needs no list.
 pub(crate) type Few<T> = SmallVec<[T; 1]>;
 
-/// What a driver made of a state: the model's answer.
+/// The response of a step, which a driver produces from a state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepResponse {
-    /// What the model said, calls included.
+    /// The message of the model, including calls.
     pub message: Message,
-    /// Why it stopped there.
+    /// Why the model stopped there.
     pub finish_reason: FinishReason,
-    /// What it took to get there.
+    /// The spend.
     #[serde(default, skip_serializing_if = "Spend::is_zero")]
     pub spend: Spend,
-    /// The hook that answered in the model's place.
+    /// The hook that responded instead of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<Arc<str>>,
 }
 
 impl StepResponse {
-    /// Makes a thought of an answer.
+    /// Creates a thought from a response.
     pub fn from_response(response: InferenceResponse) -> Self {
         let spend = Spend { usage: response.usage, cost: response.cost.unwrap_or_default() };
         Self {
@@ -47,19 +47,19 @@ impl StepResponse {
     }
 }
 
-/// What a step amounts to.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// The model asked for tools.
+    /// The model called tools.
     ToolExecution,
-    /// The model asked for none.
+    /// The model called no tools.
     FinalResponse,
-    /// There is no answer.
+    /// The step has no response.
     Error,
 }
 
-/// A step that is over.
+/// A completed step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     #[serde(default = "unknown")]
@@ -110,7 +110,7 @@ fn unknown() -> ExecutionId {
 }
 
 impl Step {
-    /// Returns a name that no other step of any execution has.
+    /// Returns an ID that no other step of any execution has.
     pub fn id(&self) -> String {
         format!("{}/{}", self.execution, self.number)
     }
@@ -120,22 +120,22 @@ impl Step {
         self.number
     }
 
-    /// Returns what the step amounts to.
+    /// Returns the kind of the step.
     pub fn kind(&self) -> StepKind {
         self.kind
     }
 
-    /// Returns what the step added to the conversation.
+    /// Returns the turn that the step added to the conversation.
     pub fn turn(&self) -> Option<&Turn> {
         self.turn.as_deref()
     }
 
-    /// Returns what the model said; `None` if it said nothing.
+    /// Returns the model's message; `None` if it is empty.
     pub fn message(&self) -> Option<&Message> {
         self.turn.as_deref().map(Turn::message)
     }
 
-    /// Returns the calls the model asked for, each with what became of it, in call order.
+    /// Returns the calls of the model with their outcomes, in call order.
     pub fn tool_executions(&self) -> impl Iterator<Item = (&ToolCall, &ToolOutcome)> {
         let calls = self.message().into_iter().flat_map(Message::tool_calls);
         calls.zip(self.outcomes.iter().map(Arc::as_ref))
@@ -147,7 +147,7 @@ impl Step {
         &self.times
     }
 
-    /// Returns `true` if the model asked for tools.
+    /// Returns `true` if the model called tools.
     pub fn has_tool_calls(&self) -> bool {
         self.kind == StepKind::ToolExecution
     }
@@ -157,7 +157,7 @@ impl Step {
         self.spend.usage
     }
 
-    /// Returns the tokens and the money of the step.
+    /// Returns the tokens and the cost of the step.
     pub fn spend(&self) -> Spend {
         self.spend
     }
@@ -167,7 +167,7 @@ impl Step {
         self.finish.as_ref()
     }
 
-    /// Returns why there is no answer.
+    /// Returns the failure of a step without a response.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
     }
@@ -180,79 +180,80 @@ impl Step {
         self.continued_by.as_deref()
     }
 
-    /// Returns what went wrong: the step itself, and tools that did not answer.
+    /// Returns the errors of the step itself, and of tools that failed.
     pub fn errors(&self) -> impl Iterator<Item = String> {
         let tools = self.outcomes.iter().filter(|it| it.is_error()).map(|it| it.error_message());
         self.failure().map(ToString::to_string).into_iter().chain(tools)
     }
 
-    /// Returns `true` if anything went wrong.
+    /// Returns `true` if the step has any error.
     pub fn has_errors(&self) -> bool {
         self.failure.is_some() || self.outcomes.iter().any(|it| it.is_error())
     }
 
-    /// Returns when the step began.
+    /// Returns when the step started.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
 
-    /// Returns when the step was over, if it was not interrupted.
+    /// Returns when the step ended.
     pub fn ended_at(&self) -> Timestamp {
         self.started_at.plus(self.duration)
     }
 
-    /// Returns how long the step was worked on, model and tools included.
+    /// Returns the active time of the step, including model and tools.
     pub fn duration(&self) -> Duration {
         self.duration
     }
 }
 
-/// A step that has begun and is not over: it survives crashes, pauses and dropped futures.
+/// A step that has started and not ended. It survives crashes, pauses and dropped futures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
     pub(crate) number: u32,
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
-    /// The time that was worked on the step before it was paused.
+    /// The active time of the step before it was paused.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub(crate) worked: Duration,
     pub(crate) thought: Option<Arc<StepResponse>>,
     pub(crate) calls: Few<CallState>,
     #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
     pub(crate) times: Few<CallTimes>,
-    /// The calls that were changed by who decided about them, or that wait in the middle.
+    /// The calls whose arguments a decision changed, or that wait for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<CallNote>,
-    /// What was said while the step was open; it follows the step in the conversation.
+    /// Messages sent while the step was open; they follow the step in the conversation.
     pub(crate) said: Vec<Message>,
 }
 
-/// Where a call of an open step stands.
+/// The state of a call in an open step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallState {
-    /// Nothing has been done about it.
+    /// The call has not been handled.
     Queued,
-    /// Somebody has to decide.
+    /// The call needs a decision.
     AwaitingApproval(ApprovalRequest),
-    /// Somebody has decided.
+    /// The call is decided.
     Decided(ApprovalDecision),
-    /// The tool has begun.
+    /// The tool has started.
     Started {
-        /// How often it has begun, counted from one.
+        /// The attempt, counted from one.
         attempt: u32,
-        /// What it was given.
+        /// The arguments.
         arguments: Arguments,
     },
-    /// The tool has begun and asked somebody. It is called again with the answer.
+    /// The tool has started and asked a question. It is called again with the answer.
     AwaitingAnswer,
-    /// It is over.
+    /// The call has ended.
     Completed(Arc<ToolOutcome>),
 }
 
 impl OpenStep {
-    /// Returns `true` if the user wrote while the step was open: a message that wants another step.
+    /// Returns `true` if the user sent a message while the step was open, which requires another
+    /// step.
     pub(crate) fn is_spoken_to(&self) -> bool {
         self.said.iter().any(|message| message.role() == Role::User && !message.is_empty())
     }
@@ -262,22 +263,22 @@ impl OpenStep {
         self.number
     }
 
-    /// Returns how often the step has begun, counted from one.
+    /// Returns the number of attempts to start the step, counted from one.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns the model's answer, once there is one.
+    /// Returns the model's response; `None` before it arrives.
     pub fn thought(&self) -> Option<&Arc<StepResponse>> {
         self.thought.as_ref()
     }
 
-    /// Returns where each call stands, in call order.
+    /// Returns the state of each call, in call order.
     pub fn calls(&self) -> &[CallState] {
         &self.calls
     }
 
-    /// Keeps what a call is given when its tool is called, and what the tool asked if it did.
+    /// Records the arguments for the next attempt of a call, and the tool's question, if any.
     pub(crate) fn keep(
         &mut self,
         call: u16,
@@ -294,7 +295,7 @@ impl OpenStep {
         self.notes.iter().find(|it| it.call == call)
     }
 
-    /// Returns a call as the model wrote it.
+    /// Returns a call as written by the model.
     pub fn call(&self, index: u16) -> Option<&ToolCall> {
         self.thought.as_ref()?.message.tool_calls().nth(usize::from(index))
     }

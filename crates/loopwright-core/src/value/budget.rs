@@ -1,4 +1,4 @@
-//! What an execution may use.
+//! The budget of an execution.
 
 use std::{ops::AddAssign, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     stop::{StopReason, StopSignal},
 };
 
-/// What an execution may use; `None` is without limit.
+/// The limits of an execution; `None` means no limit.
 ///
 /// The loop enforces the budget of a state in full: before each step, and by reserving before each
 /// model call.
@@ -31,35 +31,36 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// Steps, failed ones included.
+    /// The limit of steps, including failed ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Tokens, read and written, sub-agents' included.
+    /// The limit of tokens, input and output, including those of sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Time worked, by the monotonic clock. Time in which the execution waits for a person does not count.
+    /// The limit of active time, by the monotonic clock. Time in which the execution waits for a
+    /// person does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
-    /// Money, sub-agents' included.
+    /// The limit of cost, including that of sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The moment after which no step begins.
+    /// The time after which no step starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
 }
 
-/// What was consumed: tokens and money.
+/// Used tokens and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spend {
     /// Tokens.
     pub usage: Usage,
-    /// Money, as far as prices are known.
+    /// The cost, as far as prices are known.
     pub cost: Cost,
 }
 
 impl Spend {
-    /// Returns `true` if nothing was consumed.
+    /// Returns `true` if no tokens and no money were spent.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
@@ -72,26 +73,26 @@ impl AddAssign for Spend {
     }
 }
 
-/// What an execution has used of its budget so far.
+/// The budget usage of an execution so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetUsage {
     /// Steps.
     pub steps: u32,
     /// Tokens.
     pub tokens: u64,
-    /// Time worked.
+    /// Active time.
     pub time: Duration,
-    /// Money.
+    /// Cost.
     pub cost: Cost,
 }
 
 impl Budget {
-    /// Sets no limit.
+    /// Creates a budget without limits.
     pub fn unlimited() -> Self {
         Self::default()
     }
 
-    /// Sets the limits that suit most work: 50 steps, 1,000,000 tokens and 15 minutes.
+    /// Returns limits that suit most work: 50 steps, 1,000,000 tokens and 15 minutes.
     ///
     /// ```
     /// use loopwright_core::Budget;
@@ -109,35 +110,35 @@ impl Budget {
         }
     }
 
-    /// Sets the limit of steps.
+    /// Sets the step limit.
     #[must_use]
     pub const fn with_steps(mut self, steps: u32) -> Self {
         self.steps = Some(steps);
         self
     }
 
-    /// Sets the limit of tokens.
+    /// Sets the token limit.
     #[must_use]
     pub const fn with_tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Sets the limit of time worked.
+    /// Sets the limit of active time.
     #[must_use]
     pub const fn with_time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// Sets the limit of money.
+    /// Sets the cost limit.
     #[must_use]
     pub const fn with_cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Sets the moment after which no step starts.
+    /// Sets the time after which no step starts.
     #[must_use]
     pub const fn with_deadline(mut self, deadline: Timestamp) -> Self {
         self.deadline = Some(deadline);
@@ -149,7 +150,7 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// Returns what is left. The deadline is a moment and stays.
+    /// Returns the remaining budget. The deadline does not change.
     ///
     /// ```
     /// use loopwright_core::{Budget, BudgetUsage};
@@ -169,7 +170,7 @@ impl Budget {
         }
     }
 
-    /// Returns the stricter of both, limit by limit.
+    /// Returns the stricter limit of both budgets, limit by limit.
     ///
     /// ```
     /// use loopwright_core::Budget;
@@ -189,7 +190,7 @@ impl Budget {
         }
     }
 
-    /// Returns `true` if nothing more may be used.
+    /// Returns `true` if a limit of the budget is zero or the deadline has passed.
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
         self.exhausted_by(BudgetUsage::default(), now).is_some()
     }
@@ -219,7 +220,7 @@ impl Budget {
         self.late_by(used, now).or_else(|| self.too_dear(used))
     }
 
-    /// Returns the signal for a time that is used up or a deadline that has passed.
+    /// Returns the signal for a reached time limit or a passed deadline.
     pub(crate) fn late_by(&self, used: BudgetUsage, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.time.filter(|max| used.time >= *max) {
             let (elapsed, max) = (used.time.as_secs_f64(), max.as_secs_f64());

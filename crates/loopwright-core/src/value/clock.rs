@@ -1,4 +1,4 @@
-//! Time and ids, which only come in through [`RunEnv`].
+//! Time and IDs, which a run gets only through [`RunEnv`].
 
 use std::{
     collections::hash_map::RandomState,
@@ -31,7 +31,7 @@ pub struct Timestamp(u64);
 impl Timestamp {
     pub(crate) const UNSTAMPED: Self = Self(0);
 
-    /// Counts from 1970-01-01T00:00:00Z.
+    /// Creates a timestamp from the milliseconds since 1970-01-01T00:00:00Z.
     pub fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -41,12 +41,12 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the time from `earlier` to this moment, or nothing if it was not earlier.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is not earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the moment that is so much later.
+    /// Returns the timestamp plus the duration.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -63,7 +63,7 @@ impl From<SystemTime> for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The last millisecond of the year 9999, where RFC 3339 ends.
+        /// The last millisecond of the year 9999, the end of RFC 3339.
         const LAST: u64 = 253_402_300_799_999;
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(self.0.min(LAST));
         write!(f, "{}", humantime::format_rfc3339_millis(time))
@@ -86,7 +86,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Reads the text where it stands: a session has a stamp for each of its changes.
+        /// Reads the text without copying it: a session has a stamp for each of its changes.
         struct Rfc3339;
 
         impl de::Visitor<'_> for Rfc3339 {
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Reads a stamp that nothing depends on: what is malformed reads as none.
+/// Reads an optional stamp: malformed text reads as none.
 pub(crate) fn stamp_or_none<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
@@ -113,19 +113,19 @@ pub(crate) fn stamp_or_none<'de, D: serde::Deserializer<'de>>(
     Ok(stored.as_str().and_then(|text| text.parse().ok()))
 }
 
-/// Tells the time and lets it pass.
+/// A source of time and of delays.
 pub trait Clock: Send + Sync {
     /// Returns the time of day, for stamps.
     fn now(&self) -> Timestamp;
 
-    /// Returns the time since some fixed moment; never goes back. For durations and limits.
+    /// Returns the time since some fixed moment; never goes back. Used for durations and limits.
     fn monotonic(&self) -> Duration;
 
     /// Returns a future that is ready after the duration. Dropping it cancels the wait.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
 
-/// The machine's clock. Sleeping needs a tokio runtime with its timer on.
+/// The system clock. `sleep` needs a tokio runtime with its timer enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -151,18 +151,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// All that a run takes from its surroundings: given the same, and the same answers from models and
-/// tools, it does the same.
+/// The environment of a run: with the same environment, and the same responses from models and
+/// tools, a run does the same.
 #[derive(Clone)]
 pub struct RunEnv {
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What ids and jitter are made from.
+    /// The seed of IDs and jitter.
     pub seed: u64,
 }
 
 impl RunEnv {
-    /// Uses the machine's clock and a seed that no other run has.
+    /// Creates an environment with the system clock and a seed that no other run has.
     pub fn system() -> Self {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u128(
@@ -171,15 +171,15 @@ impl RunEnv {
         Self { clock: Arc::new(SystemClock::default()), seed: hasher.finish() }
     }
 
-    /// Makes surroundings that share the time and whose ids are their own. The same name gives the same
-    /// ones.
+    /// Creates an environment with the same clock and its own IDs. The same name always gives the
+    /// same IDs.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         let seed = name.bytes().fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte)));
         Self { clock: Arc::clone(&self.clock), seed }
     }
 
-    /// Makes an id of the shape of a UUID (version 4) out of the seed, what it is for, and a number.
+    /// Creates an ID in the form of a UUID (version 4) from the seed, its purpose, and a number.
     pub(crate) fn id(&self, kind: &str, number: u64) -> String {
         let kind = kind.bytes().fold(0, |sum: u64, byte| sum.rotate_left(8) ^ u64::from(byte));
         let high = mix(self.seed ^ mix(kind)) ^ mix(number);

@@ -1,69 +1,70 @@
-//! An error as data: what remains of it once it is part of the state.
+//! Errors as data, in the form that the state stores.
 
 use std::{error::Error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for whoever reads the state.
+/// A failure, for readers of the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Whose failure it is.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// The error and its causes, outermost first.
     pub chain: Vec<String>,
-    /// Whether the same may succeed later: the other side was away or too busy.
+    /// Whether the same operation can succeed later, because the other side was unavailable or too
+    /// busy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_transient: bool,
 }
 
-/// Whose failure it is, and so what to do about it.
+/// The kind of a failure, which suggests the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// The provider did not answer, or not in a way that makes sense.
+    /// The provider did not respond, or its response is invalid.
     Model,
-    /// The provider asked to slow down.
+    /// The provider limits the rate of requests.
     RateLimit,
     /// The request is longer than the model's context window.
     ContextLength,
     /// No model is configured, or its key is missing.
     NoModel,
-    /// Something took too long.
+    /// An operation exceeded its timeout.
     Timeout,
     /// The network failed.
     Network,
     /// A tool failed.
     Tool,
-    /// The model called a tool that there is not.
+    /// The model called an unknown tool.
     UnknownTool,
-    /// The model's arguments are not JSON or break the tool's schema.
+    /// The model's arguments are not JSON or violate the tool's schema.
     InvalidArguments,
-    /// The model's answer does not have the form that was asked for.
+    /// The model's answer does not have the requested form.
     Validation,
     /// A hook failed.
     Hook,
     /// The context could not be compiled.
     ContextCompile,
-    /// The driver failed for its own reasons.
+    /// The driver failed for another reason.
     Driver,
     /// The journal refused or lost the run.
     Journal,
     /// A tool, hook or driver panicked.
     Panic,
-    /// The same step was tried too often.
+    /// The same step was attempted too often.
     CrashLoop,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }
 
 impl Failure {
-    /// Makes a failure of a sentence.
+    /// Creates a failure from a message.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, chain: vec![message.into()], is_transient: false }
     }
 
-    /// Records an error with its causes.
+    /// Creates a failure from an error with its causes.
     ///
     /// ```
     /// use std::io;
@@ -83,20 +84,20 @@ impl Failure {
         Self { kind, chain, is_transient: false }
     }
 
-    /// Says whether the same may succeed later.
+    /// Sets whether the same operation can succeed later.
     #[must_use]
     pub fn with_transient(self, is_passing: bool) -> Self {
         Self { is_transient: is_passing, ..self }
     }
 
-    /// Returns the outermost sentence.
+    /// Returns the outermost message.
     pub fn message(&self) -> &str {
         self.chain.first().map_or("", String::as_str)
     }
 }
 
 impl fmt::Display for Failure {
-    /// Says what went wrong, and why. Once the last cause was told, what lies between is not.
+    /// Writes the outermost message and the last cause, without the causes in between.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.chain.last() else { return Ok(()) };
         let told = self.chain.iter().position(|it| it.contains(root.as_str()));
@@ -107,14 +108,14 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Returns what a panic said, of the payload that was caught.
+/// Returns the message of a panic from its payload.
 pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// Something panicked, and was contained.
+/// A contained panic.
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
 pub(crate) struct Panicked(pub(crate) String);

@@ -1,16 +1,16 @@
-//! Files that tools write: what a call may write, and what it has changed.
+//! Files that tools write: those that a call can write, and those that it changed.
 
 use serde::{Deserialize, Serialize};
 
-/// The files that a call may write, known before it runs.
+/// The files that a call can write, known before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Writes {
     /// The call writes no file.
     Nothing,
-    /// The call writes no other files than these, named as the model named them.
+    /// The call writes only these files, named as the model named them.
     Paths(Vec<String>),
-    /// The call may write any file.
+    /// The call can write any file.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ impl Writes {
     }
 }
 
-/// The files that a call has changed.
+/// The files that a call changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -40,16 +40,16 @@ pub enum FilesChanged {
     Unknown,
 }
 
-/// A file that a call has changed.
+/// A file that a call changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// The path below the working directory.
     pub path: String,
-    /// What became of the file.
+    /// The kind of change.
     pub kind: FileChangeKind,
 }
 
-/// What became of a file.
+/// The kind of a file change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,13 +1,14 @@
-//! What capabilities and programs keep beside the conversation.
+//! Values that capabilities and programs store with the conversation.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A place for one value of type `T` in a state.
+/// A key for one value of type `T` in a state.
 ///
-/// Keys live apart from the metadata that models and users write: nothing a model says reaches them.
+/// Keys are separate from the metadata that models and users write: model output cannot change
+/// them.
 ///
 /// ```
 /// use loopwright_core::Key;
@@ -21,23 +22,23 @@ pub struct Key<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// How long a value lives.
+/// The lifetime of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Until the execution ends and another begins.
+    /// Until the execution ends and another starts.
     Execution,
     /// As long as the state.
     Session,
 }
 
 impl<T> Key<T> {
-    /// Names a value that lives as long as the state.
+    /// Creates a key of a value that lives as long as the state.
     pub const fn session(namespace: &'static str, name: &'static str) -> Self {
         Self::new(Cow::Borrowed(namespace), Cow::Borrowed(name), Scope::Session)
     }
 
-    /// Names a value that the next execution does not see.
+    /// Creates a key of a value that the next execution does not see.
     pub const fn execution(namespace: &'static str, name: &'static str) -> Self {
         Self::new(Cow::Borrowed(namespace), Cow::Borrowed(name), Scope::Execution)
     }
@@ -46,7 +47,7 @@ impl<T> Key<T> {
         Self { namespace, name, scope, value: PhantomData }
     }
 
-    /// Returns where the value is kept.
+    /// Returns the key without its type.
     ///
     /// ```
     /// use loopwright_core::{Key, Namespace};
@@ -70,16 +71,16 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// Where a value is kept.
+/// The key of a value, without its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateKey {
-    /// Which of the three spaces.
+    /// The namespace.
     pub space: Namespace,
-    /// The name within it.
+    /// The name within the namespace.
     pub key: Arc<str>,
 }
 
-/// The three spaces of values, which do not see each other.
+/// The three separate namespaces of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Namespace {
@@ -120,7 +121,7 @@ impl Metadata {
         self.0.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

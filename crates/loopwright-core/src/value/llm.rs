@@ -1,28 +1,28 @@
-//! Which model a state asks for.
+//! The model selection of a state.
 
 use std::sync::Arc;
 
 use loopwright_messages::InferenceOptions;
 use serde::{Deserialize, Serialize};
 
-/// Selects provider, model and settings of the model calls of a state.
+/// The provider, model and settings of the model calls of a state.
 ///
-/// Keys are never here: a provider's key is found by its preset or configuration, by reference.
+/// API keys are never stored here. A provider's preset or configuration refers to its key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LlmConfig {
-    /// The provider's preset; the driver's own if there is none.
+    /// The provider's preset; `None` means the driver's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
-    /// The model; the provider's default if there is none.
+    /// The model; `None` means the provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// Settings that replace the driver's where they are set.
+    /// Settings that replace the driver's, where they are set.
     pub options: InferenceOptions,
 }
 
 impl LlmConfig {
-    /// Selects by `provider/model`, by `provider/` or by `model` alone.
+    /// Parses `provider/model`, `provider/`, or `model` alone.
     ///
     /// ```
     /// use loopwright_core::LlmConfig;

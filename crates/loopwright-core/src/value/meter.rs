@@ -1,4 +1,4 @@
-//! One account over a tree of agents.
+//! One budget account for a tree of agents.
 
 use std::{
     fmt,
@@ -15,22 +15,22 @@ use crate::{
     stop::{StopReason, StopSignal},
 };
 
-/// Counts what an agent and its sub-agents use against what they may.
+/// Counts the usage of an agent and its sub-agents against their budget.
 ///
-/// Before a model is called, an estimate is reserved; afterwards the reservation is settled for what
-/// it really was. What all agents of a tree hold and have used never exceeds the budget by more than
-/// the estimation errors of the calls in flight. A meter without limits costs nothing.
+/// Before a model call, an estimate is reserved. Afterwards, the reservation is replaced by the
+/// actual usage. The reservations and the usage of all agents of a tree never exceed the budget by
+/// more than the estimation errors of the calls in flight. An account without limits costs nothing.
 #[derive(Clone, Default)]
 pub struct BudgetAccount(Option<Arc<Account>>);
 
 struct Account {
-    /// What is left; less than nothing if a call took more than was set aside for it.
+    /// The remaining tokens; negative if a call used more than its reservation.
     tokens: AtomicI64,
     picodollars: AtomicI64,
     parent: BudgetAccount,
 }
 
-/// What may be used and is not yet. Dropping it gives it back.
+/// A reserved part of the budget. Dropping it releases the reservation.
 #[derive(Debug)]
 #[must_use = "a dropped reservation gives back what it reserved"]
 pub struct Reservation {
@@ -40,12 +40,12 @@ pub struct Reservation {
 }
 
 impl BudgetAccount {
-    /// Counts nothing and refuses nothing.
+    /// Creates an account without limits.
     pub fn unlimited() -> Self {
         Self::default()
     }
 
-    /// Opens an account with what the budget allows of tokens and money.
+    /// Opens an account with the token and cost limits of the budget.
     pub fn new(budget: &Budget) -> Self {
         Self::unlimited().child(budget)
     }
@@ -63,11 +63,11 @@ impl BudgetAccount {
         })))
     }
 
-    /// Sets an estimate aside, here and in all accounts above.
+    /// Reserves an estimate, here and in all parent accounts.
     ///
     /// # Errors
     ///
-    /// If an account does not hold as much: the signal says which kind it lacks.
+    /// Returns the signal of the exceeded limit if an account has too little left.
     pub fn reserve(&self, tokens: u64, cost: Cost) -> Result<Reservation, StopSignal> {
         for (index, account) in self.accounts().enumerate() {
             if let Err(signal) = account.take(tokens, cost) {
@@ -78,13 +78,13 @@ impl BudgetAccount {
         Ok(Reservation { meter: self.clone(), tokens, cost })
     }
 
-    /// Returns so many tokens, or what is left if that is less.
+    /// Returns `tokens`, or the remaining tokens if there are fewer.
     pub(crate) fn up_to(&self, tokens: u64) -> u64 {
         let left = |account: &Arc<Account>| u64::try_from(account.tokens.load(SeqCst)).unwrap_or(0);
         self.accounts().map(left).fold(tokens, u64::min)
     }
 
-    /// Charges what was used without having been reserved.
+    /// Charges usage that was not reserved.
     pub fn charge(&self, spend: Spend) {
         for account in self.accounts() {
             account.draw(spend.usage.total(), spend.cost);
@@ -97,7 +97,7 @@ impl BudgetAccount {
 }
 
 impl Reservation {
-    /// Replaces the estimate by what it really was.
+    /// Replaces the estimate with the actual usage.
     pub fn settle(mut self, spend: Spend) {
         // Charged first: in between, too little is left rather than too much.
         self.meter.charge(spend);
@@ -119,7 +119,7 @@ impl Drop for Reservation {
     }
 }
 
-/// An account without this limit holds this much for ever.
+/// The balance of an account without this limit.
 const WITHOUT_LIMIT: i64 = i64::MAX;
 
 fn signed(limit: Option<u64>) -> i64 {
@@ -173,7 +173,7 @@ fn add(left: &AtomicI64, given: u64) {
     update(left, |it| Some(it.saturating_add(amount(given)).min(WITHOUT_LIMIT - 1)));
 }
 
-/// Changes what is left, unless it is without limit; tells whether the change was allowed.
+/// Changes the balance, unless it is unlimited. Returns `true` if the change was allowed.
 fn update(left: &AtomicI64, change: impl Fn(i64) -> Option<i64>) -> bool {
     let changed = left
         .fetch_update(SeqCst, SeqCst, |it| if it == WITHOUT_LIMIT { Some(it) } else { change(it) });

@@ -1,4 +1,4 @@
-//! Why an execution ends before the model is done.
+//! Reasons for the end of an execution.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,37 +9,37 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// A policy refused to go on after an error.
+    /// A policy refused to continue after an error.
     #[serde(rename = "error")]
     ErrorForbade,
-    /// A tool or hook asked to stop.
+    /// A tool or hook requested the stop.
     #[serde(rename = "stop_requested")]
     StopRequested,
-    /// The user asked to stop.
+    /// The user requested the stop.
     #[serde(rename = "user_requested")]
     UserRequested,
-    /// The steps are used up.
+    /// The step limit was reached.
     #[serde(rename = "steps_limit")]
     StepsLimitReached,
-    /// The tokens are used up.
+    /// The token limit was reached.
     #[serde(rename = "token_limit")]
     TokenLimitReached,
-    /// The time is used up, or the deadline has passed; the signal's context tells which.
+    /// The time limit was reached, or the deadline has passed; see the signal's context.
     #[serde(rename = "time_limit")]
     TimeLimitReached,
-    /// The money is used up.
+    /// The cost limit was reached.
     #[serde(rename = "cost_limit")]
     CostLimitReached,
-    /// Something was tried as often as it may be.
+    /// The limit of retries was reached.
     #[serde(rename = "retry_limit")]
     RetryLimitReached,
-    /// The model stopped writing for a reason that was declared final.
+    /// The model stopped writing for a reason that is configured as final.
     #[serde(rename = "finish_reason")]
     FinishReasonReceived,
     /// The model gave its final answer.
     #[serde(rename = "completed")]
     Completed,
-    /// Nobody said why.
+    /// No reason was given.
     #[serde(rename = "unknown")]
     Unknown,
 }
@@ -49,7 +49,7 @@ pub enum StopReason {
 pub enum Strength {
     /// Nothing overrules it.
     Hard,
-    /// A continuation request, a veto or steering buys another step.
+    /// A continuation request, a veto or a steered message causes another step.
     Soft,
 }
 
@@ -69,7 +69,7 @@ impl StopReason {
         Self::Unknown,
     ];
 
-    /// Returns the reason as it is written in events, logs and configuration.
+    /// Returns the name of the reason in events, logs and configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ErrorForbade => "error",
@@ -91,7 +91,7 @@ impl StopReason {
         Self::ALL.iter().position(|it| *it == self).unwrap_or(Self::ALL.len())
     }
 
-    /// Returns `true` if a continuation request can overrule it.
+    /// Returns the strength of the reason: whether a continuation request can overrule it.
     ///
     /// ```
     /// use loopwright_core::{StopReason, Strength};
@@ -108,7 +108,7 @@ impl StopReason {
         }
     }
 
-    /// Returns `true` for a limit of a budget: steps, tokens, time or money.
+    /// Returns `true` for a limit of a budget: steps, tokens, time or cost.
     pub fn is_limit(self) -> bool {
         matches!(
             self,
@@ -119,7 +119,7 @@ impl StopReason {
         )
     }
 
-    /// Returns `true` if a run that ended so did not end by itself: its status is `Stopped`.
+    /// Returns `true` if a run with this reason was stopped early: its status is `Stopped`.
     pub fn is_forced(self) -> bool {
         !matches!(self, Self::Completed | Self::FinishReasonReceived)
     }
@@ -131,7 +131,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// A request to stop, and who made it.
+/// A request to stop, with its source.
 ///
 /// ```
 /// use loopwright_core::{StopReason, StopSignal};
@@ -142,24 +142,24 @@ impl fmt::Display for StopReason {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StopSignal {
-    /// Why.
+    /// The reason.
     pub reason: StopReason,
-    /// For people.
+    /// The message, for people.
     #[serde(default)]
     pub message: String,
-    /// Facts for programs, such as the limit and what was used.
+    /// Details for programs, such as the limit and the usage.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<Cow<'static, str>, Value>,
     /// The hook, tool or guard that raised it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Arc<str>>,
-    /// Whether nothing overrules the signal although its reason is a soft one.
+    /// Whether nothing overrules the signal, even if its reason is soft.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
 }
 
 impl StopSignal {
-    /// Makes a signal that says who raised it and why.
+    /// Creates a signal with its reason and source.
     pub fn new(
         reason: StopReason,
         source: impl Into<Arc<str>>,
@@ -170,24 +170,24 @@ impl StopSignal {
         Self { reason, message, context: BTreeMap::new(), source, is_final: false }
     }
 
-    /// Asks to stop.
+    /// Creates a signal that requests a stop.
     pub fn requested(source: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
         Self::new(StopReason::StopRequested, source, message)
     }
 
-    /// Says that the user asked to stop.
+    /// Creates a signal for a stop that the user requested.
     pub fn user_requested(message: impl Into<String>) -> Self {
         Self::new(StopReason::UserRequested, "user", message)
     }
 
-    /// Adds a fact.
+    /// Adds a detail.
     #[must_use]
     pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
         self.context.insert(key.into(), value.into());
         self
     }
 
-    /// Makes the signal one that nothing overrules, whatever its reason.
+    /// Makes the signal final, whatever its reason.
     ///
     /// ```
     /// use loopwright_core::{StopSignal, Strength};
@@ -205,14 +205,14 @@ impl StopSignal {
         if self.is_final { Strength::Hard } else { self.reason.strength() }
     }
 
-    /// Returns `true` if the signal counts more than another one: hard ones before soft ones, then by
-    /// reason.
+    /// Returns `true` if the signal is stronger than another one: hard ones before soft ones, then
+    /// by reason.
     pub(crate) fn outranks(&self, other: &Self) -> bool {
         let rank = |it: &Self| (it.strength() == Strength::Soft, it.reason);
         rank(self) < rank(other)
     }
 
-    /// Returns the strongest of several; of equally strong ones the first.
+    /// Returns the strongest of several signals; the first of equally strong ones.
     pub fn strongest<'a>(signals: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
         signals.into_iter().min_by_key(|signal| signal.reason)
     }

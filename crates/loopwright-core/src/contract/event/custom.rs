@@ -1,4 +1,4 @@
-//! Events that the core does not know.
+//! Events that the core does not define.
 
 use std::{
     any::Any,
@@ -52,7 +52,7 @@ pub trait CustomEvent: Serialize + DeserializeOwned + fmt::Debug + Send + Sync +
     const NAME: &'static str;
 }
 
-/// An event that the core does not know, without its type. Cheap to clone.
+/// An event that the core does not define, without its type. Cheap to clone.
 ///
 /// As JSON, it is an object: `type` holds the name, beside the fields of the event. An event that is no JSON object, or
 /// that has a field `type`, is in the field `value`.

@@ -13,8 +13,9 @@ use crate::{
     stop::StopSignal,
 };
 
-/// An async closure or `async fn` whose future can move between threads. Every closure that a setter of
-/// [`CallableHook`](crate::CallableHook) takes implements it, if what it holds across an `.await` is `Send`.
+/// An async closure or `async fn` whose future can move between threads. Every closure that a
+/// setter of [`CallableHook`](crate::CallableHook) takes implements it, if the values that it holds
+/// across an `.await` are `Send`.
 ///
 /// `Args` are the arguments as a tuple, `R` is the result.
 #[diagnostic::on_unimplemented(
@@ -22,7 +23,7 @@ use crate::{
     note = "the closure must be `Clone`, and values that live across an `.await` must be `Send`"
 )]
 pub trait AsyncHookFn<Args, R> {
-    /// What a call returns.
+    /// The future of a call.
     type Future: Future<Output = R> + Send;
 
     /// Calls the closure.
@@ -65,7 +66,7 @@ where
     }
 }
 
-/// A closure that is cloned for each call: its future then owns what the closure has captured.
+/// A closure that is cloned for each call, so that its future owns the captures.
 pub(super) struct Cloned<F>(pub(super) F);
 
 macro_rules! erased {

@@ -22,7 +22,7 @@ use crate::{
     stop::StopSignal,
 };
 
-/// What is done at a point.
+/// The closure for a point.
 enum Callback<S: ?Sized, A: ?Sized> {
     Sync(Arc<S>),
     Async(Arc<A>),
@@ -74,7 +74,7 @@ type OnError = Callback<
     dyn AsyncError,
 >;
 
-/// Closures as a hook: one for each point that it takes part in, sync or async.
+/// Closures as a hook: one for each point, sync or async.
 ///
 /// ```
 /// use loopwright_core::{CallableHook, Flow, StopSignal};
@@ -87,9 +87,9 @@ type OnError = Callback<
 /// });
 /// ```
 ///
-/// The setters that end in `_async` take an async closure or an `async fn`. The closure is cloned for each call, so put
-/// what it captures into an `Arc`. When the run is cancelled, a future that is pending has the grace of the run and is
-/// dropped then.
+/// The setters that end in `_async` take an async closure or an `async fn`. The closure is cloned
+/// for each call, so put its captures into an `Arc`. When the run is cancelled, a pending future
+/// has the grace period of the run and is then dropped.
 ///
 /// ```
 /// use std::{collections::HashSet, sync::Arc};
@@ -169,7 +169,7 @@ macro_rules! setters {
 }
 
 impl CallableHook {
-    /// Names a hook that takes part in nothing yet.
+    /// Creates a hook with a name and without closures.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             name: name.into(),

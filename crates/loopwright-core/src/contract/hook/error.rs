@@ -1,4 +1,4 @@
-//! Why a hook could not do its work.
+//! Errors of hooks.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::{
     failure::{Failure, FailureKind, Panicked},
 };
 
-/// A hook that could not do its work.
+/// A hook that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("hook `{hook}` failed at {point}")]
 pub struct HookError {
     /// The hook's name.
     pub hook: Arc<str>,
-    /// Where it was called.
+    /// The point at which it was called.
     pub point: &'static str,
     /// Its error.
     pub source: BoxError,

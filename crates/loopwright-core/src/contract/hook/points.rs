@@ -11,10 +11,10 @@ macro_rules! points {
         }
 
         impl HookPoint {
-            /// All points, in the order in which a run comes to them.
+            /// All points, in the order of a run.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns the point as it is written in events.
+            /// Returns the name of the point in events.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -27,13 +27,13 @@ points! {
     BeforeExecution = "before_execution",
     /// Before each step.
     BeforeStep = "before_step",
-    /// Before a model is asked.
+    /// Before a model call.
     BeforeInference = "before_inference",
-    /// After a model answered.
+    /// After a model responded.
     AfterInference = "after_inference",
     /// Before a tool runs.
     BeforeTool = "before_tool",
-    /// After a tool ran, or did not.
+    /// After a tool call, whether the tool ran or not.
     AfterTool = "after_tool",
     /// After a step failed.
     OnError = "on_error",
@@ -45,7 +45,7 @@ points! {
     AfterExecution = "after_execution",
 }
 
-/// A set of points.
+/// A set of hook points.
 ///
 /// ```
 /// use loopwright_core::{HookPoint, HookPoints};

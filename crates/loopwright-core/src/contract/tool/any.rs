@@ -28,10 +28,10 @@ struct Inner {
     handler: Handler,
 }
 
-/// Who runs the calls.
+/// The handler of the calls.
 #[derive(Clone)]
 enum Handler {
-    /// Reads its arguments as the model wrote them.
+    /// Reads its arguments as written by the model.
     Typed(Arc<dyn TypedHandler>),
     Dynamic(Arc<dyn ToolHandler>),
     /// The source of this name no longer lists the tool.
@@ -41,18 +41,18 @@ enum Handler {
 /// Runs the calls of a tool whose schema is only known at run time.
 #[async_trait]
 pub trait ToolHandler: Send + Sync {
-    /// Runs one call. The arguments fit the schema.
+    /// Runs one call. The arguments match the schema.
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
 
-    /// Returns the files that a call may write, without running it; see [`Tool::writes`].
+    /// Returns the files that a call can write, without running it; see [`Tool::writes`].
     fn writes(&self, _arguments: &Value, options: &ToolOptions) -> Writes {
         options.side_effects.into()
     }
 }
 
-/// The arguments of a call, which fit the schema.
+/// The arguments of a call, which match the schema.
 pub(crate) enum RawArgs<'a> {
-    /// As the model wrote them, where no value had to be made of them.
+    /// As written by the model, if no value was needed.
     Text(&'a str),
     /// As a value.
     Value(Value),
@@ -117,7 +117,7 @@ impl AnyTool {
         Self::of(spec, options, Handler::Typed(Arc::new(Typed(tool))))
     }
 
-    /// Makes a tool whose schema is only known at run time.
+    /// Creates a tool whose schema is only known at run time.
     pub fn dynamic(spec: ToolSpec, options: ToolOptions, handler: Arc<dyn ToolHandler>) -> Self {
         Self::of(spec, options, Handler::Dynamic(handler))
     }
@@ -132,22 +132,22 @@ impl AnyTool {
         &self.0.spec.name
     }
 
-    /// Returns what the model is shown.
+    /// Returns the specification that the model sees.
     pub fn spec(&self) -> &ToolSpec {
         &self.0.spec
     }
 
-    /// Returns how the loop treats its calls.
+    /// Returns the options for its calls.
     pub fn options(&self) -> &ToolOptions {
         &self.0.options
     }
 
-    /// Returns what those see who browse tools.
+    /// Returns the description for browsing tools.
     pub fn descriptor(&self) -> ToolDescriptor<'_> {
         ToolDescriptor(&self.0)
     }
 
-    /// Returns the same tool under other options.
+    /// Returns the same tool with other options.
     #[must_use]
     pub fn with_options(&self, options: ToolOptions) -> Self {
         Self::of(self.0.spec.clone(), options, self.0.handler.clone())
@@ -166,13 +166,13 @@ impl AnyTool {
         matches!(self.0.handler, Handler::Withdrawn(_))
     }
 
-    /// Returns the same tool as the model sees it, whose calls fail.
+    /// Returns the same tool for the model, with calls that fail.
     pub(crate) fn withdrawn(&self, source: &str) -> Self {
         let (spec, options) = (self.0.spec.clone(), self.0.options.clone());
         Self::of(spec, options, Handler::Withdrawn(source.into()))
     }
 
-    /// Returns why calls of the tool fail; `None` if it can be called.
+    /// Returns the reason why calls of the tool fail; `None` if it can be called.
     pub(crate) fn withdrawal_reason(&self) -> Option<String> {
         match &self.0.handler {
             Handler::Withdrawn(source) => Some(self.withdrawal(source)),
@@ -185,14 +185,15 @@ impl AnyTool {
         format!("tool `{name}` is no longer available: `{source}` has removed it; use another tool")
     }
 
-    /// Returns what is wrong with the arguments, with path and rule; `None` if they fit the schema.
+    /// Returns the first violation of the schema, with path and rule; `None` if the arguments match
+    /// it.
     #[cfg(feature = "engine")]
     pub fn violation(&self, arguments: &Value) -> Option<String> {
         self.0.checker.violation(arguments)
     }
 
-    /// Returns the files that a call may write, without running it. Arguments that the tool cannot take may write any
-    /// file.
+    /// Returns the files that a call can write, without running it. Arguments that the tool cannot
+    /// read can write any file.
     pub fn writes(&self, arguments: &Value) -> Writes {
         match &self.0.handler {
             Handler::Typed(handler) => handler.writes(arguments),
@@ -201,16 +202,17 @@ impl AnyTool {
         }
     }
 
-    /// Runs one call. The arguments must fit the schema.
+    /// Runs one call. The arguments must match the schema.
     ///
     /// # Errors
     ///
-    /// If the tool fails or stops the agent.
+    /// Returns an error if the tool fails or stops the agent.
     pub async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         self.run(RawArgs::Value(arguments), cx).await
     }
 
-    /// Returns `true` if arguments fit the schema and are to be passed as the model wrote them.
+    /// Returns `true` if the arguments match the schema and the tool takes them as written by the
+    /// model.
     pub(crate) fn takes(&self, text: &str) -> bool {
         // `null` and nothing at all stand for an empty object.
         let is_object = text.trim_start().starts_with('{');
@@ -243,7 +245,8 @@ impl fmt::Debug for AnyTool {
     }
 }
 
-/// What those see who browse tools, in two levels: metadata to choose by, instructions to use it by.
+/// The description of a tool for browsing, in two levels: metadata to select it, instructions to
+/// use it.
 #[derive(Clone, Copy)]
 pub struct ToolDescriptor<'a>(&'a Inner);
 
@@ -261,7 +264,7 @@ impl<'a> ToolDescriptor<'a> {
         &self.0.spec.description
     }
 
-    /// Returns the group: what is set, or the dotted name without its last part.
+    /// Returns the group: the namespace if set, or the dotted name without its last part.
     pub fn namespace(&self) -> Option<&'a str> {
         let dotted = || self.name().rsplit_once('.').map(|(space, _)| space);
         self.0.options.namespace.as_deref().or_else(dotted)
@@ -283,7 +286,7 @@ impl<'a> ToolDescriptor<'a> {
         &self.0.spec.parameters
     }
 
-    /// Returns how to use it: what is set, or the description.
+    /// Returns the instructions for use if set, or the description.
     pub fn instructions(&self) -> &'a str {
         self.0.options.instructions.as_deref().unwrap_or(self.description())
     }

@@ -1,12 +1,12 @@
-//! What a model may pass to a tool.
+//! Argument types of tools.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-/// Has a schema, and is read from JSON. `#[tool]` asks each argument for it, so that the compiler says in one
-/// sentence what is missing.
+/// Has a schema, and can be read from JSON. `#[tool]` requires it of each argument, so that the
+/// compiler reports a missing implementation in one sentence.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot take `{Self}` as an argument",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it, or take one of the types that have them, such as `String`, `u32`, `Vec<…>` and `Option<…>`"
@@ -16,7 +16,8 @@ pub trait ToolArgument {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema> ToolArgument for T {}
 
-/// Names files that a call writes. `#[tool]` asks each argument that its option `writes` lists for it.
+/// Names the files that a call writes. `#[tool]` requires it of each argument in its option
+/// `writes`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name files",
     note = "an argument of `writes` is a `String`, a `PathBuf`, or an `Option` or a `Vec` of them"

@@ -1,4 +1,4 @@
-//! What a tool needs that lets another agent work.
+//! Support for tools that run another agent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,20 +12,20 @@ use crate::{
 
 /// Sub-agents.
 impl ToolCx<'_> {
-    /// Adds to what the call consumed. This is for sub-agents, which charge the account themselves:
-    /// it is what the state of this agent, and so whoever goes on with it, knows of their spending.
+    /// Adds to the spend of the call. For sub-agents that charge the account themselves: the state
+    /// of this agent, and so any later run of it, knows their spending only from here.
     pub fn add_spend(&self, spend: Spend) {
         self.inference.add_spend(spend);
     }
 
-    /// Returns surroundings for the sub-agent of this call: the same time, and ids that no other
-    /// sub-agent has. The same call gets the same ones.
+    /// Returns the environment for the sub-agent of this call: the same clock, and IDs that no
+    /// other sub-agent has. The same call always gets the same IDs.
     pub fn child_env(&self) -> RunEnv {
         self.env.child(&self.key.to_string())
     }
 
-    /// Tells that a sub-agent is about to begin: its name, the beginning of what it is asked, how deep
-    /// it is and how deep it may be.
+    /// Reports that a sub-agent is about to start: its name, the beginning of its prompt, its depth
+    /// and the maximum depth.
     pub fn emit_subagent_started(
         &self,
         subagent: &Arc<str>,
@@ -37,7 +37,7 @@ impl ToolCx<'_> {
         self.events.emit(|| SubagentSpawning { subagent, prompt, depth, max_depth });
     }
 
-    /// Tells that a sub-agent is done, and how it ended.
+    /// Reports that a sub-agent ended, with its status.
     pub fn emit_subagent_completed(
         &self,
         subagent: &Arc<str>,

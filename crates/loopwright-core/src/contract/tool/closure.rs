@@ -27,7 +27,7 @@ type DeclareWrites<A> = dyn Fn(&A) -> Writes + Send + Sync;
 type Run<A, O> =
     dyn for<'a> Fn(A, &'a ToolCx<'a>) -> BoxFuture<'a, Result<O, BoxError>> + Send + Sync;
 
-/// Makes a tool of an async closure over typed arguments.
+/// Creates a tool from an async closure with typed arguments.
 ///
 /// ```
 /// use loopwright_core::{BoxError, tool_fn};
@@ -56,7 +56,7 @@ where
     })
 }
 
-/// Makes a tool of a closure that also sees the call's context and returns a boxed future.
+/// Creates a tool from a closure that also receives the call's context and returns a boxed future.
 ///
 /// ```
 /// use loopwright_core::{NoArgs, tool_fn_with};
@@ -84,14 +84,14 @@ pub fn tool_fn_with<A, O>(
 }
 
 impl<A, O> FnTool<A, O> {
-    /// Sets how the loop treats its calls.
+    /// Sets the options for its calls.
     #[must_use]
     pub fn with_options(mut self, options: ToolOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Declares the files that a call may write; see [`Tool::writes`].
+    /// Declares the files that a call can write; see [`Tool::writes`].
     ///
     /// ```
     /// use loopwright_core::{BoxError, ToolSet, Writes, messages::ToolCall, tool_fn};

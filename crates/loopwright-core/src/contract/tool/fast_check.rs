@@ -1,45 +1,45 @@
-//! Arguments that plainly fit their schema: the common case, for which no schema has to be compiled, and no
-//! value made of the model's text.
+//! A fast check of arguments. It covers the common case without compiling a schema and without
+//! parsing the model's text into a value.
 //!
-//! Compiling a schema checks it against the meta-schema of its draft, which takes milliseconds the first
-//! time. Most schemas of tools are a handful of keywords, and most arguments fit them.
+//! Compiling a schema checks it against the meta-schema of its draft, which takes milliseconds the
+//! first time. Most schemas of tools have only a few keywords, and most arguments match them.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Schemas that are nested deeper are not looked at.
+/// The check ignores schemas that are nested deeper.
 const DEPTH: usize = 16;
 
-/// What a schema of common keywords asks for. Of what does not fit it nothing is said: it may fit the schema
-/// all the same.
+/// The rules of a schema of common keywords. A value that does not match them can still match the
+/// schema.
 #[derive(Debug)]
 pub(super) enum FastSchema {
     Anything,
     Rules(Box<Rules>),
-    /// The schema says something that is not looked at.
+    /// The schema has keywords that this check does not know.
     Unknown,
 }
 
-/// What is asked of a value. What is asked of values of another kind does not concern it.
+/// The rules for a value. Rules for values of another kind do not apply to it.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     kinds: Option<Kinds>,
     values: Option<Vec<Value>>,
     least: Option<i128>,
     most: Option<i128>,
-    /// Whether texts have a format, which may be checked.
+    /// Whether strings have a format, which may be checked.
     has_format: bool,
     items: Option<FastSchema>,
     members: Vec<Property>,
-    /// A bit for each place of a member that has to be there.
+    /// A bit for each position of a required member.
     required: u64,
-    /// Whether there may be no other members.
+    /// Whether other members are forbidden.
     is_closed: bool,
 }
 
-/// Nothing is asked of a value.
+/// Rules that match any value.
 static ANYTHING: Rules = Rules {
     kinds: None,
     values: None,
@@ -62,7 +62,7 @@ struct Property {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kinds(u8);
 
-/// A value that is not made of others.
+/// A scalar value.
 enum Plain<'a> {
     Null,
     Bool(bool),
@@ -85,12 +85,12 @@ impl FastSchema {
         }
     }
 
-    /// Returns `true` if a value certainly fits.
+    /// Returns `true` if a value certainly matches.
     pub(super) fn matches(&self, value: &Value) -> bool {
         self.deserialize(value).is_ok()
     }
 
-    /// Returns `true` if a value that is written as JSON certainly fits, without making it.
+    /// Returns `true` if a value in JSON text certainly matches, without parsing it into a value.
     pub(super) fn takes_text(&self, text: &str) -> bool {
         let mut value = serde_json::Deserializer::from_str(text);
         self.deserialize(&mut value).is_ok() && value.end().is_ok()
@@ -129,7 +129,7 @@ impl Rules {
         Some(rules)
     }
 
-    /// Asks for a member; `None` if it asks for too many.
+    /// Requires a member; `None` if the schema requires too many.
     fn require(&mut self, name: &str) -> Option<()> {
         let place = self.place(name).unwrap_or_else(|| {
             // It has to be there, and may not be there if no others may.
@@ -159,7 +159,7 @@ impl Rules {
         in_bounds && self.is_kind(value.kind()) && self.values.as_ref().is_none_or(is_one)
     }
 
-    /// Returns `true` if values that are made of others may fit.
+    /// Returns `true` if arrays or objects can match.
     fn fits_made_of_others(&self, kind: Kinds) -> bool {
         self.is_kind(kind) && self.values.is_none()
     }
@@ -169,7 +169,7 @@ impl Rules {
     }
 }
 
-/// Returns the bit of a place; `None` if there are not so many bits.
+/// Returns the bit of a position; `None` if the position exceeds the number of bits.
 fn bit(place: usize) -> Option<u64> {
     1_u64.checked_shl(u32::try_from(place).ok()?)
 }
@@ -222,7 +222,7 @@ impl Plain<'_> {
         }
     }
 
-    /// Returns `true` if it certainly is the other value.
+    /// Returns `true` if it certainly equals the other value.
     fn is(&self, other: &Value) -> bool {
         match self {
             Self::Null => other.is_null(),
@@ -234,7 +234,7 @@ impl Plain<'_> {
     }
 }
 
-/// Reads a value that fits, and fails at the first thing that may not.
+/// Reads a value that matches, and fails at the first part that may not.
 impl<'de> DeserializeSeed<'de> for &FastSchema {
     type Value = ();
 
@@ -303,7 +303,7 @@ impl<'de> Visitor<'de> for &Rules {
     }
 }
 
-/// Finds the place of a member by its name.
+/// Finds the position of a member by its name.
 struct Place<'a>(&'a Rules);
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {

@@ -1,4 +1,4 @@
-//! What tools may return.
+//! Return types of tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{BoxError, outcome::ToolOutput};
 
-/// Converts into a tool's answer.
+/// Converts into a tool's output.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "return text, a number, a `ToolOutput`, or wrap a serializable value in `Json`"
@@ -16,7 +16,7 @@ pub trait IntoToolOutput {
     ///
     /// # Errors
     ///
-    /// If the value cannot be written as JSON.
+    /// Returns an error if the value cannot be written as JSON.
     fn into_tool_output(self) -> Result<ToolOutput, BoxError>;
 }
 
@@ -26,7 +26,7 @@ impl IntoToolOutput for ToolOutput {
     }
 }
 
-/// Any serializable value as a tool's answer. The model sees JSON.
+/// Any serializable value as a tool's output. The model sees JSON.
 ///
 /// ```
 /// use loopwright_core::{IntoToolOutput as _, Json};

@@ -1,4 +1,4 @@
-//! Tools by name, made when they are asked for.
+//! A registry of tools by name, created on demand.
 
 use std::{
     collections::BTreeMap,
@@ -8,9 +8,9 @@ use std::{
 
 use crate::tool::{AnyTool, IntoTool, ToolSet};
 
-/// Tools that may be made when they are first asked for.
+/// Tools by name, created on demand.
 ///
-/// A registry only knows tools; what an agent may call is its [`ToolSet`].
+/// A registry only stores tools. The tools that an agent can call are its [`ToolSet`].
 ///
 /// ```
 /// use loopwright_core::{BoxError, NoArgs, ToolRegistry, tool_fn};
@@ -32,13 +32,13 @@ struct Lazy {
     made: OnceLock<AnyTool>,
 }
 
-/// There is no tool of that name.
+/// An unknown tool name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown tool `{name}`; available: {known}")]
 pub struct RegistryError {
     /// The name.
     pub name: String,
-    /// The names that there are.
+    /// The known names.
     pub known: String,
 }
 
@@ -53,7 +53,7 @@ impl ToolRegistry {
         self.instances.add(tool);
     }
 
-    /// Adds a tool that is made when it is first asked for, and then kept.
+    /// Adds a factory of a tool. The tool is created on the first request and then kept.
     pub fn register_factory<T: IntoTool>(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -63,11 +63,11 @@ impl ToolRegistry {
         self.factories.insert(name.into(), Arc::new(Lazy { make, made: OnceLock::new() }));
     }
 
-    /// Returns a tool; one that was added as it is wins over one that would have to be made.
+    /// Returns a tool. A tool that was added directly takes precedence over a factory.
     ///
     /// # Errors
     ///
-    /// If there is no tool of that name; the error lists those that there are.
+    /// Returns an error that lists the known names if the name is unknown.
     pub fn get(&self, name: &str) -> Result<AnyTool, RegistryError> {
         let made = || self.factories.get(name).map(|lazy| lazy.made.get_or_init(&lazy.make));
         self.instances.get(name).or_else(made).cloned().ok_or_else(|| RegistryError {
@@ -76,12 +76,12 @@ impl ToolRegistry {
         })
     }
 
-    /// Returns `true` if there is a tool of that name.
+    /// Returns `true` if the name is known.
     pub fn contains(&self, name: &str) -> bool {
         self.instances.get(name).is_some() || self.factories.contains_key(name)
     }
 
-    /// Returns the names: first of tools that would have to be made, by name, then of the others.
+    /// Returns the names: first those of factories in alphabetical order, then the others.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let instances = self.instances.iter().map(|tool| &**tool.name());
         let new = |name: &&str| !self.factories.contains_key(*name);
@@ -93,12 +93,12 @@ impl ToolRegistry {
         self.names().count()
     }
 
-    /// Returns `true` if there is no tool.
+    /// Returns `true` if the registry is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns all tools, making those that are not made yet.
+    /// Returns all tools, and creates those that do not exist yet.
     pub fn all(&self) -> ToolSet {
         self.names().filter_map(|name| self.get(name).ok()).collect()
     }

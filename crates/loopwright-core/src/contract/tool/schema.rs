@@ -1,4 +1,4 @@
-//! Schemas of arguments, made and checked.
+//! Creation and check of argument schemas.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::fast_check::FastSchema;
 
-/// Makes the schema of a type as providers expect it: an object, without references where possible.
+/// Creates the schema of a type in the form that providers expect: an object, without references
+/// where possible.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -23,10 +24,10 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A schema that is compiled when it is first needed.
+/// A schema that is compiled on first use.
 pub(super) struct Checker {
     schema: Arc<Value>,
-    /// What arguments plainly fit, made when it is first needed.
+    /// The rules of the fast check, built on first use.
     shape: OnceLock<FastSchema>,
     #[cfg(feature = "engine")]
     compiled: OnceLock<Option<Validator>>,
@@ -46,13 +47,13 @@ impl Checker {
         self.shape.get_or_init(|| FastSchema::of(&self.schema))
     }
 
-    /// Returns `true` if arguments that are written as JSON plainly fit; `false` says nothing.
+    /// Returns `true` if arguments in JSON text certainly match; `false` means unknown.
     pub(super) fn plainly_takes(&self, text: &str) -> bool {
         self.shape().takes_text(text)
     }
 
-    /// Returns what is wrong with the arguments, with path and rule; `None` if they fit. A schema
-    /// that is itself broken lets everything pass: the tool has the last word.
+    /// Returns the first violation, with path and rule; `None` if the arguments match. An invalid
+    /// schema accepts everything: the tool then decides.
     #[cfg(feature = "engine")]
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
         if self.shape().matches(arguments) {
@@ -75,7 +76,7 @@ impl Checker {
     }
 }
 
-/// Returns what is wrong with a value, with path and rule; `None` if it fits the schema.
+/// Returns the first violation of a value, with path and rule; `None` if it matches the schema.
 #[cfg(feature = "engine")]
 pub(crate) fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
     Checker::new(Arc::clone(schema)).violation(value)

@@ -40,7 +40,7 @@ impl ToolSet {
         Self::default()
     }
 
-    /// Adds a tool, in the place of one that has its name.
+    /// Adds a tool, or replaces the one with the same name.
     pub fn add(&mut self, tool: impl IntoTool) {
         let tool = tool.into_tool();
         let inner = Arc::make_mut(&mut self.0);
@@ -60,7 +60,7 @@ impl ToolSet {
         self
     }
 
-    /// Adds all tools of another set; of equal names the other's wins.
+    /// Adds all tools of another set, which replace those with the same names.
     pub fn merge(&mut self, other: &Self) {
         other.iter().cloned().for_each(|tool| self.add(tool));
     }
@@ -71,7 +71,7 @@ impl ToolSet {
         self.iter().filter(|tool| keep(tool)).cloned().collect()
     }
 
-    /// Returns the tool of that name.
+    /// Returns the tool with that name.
     pub fn get(&self, name: &str) -> Option<&AnyTool> {
         // Few names are sooner compared than hashed.
         if self.len() <= 8 {
@@ -80,8 +80,8 @@ impl ToolSet {
         self.0.places.get(name).map(|place| &self.0.tools[*place])
     }
 
-    /// Returns the files that a call may write, without running it. Calls of unknown tools write nothing, because they
-    /// do not run.
+    /// Returns the files that a call can write, without running it. Calls of unknown tools write
+    /// nothing, because they do not run.
     pub fn writes(&self, call: &ToolCall) -> Writes {
         let Some(tool) = self.get(&call.name) else { return Writes::Nothing };
         call.parse_arguments().map_or(Writes::Unknown, |arguments| tool.writes(&arguments))
@@ -92,12 +92,13 @@ impl ToolSet {
         self.0.tools.iter()
     }
 
-    /// Returns the names, in order. The list is made once.
+    /// Returns the names, in order. The list is built once.
     pub fn names(&self) -> &Arc<[Arc<str>]> {
         self.0.names.get_or_init(|| self.iter().map(|tool| Arc::clone(tool.name())).collect())
     }
 
-    /// Returns what a model is shown, in order. The list is made once and shared by all requests.
+    /// Returns the specifications that a model sees, in order. The list is built once and shared by
+    /// all requests.
     pub fn specs(&self) -> &ToolSpecs {
         self.0.specs.get_or_init(|| self.iter().map(|tool| tool.spec().clone()).collect())
     }
@@ -107,7 +108,7 @@ impl ToolSet {
         self.0.tools.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.tools.is_empty()
     }

@@ -46,20 +46,22 @@ pub trait ToolSource: Send + Sync {
     /// Called at each step: it must be cheap and must not block.
     fn version(&self) -> u64;
 
-    /// Returns the current tools. Dropping the future must leave the source usable.
+    /// Returns the current tools. After its future is dropped, the source must still work.
     ///
     /// # Errors
     ///
-    /// If the tools are unknown. The run keeps the tools that it has, emits
-    /// [`ToolSourceFailed`](crate::events::ToolSourceFailed), and calls this method again at the next step.
+    /// Returns an error if the tools are unknown. The run keeps the tools that it has, emits
+    /// [`ToolSourceFailed`](crate::events::ToolSourceFailed), and calls this method again at the
+    /// next step.
     async fn tools(&self) -> Result<ToolListing, BoxError>;
 
-    /// Releases what the source holds. Called by [`AgentLoop::close`](crate::AgentLoop::close), and never when an agent
-    /// is dropped: what a dropped source releases is up to its `Drop`. Must accept to be called again.
+    /// Releases the resources of the source. Called by
+    /// [`AgentLoop::close`](crate::AgentLoop::close), and never when an agent is dropped: the
+    /// `Drop` of a source decides what a dropped source releases. It must be safe to call again.
     ///
     /// # Errors
     ///
-    /// If something could not be released.
+    /// Returns an error if a resource could not be released.
     async fn close(&self) -> Result<(), BoxError> {
         Ok(())
     }
@@ -82,7 +84,7 @@ impl ToolListing {
     }
 }
 
-/// A source could not release what it holds.
+/// A source that could not release its resources.
 #[derive(Debug, thiserror::Error)]
 #[error("tool source `{name}` cannot be closed")]
 #[non_exhaustive]
@@ -171,12 +173,13 @@ impl ToolSources {
         self.0.is_empty()
     }
 
-    /// Closes all sources that are not closed yet, at the same time. From now on runs do not call them; the tools that
-    /// runs already have stay. Dropping the future leaves sources open that have not finished.
+    /// Closes all open sources concurrently. From now on runs do not call them, and keep the tools
+    /// that they already have. Dropping the future leaves unfinished sources open.
     ///
     /// # Errors
     ///
-    /// Returns the error of the first source that fails or panics. The others are closed all the same.
+    /// Returns the error of the first source that fails or panics. The other sources are still
+    /// closed.
     pub async fn close(&self) -> Result<(), ToolSourceError> {
         let open = self.0.iter().filter(|attached| !attached.is_closed.swap(true, SeqCst));
         let results = join_all(open.map(AttachedSource::close)).await;
@@ -193,7 +196,7 @@ impl AttachedSource {
         self.is_closed.load(SeqCst)
     }
 
-    /// Returns the current tools that this agent may have. Panics become errors.
+    /// Returns the current tools that this agent can have. Panics become errors.
     pub(crate) async fn list(self) -> Result<ToolListing, BoxError> {
         let listing = contained(self.source.tools()).await?;
         Ok(match &self.keep {

@@ -1,8 +1,8 @@
-//! The second half of a step: the calls of the answer are run.
+//! The second half of a step: runs the calls of the response.
 //!
-//! Calls are taken in waves: as many as may run together, or one that must run alone. Of each wave
-//! all calls are decided about, then the beginnings are put on record, then the calls run at the same
-//! time, and each outcome is put on record when it arrives.
+//! Calls run in waves: all calls that can run together, or one that must run alone. For each wave,
+//! the run decides about all calls, records their start, runs them concurrently, and records each
+//! outcome when it arrives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -109,7 +109,7 @@ impl Run {
         Some(batch)
     }
 
-    /// Returns what is left until the time is used up or the deadline comes.
+    /// Returns the time until the time limit or the deadline.
     fn time_left(&mut self) -> Option<Duration> {
         if self.state.budget().time.is_none() && self.state.budget().deadline.is_none() {
             return None;
@@ -123,13 +123,13 @@ impl Run {
         self.state.lateness(working, now)
     }
 
-    /// Returns `true` if hooks are asked about the next calls.
+    /// Returns `true` if hooks are called about the next calls.
     fn asks_hooks(&self) -> bool {
         let has_calls = self.batch.as_ref().is_some_and(|it| !it.queue.is_empty());
         has_calls && has_tool_hooks(&self.agent)
     }
 
-    /// Begins with the next calls that may run together; `false` if there are none.
+    /// Starts the next calls that can run together; `false` if there are none.
     fn next_wave(&mut self) -> bool {
         let Some(batch) = &mut self.batch else { return false };
         if batch.queue.is_empty() && batch.asked.is_empty() && batch.waiting.is_empty() {
@@ -187,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Settles calls whose hooks did not come to an end.
+    /// Completes calls whose hooks did not finish.
     fn give_up_deciding(&mut self) {
         let Some(batch) = &mut self.batch else { return };
         let (acting, deciding) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.deciding));
@@ -268,13 +268,13 @@ impl Run {
         }
     }
 
-    /// Asks the tools that run to end. Later calls have a token of their own.
+    /// Cancels the running tools. Later calls have their own token.
     fn cancel_tools(&mut self, acting: &CallContext) {
         acting.cancel.cancel();
         self.tools = Arc::new(self.leftovers.0.child_token());
     }
 
-    /// Keeps further calls from beginning, and gives those that have begun their grace.
+    /// Prevents further calls from starting, and gives the running ones their grace period.
     fn halt(&mut self, halt: StopMode, signal: Option<StopSignal>) {
         if let Some(signal) = signal {
             self.signal(signal);
@@ -303,7 +303,7 @@ impl Run {
         }
     }
 
-    /// Puts on record what a tool asks in the middle of its call.
+    /// Records the request of a tool in the middle of its call.
     fn pause_call(&mut self, call: u16, paused: PausedCall, spend: Spend) {
         let Some(batch) = &mut self.batch else { return };
         batch.waiting.push(call);
@@ -318,7 +318,7 @@ impl Run {
         });
     }
 
-    /// Puts on record what became of a call, and tells of it.
+    /// Records the outcome of a call, and emits the event.
     fn complete_call(&mut self, acting: &CallContext, index: u16, ended: FinishedCall) {
         let started_at = self.start_to_record(index, ended.has_run);
         let FinishedCall { outcome, spend, duration, signal, failure, blocked_by, .. } = ended;
@@ -348,7 +348,7 @@ impl Run {
         }
     }
 
-    /// Returns when a call started, unless the changes on record tell it.
+    /// Returns the start time of a call, unless the recorded changes contain it.
     fn start_to_record(&mut self, index: u16, has_run: bool) -> Option<Timestamp> {
         let now = self.now();
         let open = self.state.execution()?.open_step()?;
@@ -409,7 +409,7 @@ impl Run {
         Ok(PhaseResult::Finished)
     }
 
-    /// Tells what a tool itself asks. What a sub-agent asks, the sub-agent tells.
+    /// Emits the questions of the tool itself. A sub-agent emits its own.
     fn say_questions(&mut self, acting: &CallContext, call: u16) {
         let own = |it: &&PendingApproval<'_>| it.index == call && it.path.is_empty();
         let asked = self.state.pending().iter().find(own).map(|it| it.question.clone());

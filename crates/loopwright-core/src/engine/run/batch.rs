@@ -1,4 +1,4 @@
-//! The calls of a step on their way: which wait, which run, and what happens to them next.
+//! The calls of a step in progress: which wait, which run, and what comes next.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -20,25 +20,25 @@ use crate::{
     tool::{AnyTool, SideEffects},
 };
 
-/// The calls of a step on their way.
+/// The calls of a step in progress.
 pub(super) struct Batch {
     pub(super) acting: Arc<CallContext>,
-    /// Calls about which nothing is decided yet, the last one first.
+    /// Calls without a decision, the last one first.
     pub(super) queue: Few<Queued>,
     pub(super) preparing: Option<CancelSafe<Vec<(u16, CallDisposition)>>>,
-    /// Calls that hooks are being asked about, and whether they were begun before.
+    /// Calls that hooks are deciding about, and whether they had started before.
     pub(super) deciding: Vec<(u16, bool)>,
-    /// Calls whose beginning is recorded.
+    /// Calls whose start is recorded.
     pub(super) ready: Few<(u16, ReadyCall)>,
-    /// When the calls that run now were started.
+    /// When the calls that run now started.
     pub(super) started_at: Timestamp,
     pub(super) running: Running,
     pub(super) asked: Vec<(u16, ApprovalRequest)>,
-    /// Calls whose tools have begun and wait for an answer.
+    /// Calls whose tools have started and wait for an answer.
     pub(super) waiting: Vec<u16>,
-    /// Why no further call begins.
+    /// Why no further call starts.
     pub(super) halt: Option<StopMode>,
-    /// Runs while calls that have begun may come to an end.
+    /// The grace period, in which started calls can finish.
     pub(super) grace: Option<BoxFuture<'static, ()>>,
     pub(super) deadline: Option<BoxFuture<'static, ()>>,
     pub(super) failure: Option<Failure>,
@@ -47,9 +47,9 @@ pub(super) struct Batch {
 pub(super) struct Queued {
     pub(super) index: u16,
     pub(super) resolved: bool,
-    /// The arguments that whoever decided wants, instead of those the model wrote.
+    /// The arguments of the decision, which replace those of the model.
     pub(super) edited: Option<Arguments>,
-    /// How the call was begun before it was interrupted.
+    /// The attempt and arguments of the call before the interruption.
     pub(super) again: Option<(u32, Arguments)>,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum BatchEvent {
 }
 
 impl Queued {
-    /// Decides without hooks: there are none, or they were asked before the interruption.
+    /// Decides without hooks: there are none, or they were called before the interruption.
     pub(super) fn admit(self, acting: &CallContext) -> CallDisposition {
         let Some(call) = acting.call(self.index) else {
             return CallDisposition::over(ToolOutcome::Unknown);
@@ -124,7 +124,7 @@ impl Batch {
         }
     }
 
-    /// Files a call by where it stands; returns its outcome if it already has one.
+    /// Sorts a call by its state. Returns its outcome if it already has one.
     pub(super) fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
         let note = self.acting.notes.iter().find(|it| it.call == index);
         let mut edited = note.map(|it| it.arguments.clone());
@@ -214,7 +214,7 @@ impl Batch {
         }
     }
 
-    /// Takes the calls that may run next to each other from the queue.
+    /// Takes the calls that can run concurrently from the queue.
     pub(super) fn next_group(&mut self) -> Few<Queued> {
         let queue = self.queue.iter().rev();
         let together = queue.take_while(|it| !self.is_exclusive(it.index)).count();
@@ -223,7 +223,7 @@ impl Batch {
         self.queue.drain(left..).rev().collect()
     }
 
-    /// Returns the calls that were launched and are not over.
+    /// Returns the calls that have started and not ended.
     pub(super) fn begun(&self, calls: &[CallState]) -> Vec<u16> {
         let waiting = self.queue.iter().map(|it| it.index);
         let asked = self.asked.iter().map(|it| it.0).chain(self.waiting.iter().copied());
@@ -237,7 +237,7 @@ impl Batch {
         self.tool(index).is_some_and(|it| it.options().exclusive)
     }
 
-    /// Waits for the next thing to happen to the running calls.
+    /// Waits for the next event of the running calls.
     pub(super) async fn event(&mut self, cancel: &CancellationToken) -> BatchEvent {
         let ending = async {
             match (&mut self.grace, &mut self.deadline) {

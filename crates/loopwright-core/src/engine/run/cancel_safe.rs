@@ -1,4 +1,4 @@
-//! What a run waits for.
+//! Cancel-safe futures of a run.
 
 use std::{
     future::poll_fn,
@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 
 use super::RunOptions;
 
-/// Something that was begun and is awaited, however often whoever awaits it is dropped.
+/// A future that has started and stays alive even if its caller is dropped.
 pub(super) struct CancelSafe<T> {
     awaited: BoxFuture<'static, T>,
-    /// Ends the grace that there is once the run is cancelled.
+    /// Ends the grace period after the run is cancelled.
     grace_timer: Option<BoxFuture<'static, ()>>,
 }
 
@@ -21,8 +21,8 @@ impl<T> CancelSafe<T> {
         Self { awaited: Box::pin(awaited), grace_timer: None }
     }
 
-    /// Waits, but not for ever once the run is cancelled: the way to the model gives up by itself,
-    /// drivers and hooks may not.
+    /// Waits, but only for the grace period after the run is cancelled: the path to the model stops
+    /// by itself, drivers and hooks may not.
     pub(super) async fn wait(&mut self, options: &RunOptions) -> Option<T> {
         poll_fn(|cx| self.poll(cx, options)).await
     }

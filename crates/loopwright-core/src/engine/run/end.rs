@@ -1,4 +1,4 @@
-//! What comes after a step, and after the last one.
+//! The phases after a step, and after the last one.
 
 use crate::{
     budget::Spend,
@@ -15,11 +15,11 @@ use crate::{
     stop::{StopSignal, Strength},
 };
 
-/// How often an ending may be overruled without a step between.
+/// The maximum number of times that an end is overruled without a step in between.
 const MAX_VETOES: u32 = 8;
 
 impl Run {
-    /// Records a step that has no answer.
+    /// Records a step without a response.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> PhaseResult {
         let duration = self.lap();
         self.step_span.step_failed(&failure);
@@ -27,7 +27,7 @@ impl Run {
         self.advance_to(Phase::Recover(failure))
     }
 
-    /// Asks whether the run goes on in spite of a failed step.
+    /// Calls hooks to decide whether the run continues after a failed step.
     pub(super) async fn recover(&mut self, failure: Failure) -> Result<PhaseResult, JournalFailed> {
         match self.ask(HookCall::OnError(failure.clone())).await? {
             Ok(HookOutcome::Retry) => (),
@@ -45,8 +45,8 @@ impl Run {
         Ok(self.advance_to(Phase::Decide))
     }
 
-    /// Records that hooks were called about the last step, so that a run that resumes from a state that is
-    /// handed out does not call them again. Nothing else shows it if they did nothing.
+    /// Records that hooks were called about the last step, so that a run that resumes from a
+    /// returned state does not call them again. No other record shows it if they did nothing.
     pub(super) fn note_hooks_called(&mut self) {
         let awaits_hooks = self.state.execution().is_some_and(|it| it.awaits_hooks);
         if std::mem::take(&mut self.has_called_hooks) && awaits_hooks {
@@ -71,7 +71,7 @@ impl Run {
         });
     }
 
-    /// Gives hooks the last word on an ending, and the user a last chance to say something.
+    /// Calls hooks to decide about the end, and takes the last messages of the user.
     pub(super) async fn stop(
         &mut self,
         signal: Option<StopSignal>,

@@ -1,8 +1,8 @@
-//! Why the calls of a step that are left do not run.
+//! Reasons why the remaining calls of a step do not run.
 
 use crate::{executor::CallDisposition, outcome::ToolOutcome};
 
-/// Why no further call of a step begins.
+/// Why no further call of a step starts.
 #[derive(Clone, Debug)]
 pub(super) enum StopMode {
     Stopped,
@@ -11,7 +11,7 @@ pub(super) enum StopMode {
 }
 
 impl StopMode {
-    /// Returns what becomes of a call that has not begun.
+    /// Returns the outcome of a call that has not started.
     pub(super) fn outcome(&self) -> ToolOutcome {
         let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
         match self {
@@ -23,7 +23,7 @@ impl StopMode {
 }
 
 impl CallDisposition {
-    /// Returns why no call that was decided about at the same time begins, if it is so.
+    /// Returns why no other call of the same wave starts; `None` if they can.
     pub(super) fn halt(&self) -> Option<StopMode> {
         match self {
             Self::Over(ended) if ended.failure.is_some() => Some(StopMode::HookFailed),

@@ -1,4 +1,4 @@
-//! How a run begins: a new execution, or one that resumes.
+//! The start of a run: a new execution, or a resumed one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Run {
-    /// Begins an execution, or goes on with one that was interrupted or paused.
+    /// Starts an execution, or resumes one that was interrupted or paused.
     pub(super) fn open(&mut self) -> PhaseResult {
         let now = self.now();
         if *self.state.status() == ExecutionStatus::Paused && !self.state.pending().is_empty() {
@@ -43,8 +43,8 @@ impl Run {
         self.advance_to(if is_beginning { Phase::BeforeExecution } else { self.resume_at() })
     }
 
-    /// A run that was interrupted goes on with its open step. After a closed step, it calls the hooks that
-    /// were not called about it and decides again.
+    /// Returns the first phase of a resumed run. An interrupted run continues its open step. After
+    /// a closed step, it calls the hooks that were not called about it and decides again.
     fn resume_at(&self) -> Phase {
         let Some(execution) = self.state.execution() else { return Phase::Checkpoint };
         match (execution.open_step(), execution.last_step()) {
@@ -59,8 +59,8 @@ impl Run {
         }
     }
 
-    /// A model that was interrupted in the middle of an answer is asked to go on: no request ends with
-    /// words of the model.
+    /// Asks a model that was interrupted in the middle of an answer to continue, because no request
+    /// ends with a message of the model.
     fn ask_to_continue(&mut self) {
         let is_cut = self
             .state
@@ -82,7 +82,7 @@ impl Run {
         Change::ExecutionStarted { agent, execution: ExecutionId::new(id("execution")) }
     }
 
-    /// Makes what needs the start and the budget of the execution.
+    /// Sets up the limits, which need the start and the budget of the execution.
     pub(super) fn set_limits(&mut self) {
         let working = self.working();
         let Some(execution) = self.state.execution() else { return };
@@ -94,7 +94,7 @@ impl Run {
         self.way = self.inference_context();
     }
 
-    /// Makes what needs the names and the budget of the execution.
+    /// Sets up the parts that need the IDs and the budget of the execution.
     fn set_up(&mut self) {
         let Some(execution) = self.state.execution() else { return };
         let mut sinks = self.agent.sinks().clone();

@@ -1,4 +1,4 @@
-//! What a run is given besides its state.
+//! The options of a run.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,30 +9,29 @@ use crate::{
     journal::Journal, meter::BudgetAccount,
 };
 
-/// What a run is given besides its state. The default keeps no journal and draws from the state's own
-/// budget.
+/// The options of a run. The default has no journal and uses the state's own budget.
 #[derive(Clone)]
 pub struct RunOptions {
-    /// Time and ids.
+    /// Time and IDs.
     pub env: RunEnv,
-    /// Where changes are kept; nowhere if there is none.
+    /// The journal; `None` stores no changes.
     pub journal: Option<Arc<dyn Journal>>,
-    /// The account that model calls draw from; one of the state's budget if there is none.
+    /// The account for model calls; `None` uses an account of the state's budget.
     pub meter: Option<BudgetAccount>,
-    /// Who listens to this run, besides those who listen to the loop.
+    /// Listeners to this run, in addition to those of the loop.
     pub sinks: EventSinks,
-    /// Whether the run is no part of another one. Its events then name no parent, also if the agent was the sub-agent
-    /// of an earlier run.
+    /// Whether the run is not part of another one. Its events then name no parent, even if the
+    /// agent was the sub-agent of an earlier run.
     pub is_top_level: bool,
     /// Cancels the run.
     pub cancel: CancellationToken,
-    /// Why `cancel` fires. If it is not set by then, the user asked for it.
+    /// The reason why `cancel` fires. If it is not set by then, the reason is the user's request.
     pub cancel_reason: CancelReason,
-    /// How long running tools have to come to an end when the run is stopped or cancelled.
+    /// The grace period of running tools when the run is stopped or cancelled.
     pub grace: Duration,
-    /// How often a step that was interrupted may begin again.
+    /// The maximum number of attempts of an interrupted step.
     pub max_attempts: u32,
-    /// What is done about a call that was interrupted and must not happen twice.
+    /// The policy for an interrupted call that must not happen twice.
     pub on_interrupted: OnInterrupted,
 }
 

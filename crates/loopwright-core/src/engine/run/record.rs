@@ -1,8 +1,8 @@
-//! How a run changes its state: apply, append, then tell.
+//! State changes of a run: apply, append, then emit.
 //!
-//! Changes become part of the state at once and wait in its outbox. Nobody outside the run sees them,
-//! and no effect begins, before the journal has acknowledged them: [`Run::flush_changes`] stands before every
-//! effect, and events wait with the changes they tell of.
+//! Changes become part of the state at once and wait in its outbox. They are not visible outside
+//! the run, and no effect starts, before the journal has acknowledged them. [`Run::flush_changes`]
+//! runs before every effect, and events wait for the changes that they report.
 
 use std::{future::poll_fn, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct JournalFailed;
 
 impl Run {
-    /// Returns the state to be changed. If somebody looks at it at the moment, they keep it as it was.
+    /// Returns the state for a change. Other owners of the state keep the old version.
     pub(super) fn state_mut(&mut self) -> &mut AgentState {
         Arc::make_mut(&mut self.state)
     }
@@ -39,7 +39,7 @@ impl Run {
         }
     }
 
-    /// Notes an event; it is told when the changes before it are acknowledged.
+    /// Queues an event, which is emitted when the changes before it are acknowledged.
     pub(super) fn say<E: Into<AgentEvent>>(&mut self, event: impl FnOnce(&Self) -> E) {
         if self.events.has_listeners() {
             let event = event(self).into();
@@ -52,12 +52,12 @@ impl Run {
         self.say(|_| StopSignalReceived { signal });
     }
 
-    /// Returns `true` if anything waits to be acknowledged or told.
+    /// Returns `true` if a change is not acknowledged or an event not emitted.
     fn has_unsaid(&self) -> bool {
         self.journal_failed || !self.pending_events.is_empty() || !self.state.outbox.is_empty()
     }
 
-    /// Has everything acknowledged that is part of the state, and tells of it.
+    /// Waits until all changes of the state are acknowledged, and emits their events.
     pub(super) async fn flush_changes(&mut self) -> Result<(), JournalFailed> {
         if self.journal_failed {
             return Err(JournalFailed);
@@ -100,8 +100,8 @@ impl Run {
         Ok(())
     }
 
-    /// Ends the run where it stands. The state keeps what was not acknowledged, so that a run that
-    /// goes on with it sends that first.
+    /// Ends the run at this point. The state keeps the unacknowledged changes, so that the next run
+    /// sends them first.
     pub(super) fn abort(&mut self, failure: Failure) -> JournalFailed {
         self.batch = None;
         self.drain_inbox_final();
@@ -114,7 +114,7 @@ impl Run {
         JournalFailed
     }
 
-    /// Asks the hooks of a point. Their edits count when all of them are done.
+    /// Calls the hooks of a point. Their edits take effect when all of them have finished.
     pub(super) async fn ask(
         &mut self,
         ask: HookCall,
@@ -159,7 +159,7 @@ impl Run {
         })
     }
 
-    /// Takes over what a round of hooks did: of a round that failed, only what it consumed.
+    /// Applies the results of a round of hooks; of a failed round, only its spend.
     fn take_over(&mut self, round: HookPass) -> Result<HookOutcome, HookError> {
         // Hooks change a state only by what they log.
         if round.said.is_ok() && !round.log.is_empty() {

@@ -1,4 +1,4 @@
-//! The calls that run at the same time.
+//! The calls that run concurrently.
 
 use std::{
     collections::VecDeque,
@@ -16,13 +16,13 @@ use crate::executor::FinishedCall;
 
 type Call = BoxFuture<'static, (u16, FinishedCall)>;
 
-/// The calls that run at the same time, each with its position.
+/// The calls that run concurrently, each with its position.
 ///
-/// As long as there are any, whatever else the run waits for has to [advance](Running::advance) them: a call may hold
-/// what the other needs, such as the only connection to a store.
+/// As long as there are any, every other wait of the run has to [advance](Running::advance) them: a
+/// call can hold a resource that the other needs, such as the only connection to a store.
 pub(super) struct Running {
     calls: Calls,
-    /// Calls that ended while the run waited for something else.
+    /// Calls that ended while the run waited for another future.
     ended: VecDeque<(u16, FinishedCall)>,
 }
 
@@ -56,7 +56,7 @@ impl Running {
         };
     }
 
-    /// Lets the calls go on. Those that end are yielded later.
+    /// Polls the calls. Those that end are yielded later.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(ended)) = self.calls.poll_next(cx) {
             self.ended.push_back(ended);
@@ -77,7 +77,7 @@ impl Calls {
     }
 }
 
-/// Yields calls as they end; none while nothing runs.
+/// Yields calls as they end; pending while none runs.
 impl Stream for Running {
     type Item = (u16, FinishedCall);
 

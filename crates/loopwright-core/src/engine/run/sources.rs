@@ -1,4 +1,4 @@
-//! The tools of sources, as one run sees them.
+//! The tools of sources in one run.
 //!
 //! A listing is requested at the start of a step and polled beside whatever the run awaits. It takes effect at the start
 //! of the next step. As long as no source reports a change, a step costs one comparison for each source.
@@ -119,7 +119,7 @@ impl SourceWatch {
         ready
     }
 
-    /// Makes the tools of a listing part of `tools`. New tools are appended to `added`.
+    /// Merges the tools of a listing into `tools`. Appends new tools to `added`.
     fn merge(
         &mut self,
         at: usize,
@@ -161,7 +161,7 @@ impl SourceWatch {
         update
     }
 
-    /// Puts new tools into the order that the session knows them in, and appends them.
+    /// Sorts new tools into the session's order, and appends them.
     fn append(&mut self, mut added: Vec<AnyTool>, session: &[Arc<str>], tools: &mut ToolSet) {
         let places: HashMap<&Arc<str>, usize> =
             session.iter().enumerate().map(|(place, name)| (name, place)).collect();
@@ -181,7 +181,7 @@ impl Followed {
     }
 }
 
-/// What a listing changed.
+/// The changes of a listing.
 #[derive(Default)]
 struct SourceUpdate {
     added: Vec<Arc<str>>,
@@ -191,8 +191,8 @@ struct SourceUpdate {
 }
 
 impl Run {
-    /// Brings the tools of sources up to date. Waits only for sources that the program allows to wait for, and not once
-    /// the run is cancelled.
+    /// Updates the tools of sources. Waits only for sources that the program allows to wait for,
+    /// and not after the run is cancelled.
     pub(super) async fn update_tools(&mut self) {
         let Some(watch) = &mut self.sources else { return };
         watch.request(&self.options);
@@ -210,7 +210,7 @@ impl Run {
         self.take_listings();
     }
 
-    /// Returns `true` if a source has not been asked in this run.
+    /// Returns `true` if this run has not called a source yet.
     pub(super) fn is_unlisted(&self) -> bool {
         self.sources.as_ref().is_some_and(|watch| watch.followed.iter().any(|it| !it.is_asked))
     }
@@ -259,7 +259,7 @@ impl Run {
     }
 }
 
-/// Awaits something of the run while listings are pending.
+/// Awaits a future of the run while listings are pending.
 pub(super) async fn alongside<T>(
     watch: Option<&mut SourceWatch>,
     awaited: impl Future<Output = T>,

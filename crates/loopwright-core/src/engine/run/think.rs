@@ -1,4 +1,4 @@
-//! The first half of a step: an answer is made of the state.
+//! The first half of a step: produces a response from the state.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Run {
-    /// Puts on record that a step begins, or begins again.
+    /// Records that a step starts, or starts again.
     pub(super) fn begin_step(&mut self) -> PhaseResult {
         let attempt =
             self.state.execution().and_then(|it| it.open_step()).map_or(0, OpenStep::attempt);
@@ -133,8 +133,8 @@ impl Run {
         }
     }
 
-    /// Puts what the model had written when it was interrupted into the conversation. Reasoning and calls
-    /// that are not complete are of no use to anyone.
+    /// Adds the text that the model had written before the interruption to the conversation.
+    /// Incomplete reasoning and calls are discarded.
     fn keep_interrupted_answer(&mut self, note: &str) {
         let text = std::mem::take(&mut lock(&self.memory).unfinished);
         if text.trim().is_empty() || !self.agent.driver().answers_in_text() {

@@ -1,14 +1,14 @@
-//! The time as a run reads it.
+//! The clock of a run.
 
 use std::time::Duration;
 
 use crate::{change::Change, clock::Timestamp, run::Run};
 
-/// The least that is worth a change of its own.
+/// The minimum time that is recorded as a change of its own.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// What the clock showed when it was last looked at. Between two things that are waited for it is looked at
-/// once: what a run does by itself takes no time.
+/// The last reading of the clock. The run reads it once between two waits, because its own work
+/// takes almost no time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CachedClock {
     now: Option<Timestamp>,
@@ -21,24 +21,24 @@ impl Run {
         *self.reading.now.get_or_insert_with(|| self.options.env.clock.now())
     }
 
-    /// Returns how long has been worked since that was last recorded.
+    /// Returns the active time since the last record of it.
     pub(super) fn working(&mut self) -> Duration {
         self.monotonic().saturating_sub(self.lap_began)
     }
 
-    /// Begins a lap: what was worked before it is recorded, or does not count.
+    /// Starts a lap. The active time before it is already recorded, or does not count.
     pub(super) fn start_timing(&mut self) {
         self.lap_began = self.monotonic();
     }
 
-    /// Ends a lap and returns how long it was.
+    /// Ends a lap and returns its duration.
     pub(super) fn lap(&mut self) -> Duration {
         let working = self.working();
         self.start_timing();
         working
     }
 
-    /// Puts on record what has been worked beyond the steps, unless it is next to nothing.
+    /// Records the active time beyond the steps, unless it is negligible.
     pub(super) fn record_work(&mut self) {
         if self.working() >= LEAST {
             let time = self.lap();
@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    /// Says that something was waited for, or that others had the word.
+    /// Marks the reading as outdated, after a wait or after other code ran.
     pub(super) fn time_passed(&mut self) {
         self.reading = CachedClock::default();
     }
