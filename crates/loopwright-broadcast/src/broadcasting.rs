@@ -1,4 +1,4 @@
-//! Telling many listeners of many executions.
+//! Broadcasting of many executions to many listeners.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,19 +20,19 @@ use crate::{
     status::BroadcastStatus,
 };
 
-/// How many envelopes wait for a listener, if nothing else is said.
+/// The default capacity of a listener's queue, in envelopes.
 pub const CAPACITY: usize = 1024;
 
 /// How many executions are remembered whose end was not told.
 const REMEMBERED: usize = 1024;
 
-/// Tells what agents do to the listener. Cheap to clone; clones share their listeners.
+/// Broadcasts the events of agents to listeners. Cheap to clone; clones share their listeners.
 ///
-/// Attach it to an agent as an [`EventSink`]. Sub-agents are told of, too, each with an execution id of
-/// its own: on the channel of the session if one is named, and otherwise on one named after the agent's
-/// own id. As long as no process listens, nothing is encoded.
+/// Attach it to an agent as an [`EventSink`]. Events of sub-agents are broadcast too, each with its
+/// own execution ID: on the channel of the session if one is set, and otherwise on one named after
+/// the agent's own ID. Without listeners, events are not encoded.
 ///
-/// When the last clone is dropped, listeners get what is waiting for them, and then the end.
+/// When the last clone is dropped, listeners get the waiting envelopes, and then the end.
 #[derive(Clone)]
 pub struct Broadcasting(Arc<Inner>);
 
@@ -58,18 +58,18 @@ struct Remembered {
 }
 
 impl Broadcasting {
-    /// Tells what is wanted. No process listens yet.
+    /// Creates a broadcasting without listeners.
     pub fn new(config: BroadcastConfig) -> Self {
         Self::of(config, None, Redactor::default())
     }
 
-    /// Names the session that everything belongs to. Listeners of before are not taken along.
+    /// Sets the session of all events. Earlier listeners are dropped.
     #[must_use]
     pub fn with_session(self, session: impl Into<Arc<str>>) -> Self {
         Self::of(self.0.config, Some(session.into()), self.0.redaction.clone())
     }
 
-    /// Keeps secrets out of what is told in this way. Listeners of before are not taken along.
+    /// Redacts secrets with this redactor. Earlier listeners are dropped.
     #[must_use]
     pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self::of(self.0.config, self.0.session.clone(), redaction)
@@ -80,7 +80,7 @@ impl Broadcasting {
         Self(Arc::new(Inner { config, redaction, session, telling, listeners }))
     }
 
-    /// Listens to what is told from now on. So many envelopes wait at most, but for those that are
+    /// Subscribes to events from now on. At most `capacity` envelopes wait, except those that are
     /// never dropped.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         let (entrance, exit) = queue(capacity);
@@ -94,7 +94,7 @@ impl Broadcasting {
         self.0.listeners.store(telling.listeners.len(), Relaxed);
     }
 
-    /// Tells nothing more to those who listen: they get what is waiting for them, and then the end.
+    /// Ends all subscriptions: listeners get the waiting envelopes, and then the end.
     pub fn close(&self) {
         let mut telling = self.0.telling();
         for listener in telling.listeners.drain(..) {
@@ -103,7 +103,7 @@ impl Broadcasting {
         self.0.listeners.store(0, Relaxed);
     }
 
-    /// Tells a status of an execution that no event told.
+    /// Publishes a status of an execution that no event reported.
     pub fn publish_status(&self, execution: &ExecutionId, status: BroadcastStatus, at: Timestamp) {
         let mut telling = self.0.telling();
         let told = telling
@@ -200,12 +200,12 @@ impl fmt::Debug for Broadcasting {
     }
 }
 
-/// What is told, for one listener, in order.
+/// The envelopes for one listener, in order.
 ///
-/// It holds so many envelopes as was said when it was made. If there is no room, the oldest fragment of
-/// an answer is dropped, or if none waits, the oldest event of a step or tool; statuses and the ends of
-/// answers are never dropped. How many are missing is counted, and told by an envelope
-/// `agent.dropped` before the next ones. Dropping the subscription ends it.
+/// If its queue is full, the oldest fragment of a response is dropped, or without fragments the
+/// oldest event of a step or tool. Statuses and the ends of responses are never dropped. An
+/// envelope `agent.dropped` before the next ones reports the number of dropped envelopes. Dropping
+/// the subscription ends it.
 #[derive(Debug)]
 pub struct Subscription {
     exit: Receiver<EncodedEnvelope>,
@@ -217,7 +217,7 @@ impl Subscription {
         Self { exit, ready: VecDeque::new() }
     }
 
-    /// Waits for the next envelope; `None` if there will be none. Nothing is lost if it is dropped.
+    /// Waits for the next envelope; `None` at the end. Dropping the future loses no envelope.
     pub async fn recv(&mut self) -> Option<EncodedEnvelope> {
         if self.ready.is_empty() {
             self.ready = self.recv_many(64).await?.into();
@@ -225,8 +225,8 @@ impl Subscription {
         self.ready.pop_front()
     }
 
-    /// Waits for envelopes, and takes those that there are, about so many at most; `None` if there will
-    /// be none. Nothing is lost if it is dropped.
+    /// Waits for envelopes, and takes those that are available, about `most` at most; `None` at the
+    /// end. Dropping the future loses no envelope.
     pub async fn recv_many(&mut self, most: usize) -> Option<Vec<EncodedEnvelope>> {
         if !self.ready.is_empty() {
             return Some(self.ready.drain(..).collect());
@@ -237,7 +237,7 @@ impl Subscription {
         Some(missing.into_iter().chain(taken.items).collect())
     }
 
-    /// Returns how many envelopes were dropped so far.
+    /// Returns the number of envelopes dropped so far.
     pub fn dropped(&self) -> u64 {
         self.exit.dropped()
     }

@@ -1,32 +1,33 @@
-//! What is broadcast.
+//! The selection of broadcast events.
 
 use serde::{Deserialize, Serialize};
 
-/// What is broadcast. [`standard`](BroadcastConfig::standard) is the default.
+/// The selection of broadcast events. [`standard`](BroadcastConfig::standard) is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
 pub struct BroadcastConfig {
-    /// Whether fragments of answers are told as they come.
+    /// Whether to include fragments of responses as they arrive.
     pub include_stream_chunks: bool,
-    /// Whether it is told why another step is taken or not.
+    /// Whether to include why another step is taken or not.
     pub include_continuation_trace: bool,
-    /// Whether tools' arguments are told as a whole, and not only in a few words.
+    /// Whether to include the complete arguments of tools, not only a summary.
     pub include_tool_args: bool,
-    /// How many characters of an argument, of a result's summary, of an error and of a text of a custom event are told.
+    /// The maximum number of characters of an argument, of a result's summary, of an error and of a
+    /// text of a custom event.
     pub max_arg_length: usize,
-    /// Whether a run that begins and one that completes change the status. A run that fails or is
-    /// stopped does so in any case.
+    /// Whether the start and the completion of a run change the status. A run that fails or is
+    /// stopped always does.
     pub auto_status_tracking: bool,
 }
 
 impl BroadcastConfig {
-    /// Tells statuses, steps and tools, and no fragments of answers.
+    /// Includes statuses, steps and tools, without fragments of responses.
     pub const fn minimal() -> Self {
         Self { include_stream_chunks: false, ..Self::standard() }
     }
 
-    /// Tells fragments of answers, too.
+    /// Also includes fragments of responses.
     pub const fn standard() -> Self {
         Self {
             include_stream_chunks: true,
@@ -37,7 +38,7 @@ impl BroadcastConfig {
         }
     }
 
-    /// Tells everything, with the arguments of tools.
+    /// Includes everything, with the arguments of tools.
     pub const fn debug() -> Self {
         Self {
             include_continuation_trace: true,

@@ -17,62 +17,62 @@ use crate::{
 
 /// The types of envelopes.
 pub mod envelope_types {
-    /// Where an execution stands has changed.
+    /// The status of an execution has changed.
     pub const STATUS: &str = "agent.status";
-    /// A step begins.
+    /// A step starts.
     pub const STEP_STARTED: &str = "agent.step.started";
     /// A step has ended.
     pub const STEP_COMPLETED: &str = "agent.step.completed";
-    /// A tool begins.
+    /// A tool starts.
     pub const TOOL_STARTED: &str = "agent.tool.started";
-    /// A tool is done.
+    /// A tool has ended.
     pub const TOOL_COMPLETED: &str = "agent.tool.completed";
-    /// A fragment of an answer, or its end.
+    /// A fragment of a response, or its end.
     pub const STREAM_CHUNK: &str = "agent.stream.chunk";
-    /// It was decided whether another step is taken.
+    /// The loop decided whether to take another step.
     pub const CONTINUATION: &str = "agent.continuation";
     /// An event that a capability or a program defines; the payload has its name.
     pub const EVENT: &str = "agent.event";
-    /// This listener was too slow for some envelopes before this one.
+    /// This listener was too slow, and envelopes before this one were dropped.
     pub const DROPPED: &str = "agent.dropped";
 }
 
 /// An envelope as its readers see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BroadcastEnvelope {
-    /// What it tells of; one of [`envelope_types`], and others in time.
+    /// The type: one of [`envelope_types`], or a later addition.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The session, or the agent's own id where no session was named.
+    /// The session, or the agent's own ID without a session.
     pub session_id: String,
     /// The execution.
     pub execution_id: String,
     /// The agent that this one works for; only envelopes of sub-agents have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<String>,
-    /// When, in UTC, to the millisecond.
+    /// The time, in UTC, to the millisecond.
     pub timestamp: Timestamp,
-    /// What there is to tell.
+    /// The payload.
     pub payload: Value,
 }
 
 impl BroadcastEnvelope {
-    /// Returns the status that it tells; `None` if it tells of something else.
+    /// Returns the status in this envelope; `None` for other types.
     pub fn status(&self) -> Option<BroadcastStatus> {
         let status = self.payload.get("status").filter(|_| self.kind == envelope_types::STATUS)?;
         BroadcastStatus::deserialize(status).ok()
     }
 
-    /// Returns the event that a capability or a program defined; `None` if it tells of something else. Texts of the event
-    /// may be cut, and secrets are redacted.
+    /// Returns the custom event in this envelope; `None` for other types. Texts of the event may be
+    /// cut, and secrets are redacted.
     pub fn custom_event(&self) -> Option<CustomEventData> {
         let is_event = self.kind == envelope_types::EVENT;
         let name = self.payload.get("name").filter(|_| is_event)?.as_str()?;
         Some(CustomEventData::from_value(name, self.payload.get("data")?.clone()))
     }
 
-    /// Returns `true` if the agent itself, and not one that works for it, takes no further step by itself:
-    /// it has ended, or waits for somebody.
+    /// Returns `true` if the agent itself, and not a sub-agent, takes no further step on its own:
+    /// it has ended, or waits for a decision.
     pub fn is_idle_or_terminal(&self) -> bool {
         let is_own = self.parent_agent_id.is_none();
         is_own && self.status().is_some_and(|it| it != BroadcastStatus::Processing)
@@ -94,7 +94,7 @@ impl Origin {
     }
 }
 
-/// An envelope, encoded once for all who listen. Cheap to clone.
+/// An envelope, encoded once for all listeners. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EncodedEnvelope {
     kind: &'static str,
@@ -143,7 +143,7 @@ impl EncodedEnvelope {
         self.kind
     }
 
-    /// Returns where it belongs: `agent.` and the session.
+    /// Returns the channel: `agent.` and the session.
     pub fn channel(&self) -> &str {
         &self.origin.channel
     }
@@ -153,7 +153,7 @@ impl EncodedEnvelope {
         &self.json
     }
 
-    /// Reads the envelope again, for those who want its parts.
+    /// Decodes the envelope.
     pub fn envelope(&self) -> Option<BroadcastEnvelope> {
         serde_json::from_str(&self.json).ok()
     }

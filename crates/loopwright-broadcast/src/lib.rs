@@ -1,18 +1,19 @@
-//! What agents do, told to the world outside.
+//! Broadcasting of agents' events to other programs.
 //!
-//! A [`Broadcasting`] listens to runs and makes a [`EncodedEnvelope`] of whatever its [`BroadcastConfig`] wants
-//! told: an [envelope](BroadcastEnvelope) of `type`, `session_id`, `execution_id`, `timestamp` and
-//! `payload`, encoded once however many listen. Each listener has a bounded queue of its own, so that one
-//! that is slow, fails, panics or never comes back costs a run nothing.
+//! A [`Broadcasting`] listens to runs and creates an [`EncodedEnvelope`] from each event that its
+//! [`BroadcastConfig`] selects: an [envelope](BroadcastEnvelope) of `type`, `session_id`,
+//! `execution_id`, `timestamp` and `payload`, encoded once for all listeners. Each listener has its
+//! own bounded queue, so that a listener that is slow, fails, panics or hangs does not affect a
+//! run.
 //!
 //! | listener | how |
 //! |---|---|
 //! | a program that embeds the agent | [`Broadcasting::subscribe`] |
-//! | a transport of one's own, on a thread of its own | [`Broadcasting::attach_transport`] |
+//! | your own transport, on its own thread | [`Broadcasting::attach_transport`] |
 //! | lines of JSON in a file or pipe | [`JsonLines`] |
-//! | people | [`ConsoleObserver`], which tells more than what is broadcast |
+//! | people | [`ConsoleObserver`], which shows more than the broadcast events |
 //!
-//! What a full queue forgets first, and what it never forgets, is told at [`Subscription`].
+//! [`Subscription`] documents the order in which a full queue drops envelopes.
 
 pub mod text;
 

@@ -1,4 +1,4 @@
-//! Keeping secrets out of what is told.
+//! Redaction of secrets.
 
 use std::{borrow::Cow, cmp::Reverse, ops::Range, sync::Arc};
 
@@ -16,16 +16,16 @@ const MIN_LENGTH: usize = 8;
 /// longer.
 const MAX_LENGTH: usize = 2048;
 
-/// Keeps secrets out of what is told: values whose names speak of secrets, words in the form of
-/// well-known keys, passwords in addresses, and texts that somebody named.
+/// Redacts secrets: values with names that suggest secrets, words in the form of well-known keys,
+/// passwords in URLs, and given texts.
 ///
-/// An answer's fragments are told as they come: what a model writes is not looked into.
+/// Fragments of a response are not redacted.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor(Arc<[Box<str>]>);
 
 impl Redactor {
-    /// Blackens these texts wherever they stand, as well as what looks like a secret. Those of fewer than
-    /// eight characters are words that stand for no secret, and stay.
+    /// Creates a redactor that replaces these texts wherever they occur, as well as probable
+    /// secrets. Texts of fewer than eight characters are ignored.
     pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         let secrets = secrets.into_iter().map(|it| it.into().into_boxed_str());
         let mut secrets: Vec<_> =
@@ -35,7 +35,7 @@ impl Redactor {
         Self(secrets.into())
     }
 
-    /// Returns a text without what is secret in it.
+    /// Returns a text with its secrets redacted.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut clean = Cow::Borrowed(text);
         for secret in &*self.0 {
@@ -94,7 +94,7 @@ impl Redactor {
         }
     }
 
-    /// Returns a named value without what is secret in it.
+    /// Returns a named value with its secrets redacted.
     pub fn value(&self, name: &str, value: Value) -> Value {
         match value {
             // A number, a yes or a no is no key.

@@ -1,20 +1,20 @@
-//! Where an execution stands, in the words of user interfaces.
+//! The status of an execution, in the terms of user interfaces.
 
 use std::fmt;
 
 use loopwright_core::StopReason;
 use serde::{Deserialize, Serialize};
 
-/// Where an execution stands: `idle → processing → completed | failed | cancelled | stopped`.
+/// The status of an execution: `idle → processing → completed | failed | cancelled | stopped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BroadcastStatus {
-    /// Nothing is worked on: it has not begun, or it waits for somebody's decision.
+    /// The execution has not started, or waits for a decision.
     #[default]
     Idle,
     /// It takes steps.
     Processing,
-    /// It came to its natural end.
+    /// It completed naturally.
     Completed,
     /// It failed.
     Failed,
@@ -25,7 +25,7 @@ pub enum BroadcastStatus {
 }
 
 impl BroadcastStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 6] = [
         Self::Idle,
         Self::Processing,
@@ -35,7 +35,7 @@ impl BroadcastStatus {
         Self::Stopped,
     ];
 
-    /// Returns the status as it is written.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -52,7 +52,7 @@ impl BroadcastStatus {
         !matches!(self, Self::Idle | Self::Processing)
     }
 
-    /// Returns what an execution comes to that ends for a reason; none is a natural end.
+    /// Returns the status of an execution that ended for a reason; `None` is a natural end.
     pub fn of_ending(reason: Option<StopReason>) -> Self {
         match reason {
             None | Some(StopReason::Completed) => Self::Completed,

@@ -1,4 +1,4 @@
-//! Where envelopes go.
+//! Transports of envelopes.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,24 +8,25 @@ use loopwright_core::BoxError;
 
 use crate::{broadcasting::Subscription, frame::EncodedEnvelope};
 
-/// Takes envelopes to wherever they are wanted: a web socket, a queue, a file.
+/// Sends envelopes to a destination: a web socket, a queue, a file.
 ///
-/// It may be slow, fail, panic or never come back: a run does not notice, and what waits too long is
-/// dropped as [`Subscription`] says. What was given to it and failed is not given again.
+/// It can be slow, fail, panic or hang without effect on a run. Envelopes that wait too long are
+/// dropped as [`Subscription`] documents. An envelope whose delivery failed is not sent again.
 #[async_trait]
 pub trait BroadcastTransport: Send + Sync {
-    /// Takes an envelope to those who listen to a channel, which is named `agent.` and the session.
+    /// Sends an envelope to the listeners of a channel, which is named `agent.` and the session.
     ///
     /// # Errors
     ///
-    /// If it could not be taken; it is counted, and the next one is tried.
+    /// Returns an error if it could not be sent. The failure is counted, and the next envelope is
+    /// sent.
     async fn broadcast(&self, channel: &str, envelope: &EncodedEnvelope) -> Result<(), BoxError>;
 
-    /// Takes envelopes that came in a row; one after the other if this is not overridden.
+    /// Sends consecutive envelopes. The default implementation sends one after the other.
     ///
     /// # Errors
     ///
-    /// As of [`broadcast`](BroadcastTransport::broadcast), for all of them as one.
+    /// As for [`broadcast`](BroadcastTransport::broadcast), for all of them as one.
     async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         let mut failed = Ok(());
         for envelope in envelopes {
@@ -46,7 +47,7 @@ impl<T: BroadcastTransport + ?Sized> BroadcastTransport for Arc<T> {
     }
 }
 
-/// How many envelopes a transport is given at once.
+/// The maximum number of envelopes in a batch.
 const BATCH: usize = 256;
 
 /// Takes what is told to a transport until there is nothing more. `failed` is called for each time it

@@ -1,4 +1,4 @@
-//! Other models, for when one cannot answer.
+//! Fallback to other models.
 
 use std::{fmt, sync::Arc};
 
@@ -10,16 +10,16 @@ use loopwright_core::{
 
 use crate::{content_probe::ContentProbe, provider::no_model};
 
-/// Several models, asked in turn until one answers.
+/// Several models, called in turn until one responds.
 ///
-/// The next one is asked when the one before failed in a way that says nothing about the request (it
-/// cannot be reached, is busy or in trouble, does not know the model, or does not let the user in) and
-/// nothing of its answer was passed on yet. If the request is too long for it, the next one is asked
-/// that is known to take more. A request that is refused as such is not sent to anybody else, and
-/// neither is one that was cancelled or is too late.
+/// The next model is called if the one before failed for a reason other than the request (it cannot
+/// be reached, is busy or unavailable, does not know the model, or refuses the user) and no part of
+/// its response was passed on yet. If the request is too long for a model, the next one with a
+/// larger context window is called. A rejected, cancelled or late request is not sent to another
+/// model.
 ///
-/// An answer's origin tells who gave it. Its usage and cost include what failed attempts consumed; an
-/// error says how each of them failed.
+/// The origin of a response names its model. Its usage and cost include failed attempts. An error
+/// lists the failure of each model.
 #[derive(Clone, Default)]
 pub struct FallbackModel {
     places: Vec<Place>,
@@ -44,20 +44,20 @@ struct Place {
 }
 
 impl FallbackModel {
-    /// Asks this model first.
+    /// Creates a list with its first model.
     pub fn new(name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
         Self::default()
             .and_maybe(Candidate { name: name.into(), ..Candidate::default() }, Ok(model))
     }
 
-    /// Asks this model if those before it cannot answer.
+    /// Adds a model, which is called if those before it cannot respond.
     #[must_use]
     pub fn with_model(self, name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
         let (name, own) = (name.into(), model.model());
         self.and_maybe(Candidate { name, model: own, ..Candidate::default() }, Ok(model))
     }
 
-    /// Says how many tokens the model that was added last takes.
+    /// Sets the context window of the model that was added last.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         if let Some(place) = self.places.last_mut() {

@@ -1,14 +1,14 @@
 //! Language models behind providers' HTTP interfaces.
 //!
-//! - [`Providers`] finds the model that a state asks for: presets and the user's own providers.
-//! - [`RemoteModel`] asks one model, on one of the [`WireApi`]s that providers speak.
-//! - [`RequestEncoder`] writes requests and [`ResponseDecoder`] reads answers, without a network.
-//! - [`wire_protocol`] is the trait of a wire of your own.
-//! - [`Http`] carries requests, [`RetryPolicy`] says which are sent again, and [`sse`] splits what
-//!   comes back into events.
+//! - [`Providers`] finds the model that a state selects: presets and the user's own providers.
+//! - [`RemoteModel`] calls one model, on one of the [`WireApi`]s of the providers.
+//! - [`RequestEncoder`] writes requests and [`ResponseDecoder`] reads responses, without a network.
+//! - [`wire_protocol`] contains the trait for your own wire.
+//! - [`Http`] sends requests, [`RetryPolicy`] decides which are sent again, and [`sse`] splits
+//!   responses into events.
 //!
-//! An answer is whole or an error: a stream that ends early, half a body, or an error inside a
-//! successful answer never becomes a short answer.
+//! A response is complete or an error: a stream that ends early, half a body, or an error inside a
+//! successful response never becomes a short response.
 
 mod secret;
 mod quirks;

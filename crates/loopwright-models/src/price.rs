@@ -1,31 +1,31 @@
-//! What tokens cost.
+//! Prices of tokens.
 
 use loopwright_core::messages::{Cost, Usage};
 use serde::{Deserialize, Serialize, de};
 
-/// What tokens cost. Written in US dollars per million tokens.
+/// Prices of tokens, in US dollars per million tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// Of tokens that are read.
+    /// The price of input tokens.
     pub input: Price,
-    /// Of tokens that are written, reasoning included.
+    /// The price of output tokens, including reasoning.
     pub output: Price,
-    /// Of tokens that are read from the provider's cache; those of other tokens if there is none.
+    /// The price of tokens read from the provider's cache; `None` means the input price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// Of tokens that are written to the provider's cache; those of other tokens if there is none.
+    /// The price of tokens written to the provider's cache; `None` means the input price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
-    /// What takes their place for a long request.
+    /// The prices of a long request, which replace these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Box<LongContextPrices>>,
 }
 
-/// What tokens cost if a request is long: every token of it and of its answer.
+/// The prices of all tokens of a long request and its response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongContextPrices {
-    /// The most tokens read, cached ones included, to which the ordinary prices apply.
+    /// The maximum number of input tokens, including cached ones, for the ordinary prices.
     pub above: u64,
     /// The prices.
     #[serde(flatten)]
@@ -74,13 +74,13 @@ impl<'de> Deserialize<'de> for Price {
 }
 
 impl Prices {
-    /// Prices what costs nothing.
+    /// Returns prices of zero.
     pub fn free() -> Self {
         let (input, output) = Default::default();
         Self { input, output, cache_read: None, cache_write: None, long: None }
     }
 
-    /// Returns the cost of one request and its answer.
+    /// Returns the cost of one request and its response.
     pub fn cost(&self, usage: &Usage) -> Cost {
         if let Some(long) = self.long.as_ref().filter(|long| usage.input > long.above) {
             return long.prices.cost(usage);

@@ -1,4 +1,4 @@
-//! Finds the model that a state asks for.
+//! The providers, which find the model that a state selects.
 
 use std::{
     collections::HashMap,
@@ -22,10 +22,10 @@ use crate::{
     wire::WireProtocol,
 };
 
-/// The providers there are, and their models.
+/// The available providers, with their models.
 ///
-/// A model is made when it is first asked for and kept from then on, with the key that was found
-/// then. Nothing is sent before a model is asked something.
+/// A model is created on first use and then kept, with the key that was found at that time. Nothing
+/// is sent before the first call of a model.
 ///
 /// ```
 /// use loopwright_core::{LlmConfig, ModelProvider as _};
@@ -79,7 +79,7 @@ impl Default for Providers {
 }
 
 impl Providers {
-    /// Knows the presets, and finds keys in the environment.
+    /// Creates a set with the presets, which finds keys in the environment.
     pub fn new() -> Self {
         Self { entries: presets().to_vec(), ..Self::empty() }
     }
@@ -101,7 +101,7 @@ impl Providers {
         }
     }
 
-    /// Adds a provider, or replaces the one of that name.
+    /// Adds a provider, or replaces the one with that name.
     #[must_use]
     pub fn with_provider(mut self, name: impl Into<Arc<str>>, provider: ProviderConfig) -> Self {
         let name = name.into();
@@ -148,21 +148,21 @@ impl Providers {
         self
     }
 
-    /// Finds keys here.
+    /// Sets the source of keys.
     #[must_use]
     pub fn with_keys(mut self, keys: impl VarSource + 'static) -> Self {
         self.keys = Arc::new(keys);
         self
     }
 
-    /// Sends requests by this transport.
+    /// Sets the HTTP transport.
     #[must_use]
     pub fn with_http(mut self, http: Http) -> Self {
         self.http = http;
         self
     }
 
-    /// Sends what failed again, or not.
+    /// Sets the retry policy.
     #[must_use]
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
@@ -187,42 +187,42 @@ impl Providers {
         }
     }
 
-    /// Selects what is asked where nothing is selected; [`choose`](Self::choose) finds something.
+    /// Sets the default selection; [`choose`](Self::choose) finds one.
     #[must_use]
     pub fn with_default(mut self, llm: LlmConfig) -> Self {
         self.default = Some(llm);
         self
     }
 
-    /// Knows these models, and from them the prices of answers.
+    /// Sets the catalog of models, which also contains their prices.
     #[must_use]
     pub fn with_catalog(mut self, catalog: ModelCatalog) -> Self {
         self.catalog = Arc::new(catalog);
         self
     }
 
-    /// Asks these models, in this order, when the one that was selected cannot answer. Their options
+    /// Sets the models to call, in this order, when the selected one cannot respond. Their options
     /// replace those of the request where they are set.
     ///
-    /// See [`FallbackModel`] for when the next one is asked.
+    /// See [`FallbackModel`] for when the next one is called.
     #[must_use]
     pub fn with_fallback(mut self, models: impl IntoIterator<Item = LlmConfig>) -> Self {
         self.fallback = models.into_iter().collect();
         self
     }
 
-    /// Returns the models that are known.
+    /// Returns the catalog of models.
     pub fn catalog(&self) -> &ModelCatalog {
         &self.catalog
     }
 
-    /// Returns `true` if the provider's key is there.
+    /// Returns `true` if the provider's key is available.
     pub fn has_key(&self, name: &str) -> bool {
         let key = self.provider(name).ok().and_then(|provider| provider.key.as_ref());
         key.is_some_and(|key| lookup(&*self.keys, key.variable()).is_some())
     }
 
-    /// Returns what is known of a model.
+    /// Returns the data of a model; `None` if it is unknown.
     pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
         self.catalog_of(provider).info(provider, model)
     }
@@ -244,7 +244,7 @@ impl Providers {
         Arc::clone(limiters.entry(Arc::clone(name)).or_insert_with(new))
     }
 
-    /// Returns the providers' names, in the order in which they are tried.
+    /// Returns the providers' names, in the order of preference.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| &**name)
     }
@@ -253,7 +253,7 @@ impl Providers {
     ///
     /// # Errors
     ///
-    /// If there is none: the error lists those there are.
+    /// Returns an error that lists the known providers if the name is unknown.
     pub fn provider(&self, name: &str) -> Result<&ProviderConfig, ModelError> {
         let found = self.entries.iter().find(|entry| &*entry.0 == name);
         found.map(|(_, provider)| provider).ok_or_else(|| {
@@ -266,11 +266,11 @@ impl Providers {
         })
     }
 
-    /// Returns where a provider is reached: what a variable says, or what it was given.
+    /// Returns the base URL of a provider, from a variable or from its configuration.
     ///
     /// # Errors
     ///
-    /// If there is no such provider, or it has no address.
+    /// Returns an error if the provider is unknown, or has no base URL.
     pub fn base_url(&self, name: &str) -> Result<String, ModelError> {
         self.resolve_base_url(name, self.provider(name)?)
     }
@@ -402,11 +402,11 @@ impl ModelProvider for Providers {
 }
 
 impl Providers {
-    /// Returns `true` if a selection can be asked, without asking it and without its fallbacks.
+    /// Checks that a selection can be called, without calling it and without its fallbacks.
     ///
     /// # Errors
     ///
-    /// If there is no such provider, no model of it is selected, or its key is missing.
+    /// Returns an error if the provider is unknown, no model is selected, or its key is missing.
     pub fn check(&self, llm: Option<&LlmConfig>) -> Result<(), ModelError> {
         self.one(llm).1.map(drop)
     }

@@ -1,4 +1,4 @@
-//! How much a provider may be asked, and waiting for one's turn.
+//! Rate limits of providers.
 
 use std::{
     collections::VecDeque,
@@ -15,14 +15,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// What the limits count over.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// How much a provider may be asked in any minute. What is `None` is not limited.
+/// The rate limits of a provider per minute. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateLimit {
-    /// Requests, attempts that failed included.
+    /// Requests, including failed attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<NonZeroU32>,
-    /// Tokens read and written. They are estimated before an answer comes, and counted after.
+    /// Input and output tokens. They are estimated before a response, and counted after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<NonZeroU64>,
 }

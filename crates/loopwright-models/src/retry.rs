@@ -1,4 +1,4 @@
-//! Which requests are sent again, and when.
+//! The policy for retries of requests.
 
 use std::{
     hash::{DefaultHasher, Hasher as _},
@@ -7,20 +7,20 @@ use std::{
 
 use loopwright_core::{Clock, ModelError, ModelErrorKind, Timestamp};
 
-/// Says how often and how soon a request that failed is sent again.
+/// The number and the delays of retries.
 ///
-/// Only what may succeed later is sent again, and only as long as nothing of an answer was seen. A
-/// provider that names a time to wait is heard: if it asks for more than `max_delay`, or for more
-/// than is left until the deadline, the request is given up at once.
+/// Only requests that can succeed later are sent again, and only before any part of a response has
+/// arrived. If the provider asks for a longer wait than `max_delay`, or than the time to the
+/// deadline, the request fails at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// How often a request is sent at most: 1 means that nothing is repeated.
+    /// The maximum number of attempts: 1 means no retries.
     pub max_attempts: u32,
-    /// The wait before the second attempt; it doubles with every further one.
+    /// The wait before the second attempt; it doubles with every further attempt.
     pub base_delay: Duration,
-    /// The longest wait.
+    /// The maximum wait.
     pub max_delay: Duration,
-    /// The share of a wait, between 0 and 1, that is left to chance.
+    /// The random share of a wait, between 0 and 1.
     pub jitter: f64,
 }
 
@@ -36,15 +36,15 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Sends everything once.
+    /// Creates a policy without retries.
     pub fn none() -> Self {
         Self { max_attempts: 1, ..Self::default() }
     }
 
-    /// Returns how long to wait after a failed attempt, counted from one; `None` if the request is
-    /// to be given up.
+    /// Returns the wait after a failed attempt, counted from one; `None` if the request must not be
+    /// sent again.
     ///
-    /// The chance in it is a function of the request's bytes and the attempt.
+    /// The random part depends only on the request's bytes and the attempt.
     pub fn delay(&self, error: &ModelError, attempt: u32, request: &[u8]) -> Option<Duration> {
         if attempt >= self.max_attempts || !may_succeed_later(error) {
             return None;

@@ -1,4 +1,4 @@
-//! Keys, and where they come from.
+//! API keys and references to them.
 
 use std::{collections::HashSet, fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ const PART: usize = 12;
 /// What stands where a key stood.
 const BLACK: &str = "[redacted]";
 
-/// A key. It is neither printed nor stored.
+/// An API key. It is neither printed nor stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
@@ -24,7 +24,7 @@ impl Secret {
         Self(key.into())
     }
 
-    /// Returns the key itself, for the header it is sent in.
+    /// Returns the key itself, for the header of a request.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Looks up what configuration refers to by the name of a variable: keys, base addresses.
+/// Looks up the variables that configuration refers to: keys and base URLs.
 pub trait VarSource: Send + Sync {
     /// Returns the variable's value, or `None` if it is unset.
     fn get(&self, variable: &str) -> Option<String>;
@@ -95,7 +95,7 @@ impl<F: Fn(&str) -> Option<String> + Send + Sync> VarSource for F {
     }
 }
 
-/// Looks in the environment of the process.
+/// The environment of the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EnvVars;
 
@@ -112,7 +112,7 @@ pub(crate) fn lookup(keys: &dyn VarSource, variable: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Says where a key is. Written as `env:NAME`; the key itself is refused.
+/// A reference to a key, written as `env:NAME`. The key itself is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SecretRef(Arc<str>);
@@ -121,7 +121,7 @@ pub struct SecretRef(Arc<str>);
 const ENV: &str = "env:";
 
 impl SecretRef {
-    /// Refers to a variable.
+    /// Creates a reference to a variable.
     pub fn env(variable: impl Into<Arc<str>>) -> Self {
         Self(variable.into())
     }
@@ -152,7 +152,7 @@ impl From<SecretRef> for String {
     }
 }
 
-/// A key stands where a reference to it should. It does not say which.
+/// The error for a key in place of a reference. It does not contain the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidSecretRef;
 

@@ -1,4 +1,4 @@
-//! A clock that stands still.
+//! A clock that tests control.
 
 use std::{
     pin::Pin,
@@ -13,15 +13,15 @@ use loopwright_core::{Clock, RunEnv, Timestamp};
 /// The moment at which frozen clocks stand at first: 2026-01-01T00:00:00Z.
 const START: u64 = 1_767_225_600_000;
 
-/// A clock that only moves when it is told to. Clones show the same time.
+/// A clock that moves only on request. Clones show the same time.
 ///
 /// [`advance`](FrozenClock::advance) moves the time of day and the monotonic clock together;
 /// [`set_time_of_day`](FrozenClock::set_time_of_day) moves the time of day alone, as when the clock of a machine
 /// is set.
 ///
-/// There are two modes. With [`new`](FrozenClock::new), a caller that sleeps moves the clock to the end of
-/// its sleep and continues at once. With [`manual`](FrozenClock::manual), a caller that sleeps waits until
-/// somebody calls [`advance`](FrozenClock::advance).
+/// It has two modes. With [`new`](FrozenClock::new), a sleep moves the clock to its end and returns
+/// at once. With [`manual`](FrozenClock::manual), a sleep waits until the test calls
+/// [`advance`](FrozenClock::advance).
 #[derive(Clone, Debug)]
 pub struct FrozenClock {
     mode: Mode,
@@ -49,12 +49,12 @@ impl Default for FrozenClock {
 }
 
 impl FrozenClock {
-    /// Creates a clock that sleeping moves on.
+    /// Creates a clock that a sleep moves.
     pub fn new() -> Self {
         Self::of(Mode::SleepAdvances)
     }
 
-    /// Creates a clock that only [`advance`](FrozenClock::advance) moves on.
+    /// Creates a clock that only [`advance`](FrozenClock::advance) moves.
     pub fn manual() -> Self {
         Self::of(Mode::Manual)
     }
@@ -63,21 +63,22 @@ impl FrozenClock {
         Self { mode, time: Arc::default() }
     }
 
-    /// Lets time pass, and wakes whoever sleeps.
+    /// Moves the clock, and wakes sleeps that end.
     pub fn advance(&self, duration: Duration) {
         let mut time = self.time();
         time.passed += duration;
         time.sleepers.drain(..).for_each(Waker::wake);
     }
 
-    /// Sets the time of day, forwards or back. The monotonic clock and those who sleep notice nothing.
+    /// Sets the time of day, forwards or back. The monotonic clock and pending sleeps are not
+    /// affected.
     pub fn set_time_of_day(&self, at: Timestamp) {
         let mut time = self.time();
         let passed = u64::try_from(time.passed.as_millis()).unwrap_or(u64::MAX);
         time.start = Some(Timestamp::from_millis(at.millis().saturating_sub(passed)));
     }
 
-    /// Makes surroundings of this clock and a seed.
+    /// Creates an environment from this clock and a seed.
     pub fn env(&self, seed: u64) -> RunEnv {
         RunEnv { clock: Arc::new(self.clone()), seed }
     }
@@ -123,7 +124,7 @@ impl Future for Sleep {
     }
 }
 
-/// Makes surroundings in which sleeping moves a frozen clock on, and ids are made of the seed.
+/// Creates an environment with a frozen clock that a sleep moves, and IDs from the seed.
 pub fn test_env(seed: u64) -> RunEnv {
     FrozenClock::new().env(seed)
 }

@@ -1,4 +1,4 @@
-//! Drivers that need no provider.
+//! Drivers without a provider.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use loopwright_core::{AgentState, ChatModel, Driver, StepError, StepResponse, Th
 
 use crate::scenario::ScenarioStep;
 
-/// A driver that answers from a script, without a model.
+/// A driver that responds from a script, without a model.
 ///
-/// Which step comes next is a function of the state, [`AgentState::total_steps`]: the driver can be
-/// shared, and the script continues over executions. When it has ended its last step repeats; an empty
-/// script answers `ok`.
+/// The next step is a function of the state, [`AgentState::total_steps`]. So agents can share the
+/// driver, and the script continues over executions. At its end, the last step repeats. An empty
+/// script responds with `ok`.
 #[derive(Clone, Debug, Default)]
 pub struct FakeDriver(Arc<[ScenarioStep]>);
 
@@ -47,7 +47,7 @@ impl Driver for FakeDriver {
     }
 }
 
-/// The smallest driver that asks a model: everything the loop and the state say, and nothing more.
+/// The smallest driver that calls a model, with the request of the loop and the state only.
 #[derive(Clone)]
 pub struct ModelDriver(Arc<dyn ChatModel>);
 

@@ -1,13 +1,13 @@
 //! The testing kit: scripted models and drivers, mock tools, a frozen clock, recorders and validators.
 //!
-//! An agent under test is [`test_loop`] a driver: [`FakeDriver`] answers from a script, [`ModelDriver`]
-//! asks a [`FakeModel`]. [`MockTool`]s note their calls, [`EventRecorder`] notes events,
-//! [`MemoryJournal`] keeps changes and fails on demand, [`FrozenClock`] lets time pass only when told,
-//! and [`validate`] looks at what became of the conversation. Nothing of these uses a network, a file
-//! or the machine's clock.
+//! An agent under test is [`test_loop`] with a driver: [`FakeDriver`] responds from a script,
+//! [`ModelDriver`] calls a [`FakeModel`]. [`MockTool`]s record their calls, and [`EventRecorder`]
+//! records events. [`MemoryJournal`] stores changes and fails on demand, [`FrozenClock`] moves only
+//! on request, and [`validate`] checks the conversation. These use no network, no files and no
+//! system clock.
 //!
-//! `recorded`, a feature that is on by default, plays recorded traffic with providers against the
-//! wires, over the machine's own network.
+//! `recorded`, a feature that is on by default, replays recorded traffic of providers against the
+//! wires, over the local network of the machine.
 
 mod poll;
 mod clock;

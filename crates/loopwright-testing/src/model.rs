@@ -1,4 +1,4 @@
-//! A model that needs no provider.
+//! A model without a provider.
 
 use std::{
     fmt,
@@ -17,8 +17,8 @@ use loopwright_core::{
 
 use crate::{poll::yield_times, scenario::ScenarioStep};
 
-/// A model that answers from a script or a function, and notes what it was asked. Clones share the
-/// script's position and the notes.
+/// A model that responds from a script or a function, and records its requests. Clones share the
+/// position in the script and the requests.
 #[derive(Clone)]
 pub struct FakeModel(Arc<Inner>);
 
@@ -43,15 +43,15 @@ enum Ends {
 }
 
 impl FakeModel {
-    /// Answers from a script: each call takes the next step, and the last one repeats. An empty
-    /// script answers `ok`.
+    /// Responds from a script: each call takes the next step, and the last one repeats. An empty
+    /// script responds with `ok`.
     pub fn script<S: Into<ScenarioStep>>(steps: impl IntoIterator<Item = S>) -> Self {
         let steps: Vec<ScenarioStep> = steps.into_iter().map(Into::into).collect();
         Self::of(move |_, call| step(&steps, call).to_response())
     }
 
-    /// Answers from a script whose position is a function of the request, so that asking again gives
-    /// the same answer again.
+    /// Responds from a script whose position is a function of the request, so that a repeated
+    /// request gets the same response.
     pub fn script_by<S: Into<ScenarioStep>>(
         position: impl Fn(&InferenceRequest) -> usize + Send + Sync + 'static,
         steps: impl IntoIterator<Item = S>,
@@ -60,7 +60,7 @@ impl FakeModel {
         Self::of(move |request, _| step(&steps, position(request)).to_response())
     }
 
-    /// Answers as a function of the request.
+    /// Responds with a function of the request.
     pub fn from_fn(
         answer: impl Fn(&InferenceRequest) -> Result<InferenceResponse, ModelError>
         + Send
@@ -70,7 +70,7 @@ impl FakeModel {
         Self::of(move |request, _| answer(request))
     }
 
-    /// Repeats what the user said last.
+    /// Repeats the last message of the user.
     pub fn echo() -> Self {
         Self::of(|request, _| {
             let said = request.prompt.stable().map(|turn| turn.message());
@@ -80,40 +80,40 @@ impl FakeModel {
         })
     }
 
-    /// Does not answer until the run is cancelled.
+    /// Does not respond until the run is cancelled.
     pub fn pending() -> Self {
         Self::default().change(|inner| inner.ends = Ends::WhenCancelled)
     }
 
-    /// Does not answer, and pays no attention to being cancelled.
+    /// Does not respond, and ignores cancellation.
     pub fn ignoring_cancel() -> Self {
         Self::default().change(|inner| inner.ends = Ends::Never)
     }
 
-    /// Names the model.
+    /// Sets the name of the model.
     #[must_use]
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         self.change(|inner| inner.name = Some(name.into()))
     }
 
-    /// Streams its answers in pieces of so many characters.
+    /// Streams its responses in pieces of this number of characters.
     #[must_use]
     pub fn streaming(self, characters: usize) -> Self {
         self.change(|inner| inner.streams = Some(characters.max(1)))
     }
 
-    /// Lets others go first so many times before each answer.
+    /// Yields this number of times before each response.
     #[must_use]
     pub fn yielding(self, times: u32) -> Self {
         self.change(|inner| inner.pauses = times)
     }
 
-    /// Returns how often it was asked.
+    /// Returns the number of calls.
     pub fn asked(&self) -> usize {
         self.0.call_count.load(SeqCst)
     }
 
-    /// Returns what it was asked, oldest first.
+    /// Returns the requests, oldest first.
     pub fn requests(&self) -> Vec<InferenceRequest> {
         self.0.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Tools that note how they were called, and tools that behave badly.
+//! Tools that record their calls, and tools that misbehave.
 
 use std::{
     fmt,
@@ -21,9 +21,9 @@ type Handler = dyn for<'a> Fn(Value, &'a ToolCx<'a>) -> BoxFuture<'a, Result<Too
     + Send
     + Sync;
 
-/// A tool that notes how it was called. Clones share the notes: keep one, and give the agent another.
+/// A tool that records its calls. Clones share the record: keep one, and give another to the agent.
 ///
-/// Its schema is an object without properties unless it is given one.
+/// By default, its schema is an object without properties.
 #[derive(Clone)]
 #[must_use]
 pub struct MockTool {
@@ -36,13 +36,13 @@ pub struct MockTool {
 }
 
 impl MockTool {
-    /// Answers every call with this value; text as it is, anything else as JSON.
+    /// Returns this value from every call: strings as text, other values as JSON.
     pub fn returning(name: &str, description: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         Self::new(name, description, move |_| Ok::<_, BoxError>(value.clone()))
     }
 
-    /// Answers with what a closure makes of the arguments.
+    /// Returns the result of a closure over the arguments.
     pub fn new<O, E>(
         name: &str,
         description: &str,
@@ -62,7 +62,7 @@ impl MockTool {
         })
     }
 
-    /// Answers with what an asynchronous closure makes of the arguments and the call's context.
+    /// Returns the result of an asynchronous closure over the arguments and the call's context.
     pub fn with_cx(
         name: &str,
         description: &str,
@@ -92,7 +92,7 @@ impl MockTool {
         Self::with_cx(name, "Panics.", |_, _| Box::pin(async { panic!("the tool lost its head") }))
     }
 
-    /// Never answers.
+    /// Never returns.
     pub fn hanging(name: &str) -> Self {
         Self::with_cx(name, "Never answers.", |_, _| Box::pin(pending()))
     }
@@ -102,7 +102,7 @@ impl MockTool {
         Self::new(name, "Fails.", move |_| Err::<(), _>(BoxError::from(error)))
     }
 
-    /// Answers with so many bytes of text.
+    /// Returns this number of bytes of text.
     pub fn huge(name: &str, bytes: usize) -> Self {
         Self::new(name, "Says a lot.", move |_| Ok::<_, BoxError>("x".repeat(bytes)))
     }
@@ -113,7 +113,7 @@ impl MockTool {
         self
     }
 
-    /// Sets how the loop treats its calls.
+    /// Sets the options for its calls.
     pub fn with_options(mut self, options: ToolOptions) -> Self {
         self.options = options;
         self
