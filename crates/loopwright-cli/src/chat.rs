@@ -39,7 +39,7 @@ use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::model;
 use crate::model_hint::guide;
-use crate::render::{Verbosity, sanitize_terminal, single_line};
+use crate::render::{ModeChange, UiEvent, Verbosity, sanitize_terminal, single_line};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
@@ -459,13 +459,21 @@ impl ChatSession<'_> {
     /// Shows or changes the permission mode.
     fn mode(&self, name: Option<&str>) {
         let permissions = &self.conversation.setup.permissions;
+        let before = permissions.policy().mode();
         let mode = match name {
-            None => return console::tell(&format!("mode {}", permissions.policy().mode())),
-            Some("next") => Ok(next(permissions.policy().mode())),
+            None => return console::tell(&format!("mode {before}")),
+            Some("next") => Ok(next(before)),
             Some(name) => name.parse::<Mode>().map_err(BoxError::from),
         };
         match mode.and_then(|mode| Ok(permissions.set_mode(mode)?)) {
-            Ok(()) => console::tell(&format!("mode {}", permissions.policy().mode())),
+            Ok(()) => {
+                let change = ModeChange { before, now: permissions.policy().mode() };
+                console::tell(&format!("mode {}", change.now));
+                if change.before != change.now {
+                    // The next turn reports an output that cannot be written to.
+                    let _shown = self.stage.show(&UiEvent::ModeChanged(change));
+                }
+            }
             Err(error) => {
                 console::fail(&*error, ExitCode::Usage);
             }

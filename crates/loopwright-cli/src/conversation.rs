@@ -198,6 +198,7 @@ impl Conversation {
             Ok(session) => {
                 let report = Report::of(session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
+                let report = report.under(self.setup.permissions.policy().mode());
                 let mut report = report.expecting(&self.setup.model()).of_session(&id);
                 if self.is_attended && report.exit_code == ExitCode::NeedsInput {
                     // The dialog that follows says what is asked.

@@ -73,6 +73,7 @@ impl RunDisplay {
             let options = RunOptions { sinks, cancel, ..RunOptions::default() };
             let state = agent.start(state, options).finish().await;
             let report = Report::of(&state, brake.reason(), began.elapsed());
+            let report = report.under(setup.permissions.policy().mode());
             (state, report.expecting(&setup.model()))
         };
         let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;
@@ -129,6 +130,11 @@ impl RunDisplay {
         of_writing(renderer.take(&UiEvent::Over(Box::new(report)))).unwrap_or(exit_code)
     }
 
+    /// Shows something that happens between runs. Returns the exit status if standard output cannot be written to.
+    pub fn show(self, event: &UiEvent) -> Option<ExitCode> {
+        of_writing(self.renderer().take(event))
+    }
+
     fn renderer(self) -> Box<dyn Renderer> {
         let progress = Progress::stderr(self.details);
         match self.format {
@@ -169,6 +175,7 @@ pub fn beginning(setup: &Setup, agent: &AgentLoop, state: &AgentState) -> Beginn
         workdir: setup.workdir.path().display().to_string(),
         session_id: None,
         has_cost_limit: state.budget().cost.is_some(),
+        permission_mode: Some(setup.permissions.policy().mode()),
     }
 }
 

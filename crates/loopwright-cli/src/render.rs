@@ -30,6 +30,7 @@ use loopwright_core::{
     HookPoints, ToolDecision, ToolOutcome,
     messages::{InferenceResponse, ToolCall},
 };
+use loopwright_permissions::Mode;
 
 use self::changes::FileDiffTracker;
 use crate::report::Report;
@@ -70,6 +71,8 @@ pub enum UiEvent {
     Typing(String),
     /// The user sent this to the agent while it works.
     Sent(String),
+    /// The permission mode changed.
+    ModeChanged(ModeChange),
     /// The run has ended.
     Over(Box<Report>),
 }
@@ -87,6 +90,17 @@ pub struct Beginning {
     pub session_id: Option<String>,
     /// Whether there is a limit of money.
     pub has_cost_limit: bool,
+    /// The permission mode in force; `None` if the run could not begin.
+    pub permission_mode: Option<Mode>,
+}
+
+/// A change of the permission mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeChange {
+    /// The mode before.
+    pub before: Mode,
+    /// The mode in force from now on.
+    pub now: Mode,
 }
 
 /// An answer as a whole.

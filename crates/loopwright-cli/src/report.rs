@@ -6,6 +6,7 @@ use loopwright_core::{
     AgentState, Budget, Execution, ExecutionStatus, PendingApproval, RequestKind, Step, StopReason,
     messages::{Cost, ToolCall, Usage},
 };
+use loopwright_permissions::Mode;
 use loopwright_sessions::SessionId;
 use serde::Serialize;
 use serde_json::Value;
@@ -51,6 +52,9 @@ pub struct Report {
     /// Calls that were denied on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<DeniedCall>,
+    /// The permission mode in force at the end; absent if the run did not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<Mode>,
     /// Who gave the final answer, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -158,6 +162,7 @@ impl Report {
             errors: errors(state),
             pending: state.pending().iter().map(PendingCall::of).collect(),
             denials: denials(state),
+            permission_mode: None,
             model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
@@ -188,6 +193,12 @@ impl Report {
         self
     }
 
+    /// Names the permission mode in force.
+    #[must_use]
+    pub fn under(self, mode: Mode) -> Self {
+        Self { permission_mode: Some(mode), ..self }
+    }
+
     /// Reports if another model answered than the selected one.
     #[must_use]
     pub fn expecting(mut self, asked: &str) -> Self {
@@ -215,6 +226,7 @@ impl Report {
             errors: vec![error],
             pending: Vec::new(),
             denials: Vec::new(),
+            permission_mode: None,
             model: None,
             agent_id: None,
             execution_id: None,

@@ -1,5 +1,7 @@
 //! `loopwright submit`.
 
+mod job_session;
+
 use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
@@ -125,7 +127,14 @@ async fn push(
     conversation: &mut Conversation,
     said: Option<&str>,
 ) -> Result<JobRecord, SessionsError> {
-    let session = conversation.begin().await?;
+    let session = match (&conversation.session, &args.id) {
+        (Some(session), _) => session.clone(),
+        (None, Some(id)) => {
+            let make = |session: &SessionId| conversation.session(session, None);
+            job_session::open(&conversation.store, queue, id, make).await?
+        }
+        (None, None) => conversation.begin().await?,
+    };
     let status = conversation.store.header(&session).await?.map(|it| it.status);
     if let Some(status) = status.filter(|it| *it != SessionStatus::Active) {
         return Err(SessionsError::NotActive { id: session, status });
@@ -137,8 +146,12 @@ async fn push(
     if let Some(id) = &args.id {
         job = job.with_id(id.clone());
     }
-    queue.push(&job, now()).await?;
-    found(queue, &job).await
+    let is_new = queue.push(&job, now()).await?;
+    let record = found(queue, &job).await?;
+    if !is_new {
+        check_same(&record, None, said)?;
+    }
+    Ok(record)
 }
 
 async fn found(queue: &dyn JobQueue, job: &Job) -> Result<JobRecord, SessionsError> {

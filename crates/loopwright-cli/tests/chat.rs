@@ -1,6 +1,6 @@
 //! `chat`, as a script uses it: each line of standard input is a turn.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::server::{Server, streamed, streamed_call, streamed_tool, whole};
 use crate::world::{Done, World};
@@ -79,6 +79,34 @@ fn the_model_changes_between_turns() {
     assert!(done.stderr.contains("nobody"), "{}", done.stderr);
     assert_eq!(server.request()["model"], "test");
     assert_eq!(server.request()["model"], "other");
+}
+
+#[test]
+fn a_change_of_the_permission_mode_is_a_line_between_the_runs_of_a_stream() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let lines = "1?\n/mode\n/mode plan\n/mode plan\n/mode fast\n/mode next\n2?\n";
+    let done = chat(&world, &server, &["--json"], lines);
+    let told: Vec<Value> =
+        done.stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let told: Vec<&Value> = told.iter().filter(|it| it.get("permission_mode").is_some()).collect();
+    let named = |it: &&Value| json!([it["type"], it["permission_mode"]]);
+    let changed = |before: &str, now: &str| json!({"type": "permission_mode_changed", "before": before, "permission_mode": now});
+    assert_eq!(told[2..4], [&changed("auto", "plan"), &changed("plan", "ask")], "{}", done.stderr);
+    assert_eq!(
+        told.iter().map(named).collect::<Vec<_>>(),
+        [
+            json!(["init", "auto"]),
+            json!(["result", "auto"]),
+            json!(["permission_mode_changed", "plan"]),
+            json!(["permission_mode_changed", "ask"]),
+            json!(["init", "ask"]),
+            json!(["result", "ask"]),
+        ]
+    );
+    let quiet = chat(&world, &answering([]), &["--json", "-q"], "/mode plan\n");
+    assert_eq!(quiet.stdout, "");
+    let text = chat(&world, &answering([]), &[], "/mode plan\n");
+    assert_eq!((text.stdout.as_str(), text.stderr.as_str()), ("", "mode plan\n"));
 }
 
 #[test]

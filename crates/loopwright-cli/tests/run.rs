@@ -128,6 +128,7 @@ fn json_is_one_object() {
         "cost_usd",
         "duration_ms",
         "errors",
+        "permission_mode",
         "model",
         "agent_id",
         "execution_id",
@@ -156,10 +157,28 @@ fn stream_json_begins_with_init_and_ends_with_the_result() {
     assert_eq!(first["model"], "openai-compatible/test");
     assert_eq!(first["workdir"], "/project");
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        (&first["permission_mode"], &last["permission_mode"]),
+        (&"auto".into(), &"auto".into())
+    );
     assert_eq!(first["tools"], Value::from(TOOLS.to_vec()));
     assert_eq!((&last["type"], &last["exit_code"]), (&"result".into(), &0.into()));
     let texts: Vec<&str> = lines.iter().filter_map(|it| it["text"].as_str()).collect();
     assert_eq!(texts, ["Let me look.", "There i", "s a.txt.", "There is a.txt."]);
+}
+
+#[test]
+fn init_and_result_name_the_permission_mode_unconfined() {
+    let options = ["--json", "--permission-mode", "unconfined"];
+    for options in [&options[..], &[&options[..], &["--no-session"]].concat()] {
+        let (done, _) = run(vec![streamed("Hello.", "stop")], options);
+        let lines = lines(&done.stdout);
+        let named = lines.iter().filter(|it| it.get("permission_mode").is_some());
+        let named: Vec<(&Value, &Value)> =
+            named.map(|it| (&it["type"], &it["permission_mode"])).collect();
+        let mode = &"unconfined".into();
+        assert_eq!(named, [(&"init".into(), mode), (&"result".into(), mode)], "{}", done.stderr);
+    }
 }
 
 #[test]

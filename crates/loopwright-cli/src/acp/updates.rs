@@ -104,6 +104,7 @@ impl Renderer for Updates {
             | UiEvent::Interrupted
             | UiEvent::Typing(_)
             | UiEvent::Sent(_)
+            | UiEvent::ModeChanged(_)
             | UiEvent::Over(_) => Ok(()),
         }
     }

@@ -134,7 +134,7 @@ impl Progress {
             UiEvent::Changed(it) => {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }
-            UiEvent::Event(..) | UiEvent::Line(_) => (),
+            UiEvent::Event(..) | UiEvent::Line(_) | UiEvent::ModeChanged(_) => (),
             UiEvent::Answered(answer) => self.answered(answer),
             UiEvent::Typing(draft) => self.draft = single_line(draft, self.width),
             UiEvent::Sent(text) => {

@@ -1,8 +1,9 @@
 //! One JSON object per line for whatever happens.
 //!
-//! The first line is of type `init`, the last one of type `result`. All others name their agent in
-//! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. Types and fields may be added; what
-//! is there does not change within a version of the schema.
+//! The first line of a run is of type `init`, the last one of type `result`. All others name their agent in
+//! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. Between the runs of a chat stand
+//! lines of type `permission_mode_changed`. Types and fields may be added; what is there does not change within a version
+//! of the schema.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -84,6 +85,9 @@ impl Renderer for StreamJson {
                 self.has_begun = true;
                 self.write(&init(beginning))
             }
+            UiEvent::ModeChanged(change) => self.write(&json!({
+                "type": "permission_mode_changed", "before": change.before, "permission_mode": change.now,
+            })),
             UiEvent::Answered(answer) if answer.aside => Ok(()),
             UiEvent::Answered(answer) => self.answered(answer),
             UiEvent::Event(source, event) => {
@@ -105,6 +109,7 @@ fn init(beginning: &Beginning) -> Value {
     let mut init = json!({
         "type": "init", "schema_version": SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"),
         "model": beginning.model, "tools": beginning.tools, "workdir": beginning.workdir,
+        "permission_mode": beginning.permission_mode,
     });
     if let Some(session) = &beginning.session_id {
         init["session_id"] = json!(session);
