@@ -10,6 +10,7 @@ use loopwright_capabilities::{
     compaction::UseCompaction,
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
+    questions::{OnQuestion, UseQuestions},
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_permissions::Mode;
@@ -100,7 +101,9 @@ impl Setup {
                     .with_spill_dir(workdir.clone()),
             ),
         };
-        let Some(applied) = &self.applied else { return builder.build() };
+        let Some(applied) = &self.applied else {
+            return builder.with_capability(UseQuestions::new(self.on_question())).build();
+        };
         let capabilities = applied.defined.capabilities(&workdir, &commands, &self.rules());
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
@@ -132,6 +135,15 @@ impl Setup {
             home: self.commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         })
+    }
+
+    /// Returns what a question of the model does, which is what a call does that asks.
+    fn on_question(&self) -> OnQuestion {
+        match self.on_ask {
+            OnAsk::Deny => OnQuestion::Decline,
+            OnAsk::Fail => OnQuestion::Stop,
+            OnAsk::Pause => OnQuestion::Wait,
+        }
     }
 
     fn rules(&self) -> UsePermissions {

@@ -22,8 +22,16 @@ fn conversation() -> Vec<Reply> {
 }
 
 /// What the model may call.
-const TOOLS: [&str; 7] =
-    ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep", "bash"];
+const TOOLS: [&str; 8] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_dir",
+    "search_files",
+    "grep",
+    "bash",
+    "ask_user",
+];
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
