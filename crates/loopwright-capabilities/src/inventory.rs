@@ -88,6 +88,9 @@ pub const ENTRIES: &[CapabilityEntry] = &[
         "A plan by a sub-agent before the work begins.",
         |config| made(config, "use_planning_subagent", config::Planning::into_capability),
     ),
+    CapabilityEntry::new("use_questions", "Questions of the model to the user.", |config| {
+        made(config, "use_questions", config::Questions::into_capability)
+    }),
     CapabilityEntry::new("use_recording", "Questions to models, to a `file`.", |config| {
         made(config, "use_recording", config::Recorded::into_capability)
     }),

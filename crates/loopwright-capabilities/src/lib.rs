@@ -23,6 +23,7 @@
 //! | [`llm`] | a model by its name |
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
+//! | [`questions`] | questions of the model to the user |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
 //! | [`front_matter`] | text files that begin with YAML |
 //! | [`broadcasting`] | what the agent does, told to the world outside |
@@ -89,6 +90,7 @@ pub mod history;
 #[cfg(feature = "models")]
 pub mod llm;
 pub mod llm_query;
+pub mod questions;
 pub mod self_description;
 #[cfg(feature = "recording")]
 pub mod recording;

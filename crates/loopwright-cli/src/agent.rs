@@ -10,6 +10,7 @@ use loopwright_capabilities::{
     compaction::UseCompaction,
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
+    questions::{OnQuestion, UseQuestions},
     web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
@@ -41,6 +42,9 @@ const WEB: &str = "Only `web_fetch` reaches beyond it: pages of public sites.";
 
 /// The capability that keeps a conversation within the context window.
 const COMPACTION: &str = "use_compaction";
+
+/// The capability that lets the model ask the user.
+const QUESTIONS: &str = "use_questions";
 
 /// What an agent is made of.
 #[derive(Clone)]
@@ -114,12 +118,18 @@ impl Setup {
             ),
         };
         let Some(applied) = &self.applied else {
-            let Some(own) = &self.own else { return builder.build() };
+            let questions = UseQuestions::new(self.on_question());
+            let Some(own) = &self.own else {
+                return builder.with_capability(questions).build();
+            };
             let registry = own.capabilities(&workdir, &commands, &self.rules());
-            let capabilities = own.own_capabilities(self.context_window).into_iter();
             let mut builder = builder;
-            for (name, settings) in capabilities {
-                builder = builder.with_shared_capability(registry.configured(&name, &settings)?);
+            for (name, settings) in own.own_capabilities(self.context_window) {
+                builder = if name == QUESTIONS && settings.is_null() {
+                    builder.with_capability(questions.clone())
+                } else {
+                    builder.with_shared_capability(registry.configured(&name, &settings)?)
+                };
             }
             return builder.build();
         };
@@ -154,6 +164,15 @@ impl Setup {
             home: self.commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         })
+    }
+
+    /// Returns what a question of the model does, which is what a call does that asks.
+    fn on_question(&self) -> OnQuestion {
+        match self.on_ask {
+            OnAsk::Deny => OnQuestion::Decline,
+            OnAsk::Fail => OnQuestion::Stop,
+            OnAsk::Pause => OnQuestion::Wait,
+        }
     }
 
     fn rules(&self) -> UsePermissions {

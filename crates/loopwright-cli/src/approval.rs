@@ -19,7 +19,7 @@ use crate::loops::FixedLoop;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::session::SessionsError;
-use crate::sessions::UserDecision;
+use crate::sessions::{DECLINED, UserDecision};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
 
@@ -173,7 +173,10 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         console::tell(&format!("  {line}"));
     }
     if let RequestKind::Question { .. } = asked.kind {
-        return console::tell("  type the answer, or `no` to decline");
+        for (number, option) in options(asked).iter().enumerate() {
+            console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
+        }
+        return console::tell("  type the answer, or `/decline`");
     }
     let always = match rules {
         [] => String::new(),
@@ -227,6 +230,36 @@ fn command_of(call: &ToolCall) -> Option<String> {
     Some(command.to_owned())
 }
 
+/// Returns the schema of the answer to a question.
+fn schema_of<'a>(asked: &PendingApproval<'a>) -> Option<&'a Value> {
+    match asked.kind {
+        RequestKind::Question { schema } => schema.as_deref(),
+        _ => None,
+    }
+}
+
+/// Returns `true` if texts answer a question, among them the text `no`.
+fn is_text_answer(asked: &PendingApproval<'_>) -> bool {
+    schema_of(asked).is_some_and(|it| it["type"] == "string" || it["anyOf"].is_array())
+}
+
+/// Returns the texts that a question gives to choose from.
+fn options<'a>(asked: &PendingApproval<'a>) -> Vec<&'a str> {
+    let Some(schema) = schema_of(asked) else { return Vec::new() };
+    let listed = schema.get("enum").or_else(|| schema.pointer("/anyOf/0/enum"));
+    listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Returns the option whose number was typed; any other text as it is, and each one if an option is a number itself.
+fn chosen<'a>(text: &'a str, asked: &PendingApproval<'a>) -> &'a str {
+    let options = options(asked);
+    if options.iter().any(|it| it.parse::<f64>().is_ok()) {
+        return text;
+    }
+    let number = text.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    number.and_then(|it| options.get(it).copied()).unwrap_or(text)
+}
+
 /// Reads an answer.
 fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     let text = text.trim();
@@ -238,9 +271,10 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     };
     if matches!(asked.kind, RequestKind::Question { .. }) {
         return match &*word {
-            "" => Answer::Unclear("type the answer, or `no` to decline; Ctrl-C decides later"),
-            "no" if is_alone => deny("the user declined to answer"),
-            _ => Answer::Decide(UserDecision::Reply(text.to_owned())),
+            "" => Answer::Unclear("type the answer, or `/decline`; Ctrl-C decides later"),
+            "/decline" if is_alone => deny(DECLINED),
+            "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
+            _ => Answer::Decide(UserDecision::Reply(chosen(text, asked).to_owned())),
         };
     }
     match &*word {

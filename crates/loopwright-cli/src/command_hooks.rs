@@ -194,6 +194,7 @@ fn foreign_name(tool: &str) -> &str {
         "spawn_subagent" | "research_subagent" => "Task",
         "load_skill" => "Skill",
         "todo_write" => "TodoWrite",
+        "ask_user" => "AskUserQuestion",
         other => other,
     }
 }

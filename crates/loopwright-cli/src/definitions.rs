@@ -184,6 +184,7 @@ impl Defined {
         let has_skills = !self.skills.list(SkillAudience::Models).is_empty();
         let defaults = [
             (true, "use_compaction"),
+            (true, "use_questions"),
             (has_skills, "use_skills"),
             (has_agents, "use_subagents"),
             (true, "use_task_planning"),

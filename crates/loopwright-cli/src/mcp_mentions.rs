@@ -76,9 +76,7 @@ pub(crate) async fn attach(typed: &str, servers: &McpServers) -> Attachments {
         let shown = single_line(&format!("{name}:{uri}"), 200);
         match read {
             Ok(parts) => {
-                attached
-                    .text
-                    .push_str(&format!("\n\n<resource server=\"{name}\" uri=\"{uri}\">\n"));
+                attached.text += &format!("\n\n<resource server=\"{name}\" uri=\"{uri}\">\n");
                 attached.add(parts);
                 attached.text.push_str("</resource>");
                 attached.resources.push(shown);

@@ -27,6 +27,7 @@ mod pages;
 mod permissions;
 mod program;
 mod projects;
+mod questions;
 mod reference;
 mod run;
 mod sandbox;

@@ -22,7 +22,7 @@ fn conversation() -> Vec<Reply> {
 }
 
 /// What the model may call.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
     "read_file",
     "write_file",
     "edit_file",
@@ -30,6 +30,7 @@ const TOOLS: [&str; 8] = [
     "search_files",
     "grep",
     "bash",
+    "ask_user",
     "todo_write",
 ];
 

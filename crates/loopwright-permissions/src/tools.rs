@@ -55,7 +55,7 @@ const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("execution_retrospective", ToolKind::Harmless, &[]),
     ("self_critic", ToolKind::Harmless, &[]),
     ("llm_query", ToolKind::Harmless, &[]),
-    ("AskUserQuestion", ToolKind::Harmless, &[]),
+    ("ask_user", ToolKind::Harmless, &["AskUserQuestion"]),
     ("ExitPlanMode", ToolKind::Harmless, &[]),
     ("EnterPlanMode", ToolKind::Harmless, &[]),
 ];

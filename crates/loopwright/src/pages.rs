@@ -38,6 +38,7 @@ pages! {
     Llm = "docs/capabilities/llm.md",
     Metadata = "docs/capabilities/metadata.md",
     Planning = "docs/capabilities/planning.md",
+    Questions = "docs/capabilities/questions.md",
     Recording = "docs/capabilities/recording.md",
     Retrospective = "docs/capabilities/retrospective.md",
     SelfDescription = "docs/capabilities/self-description.md",

@@ -27,6 +27,7 @@ use crate::{
     llm::UseLlm,
     llm_query::{LlmQueryTool, UseLlmQuery},
     planning::UsePlanningSubagent,
+    questions::{OnQuestion, UseQuestions},
     recording::{UseRecording, UseReplay},
     self_description::{ReadToolRequirement, UseSelfKnowledge},
     skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills},
@@ -307,6 +308,18 @@ impl Query {
             Some(prompt) => tool.with_system_prompt(prompt),
             None => tool,
         })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Questions {
+    on_question: OnQuestion,
+}
+
+impl Questions {
+    pub(super) fn into_capability(self) -> UseQuestions {
+        UseQuestions::new(self.on_question)
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::capability::{IsConfined, OnAsk};
 use super::restriction::Restriction;
 use super::shared::Permissions;
+use crate::questions;
 
 /// The name of the hook, which is the source of its approval requests.
 pub const HOOK: &str = "permissions";
@@ -117,13 +118,13 @@ impl Rules {
     }
 }
 
-/// Returns why a call's sub-agent was stopped, if that is a call that needed approval.
+/// Returns why a call's sub-agent was stopped, if that is a call that needed approval or an answer.
 fn stop_of_subagent(outcome: &ToolOutcome) -> Option<StopSignal> {
     let ToolOutcome::Returned(output) = outcome else { return None };
     let value = output.value.as_ref()?;
     value.get("subagent")?;
     let stop = StopSignal::deserialize(value.get("stop")?).ok()?;
-    (stop.source.as_deref() == Some(HOOK)).then_some(stop)
+    matches!(stop.source.as_deref(), Some(HOOK | questions::NAME)).then_some(stop)
 }
 
 #[async_trait]

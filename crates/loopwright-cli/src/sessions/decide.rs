@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use loopwright_agent::{AgentBuilder, BuildError, UseLlmConfig};
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval,
+    RequestKind, ToolOutput,
 };
 use loopwright_models::Providers;
 use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
@@ -22,6 +23,9 @@ use crate::tools;
 /// What a model is told of a call that was interrupted and is not made again.
 const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
     user decided to skip it: it is not made again. Find out what became of it if that matters";
+
+/// What a model is told of a question that was denied without a reason.
+pub(crate) const DECLINED: &str = "the user declined to answer";
 
 /// What was typed: a call, and a decision about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,7 +148,12 @@ impl UserDecision {
         state: &AgentState,
     ) -> ApprovalDecision {
         let is_recovery = asked.is_some_and(|it| it.question.is_recovery());
-        let default = if is_recovery { INTERRUPTED } else { "the user decided against it" };
+        let is_question = asked.is_some_and(|it| matches!(it.kind, RequestKind::Question { .. }));
+        let default = match (is_recovery, is_question) {
+            (true, _) => INTERRUPTED,
+            (_, true) => DECLINED,
+            _ => "the user decided against it",
+        };
         match self {
             Self::Approve(None) => ApprovalDecision::Approve,
             Self::Approve(Some(json)) => {

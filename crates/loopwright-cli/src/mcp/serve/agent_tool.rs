@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentEvent, AnyTool, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
-    ToolPause,
+    AgentEvent, AnyTool, RequestKind, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions,
+    ToolOutput, ToolPause,
     messages::{Message, ToolSpec},
 };
 use loopwright_mcp::{McpProgress, server_part};
@@ -147,9 +147,14 @@ impl AgentTool {
         let session = runtime.session(id).await.map_err(failed)?;
         let pending = session.state().pending();
         let Some(asked) = pending.first() else { return Ok(()) };
+        let is_question = matches!(asked.kind, RequestKind::Question { .. });
+        let answer = cx.answer().and_then(|it| it["answer"].as_str());
         let is_allowed = cx.answer().is_some_and(|it| it["allow"] == Value::Bool(true));
-        let decision =
-            if is_allowed { UserDecision::Approve(None) } else { UserDecision::Deny(None) };
+        let decision = match answer {
+            Some(answer) if is_question => UserDecision::Reply(answer.to_owned()),
+            _ if is_allowed && !is_question => UserDecision::Approve(None),
+            _ => UserDecision::Deny(None),
+        };
         let resolution = decision.of(Some(asked), session.state());
         let path = Some(asked.address());
         runtime.execute(id, &DecideCall { path, resolution }).await.map_err(failed)?;
@@ -178,11 +183,12 @@ impl ToolHandler for AgentTool {
             && let Some(asked) = report.pending.first()
         {
             let text = format!("{}\n\n{} {}", asked.question, asked.tool, asked.arguments);
-            let schema = json!({
-                "type": "object",
-                "properties": {"allow": {"type": "boolean", "title": "Allow this call"}},
-                "required": ["allow"],
-            });
+            let (name, field) = if asked.kind == "question" {
+                ("answer", json!({"type": "string", "title": "Answer"}))
+            } else {
+                ("allow", json!({"type": "boolean", "title": "Allow this call"}))
+            };
+            let schema = json!({"type": "object", "properties": {name: field}, "required": [name]});
             let pause = ToolPause::ask(text).with_schema(schema);
             return Err(pause.with_resume(json!({"session_id": session})).into());
         }

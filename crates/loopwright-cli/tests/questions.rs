@@ -1,0 +1,79 @@
+//! Questions of the model: how users answer and decline, and runs without a user.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_tool};
+use crate::terminal::Terminal;
+use crate::world::{Done, World};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
+
+fn asking(question: &Value) -> Vec<Reply> {
+    vec![streamed_tool("", "ask_user", question), streamed("Done.", "stop")]
+}
+
+fn colors() -> Value {
+    json!({ "question": "Which color?", "options": ["red", "blue"] })
+}
+
+fn run(replies: Vec<Reply>, on_ask: &str) -> (World, Done, Server) {
+    let (world, server) = (World::new(), Server::start(replies));
+    let options = ["--on-ask", on_ask, "--output-format", "json", "Go."];
+    let done = world.run(&[&MODEL[..], &[&server.url], &options].concat());
+    (world, done, server)
+}
+
+/// What the model reads as the result of its call.
+fn told(server: &Server) -> Value {
+    let (_, body) = server.heard().into_iter().next_back().unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    messages.iter().find(|it| it["role"] == "tool").unwrap()["content"].clone()
+}
+
+/// What the model reads after a user typed lines, each after a text that is shown.
+fn answered(question: &Value, lines: &[(&'static str, &'static str)]) -> Value {
+    let server = Server::start(asking(question));
+    let world = World::new().env("TERM", "xterm-256color");
+    let terminal =
+        lines.iter().fold(Terminal::new(100), |it, (after, line)| it.typing(after, line));
+    let seen = terminal.run(&world, &[&MODEL[..], &[&server.url], &["Go."]].concat());
+    assert_eq!(seen.status, 0, "{}", seen.text());
+    told(&server)
+}
+
+#[test]
+fn a_question_is_answered_by_text_or_number_at_the_terminal_and_can_be_declined() {
+    let text = json!({ "question": "Add tests?" });
+    let hint = "type the answer";
+    assert_eq!(answered(&colors(), &[("2 blue", "2")]), "blue");
+    assert_eq!(answered(&colors(), &[(hint, "green"), ("does not fit", "red")]), "red");
+    assert_eq!(answered(&text, &[(hint, "no")]), "no");
+    let declined = "Blocked: the user declined to answer";
+    assert_eq!(answered(&text, &[(hint, "/decline")]), declined);
+}
+
+#[test]
+fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
+    let (world, paused, server) = run(asking(&colors()), "pause");
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let report: Value = serde_json::from_str(&paused.stdout).unwrap();
+    let pending = json!([{
+        "call": "0", "tool": "ask_user", "arguments": colors(), "question": "Which color?", "kind": "question",
+    }]);
+    assert_eq!(report["pending"], pending);
+    let id = report["session_id"].as_str().unwrap();
+    let decide = |answer| world.run(&["sessions", "decide", id, "reply", answer]);
+    assert_ne!(decide("green").status, 0);
+    assert_eq!(decide("blue").status, 0);
+    let line = [&MODEL[..], &[&server.url], &["--resume", id]].concat();
+    let done = world.run(&line);
+    assert_eq!((done.status, told(&server)), (0, "blue".into()), "{}", done.stderr);
+
+    let (_, declined, server) = run(asking(&colors()), "deny");
+    assert_eq!(declined.status, 0, "{}", declined.stderr);
+    let text = "The user declined to answer: no user is present. Continue without an answer.";
+    assert_eq!(told(&server), text);
+
+    let (_, failed, _) = run(asking(&colors()), "fail");
+    assert_eq!(failed.status, 8, "{}", failed.stderr);
+}
