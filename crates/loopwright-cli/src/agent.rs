@@ -126,7 +126,7 @@ impl Setup {
             let mut builder = builder;
             for (name, settings) in own.own_capabilities(self.context_window) {
                 builder = if name == QUESTIONS && settings.is_null() {
-                    builder.with_capability(questions.clone())
+                    builder.with_capability(questions)
                 } else {
                     builder.with_shared_capability(registry.configured(&name, &settings)?)
                 };

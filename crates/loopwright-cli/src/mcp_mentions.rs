@@ -2,6 +2,7 @@
 //! `/SERVER:PROMPT` fills in a prompt.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use futures::future::join_all;
 use loopwright_core::messages::{Message, Part, Role};
@@ -76,7 +77,8 @@ pub(crate) async fn attach(typed: &str, servers: &McpServers) -> Attachments {
         let shown = single_line(&format!("{name}:{uri}"), 200);
         match read {
             Ok(parts) => {
-                attached.text += &format!("\n\n<resource server=\"{name}\" uri=\"{uri}\">\n");
+                // Writing to a text does not fail.
+                let _ = writeln!(attached.text, "\n\n<resource server=\"{name}\" uri=\"{uri}\">");
                 attached.add(parts);
                 attached.text.push_str("</resource>");
                 attached.resources.push(shown);

@@ -106,16 +106,16 @@ impl BadServer {
             }
             "endless_json" => {
                 out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\"")?;
-                out.flood(&[b'x'; 1 << 16])
+                out.flood(&vec![b'x'; 1 << 16])
             }
             "endless_error" => {
                 out.write(b"HTTP/1.1 500 No\r\nContent-Type: text/plain\r\n\r\n")?;
-                out.flood(&[b'x'; 1 << 16])
+                out.flood(&vec![b'x'; 1 << 16])
             }
             "endless_line" => {
                 out.stream()?;
                 out.write(b"data: ")?;
-                out.flood(&[b'x'; 1 << 16])
+                out.flood(&vec![b'x'; 1 << 16])
             }
             "endless_comments" => {
                 out.stream()?;

@@ -105,45 +105,84 @@ async fn get(tool: &WebFetchTool, url: &str) -> Result<String, FetchError> {
     tool.fetch(&WebFetchArgs { url: url.to_owned(), offset: None }).await
 }
 
+/// Addresses that are not public.
+const ADDRESSES: [&str; 32] = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "169.254.169.254",
+    "169.254.170.2",
+    "100.64.0.1",
+    "100.100.100.200",
+    "192.0.0.192",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "168.63.129.16",
+    "::",
+    "::1",
+    "::ffff:127.0.0.1",
+    "::ffff:169.254.169.254",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::1",
+    "2002:7f00:1::",
+    "2001::1",
+    "fe80::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fec0::1",
+    "ff02::1",
+];
+
+/// Spellings of such addresses, other ports, and other schemes.
+const TRICKS: [&str; 33] = [
+    "http://localhost/",
+    "http://LOCALHOST/",
+    "http://localhost./",
+    "http://2130706433/",
+    "http://0x7f000001/",
+    "http://0x7f.1/",
+    "http://0177.0.0.1/",
+    "http://127.1/",
+    "http://0/",
+    "http://127.0.0.1./",
+    "http://%31%32%37.0.0.1/",
+    "http://①②⑦.0.0.1/",
+    "http://127。0。0。1/",
+    "http://[::ffff:7f00:1]/",
+    "http://[0:0:0:0:0:ffff:a9fe:a9fe]/",
+    "http://2852039166/",
+    "http://metadata.google.internal/computeMetadata/v1/",
+    "http://public.example@127.0.0.1/",
+    "http://user:password@public.example/",
+    "http:\\\\127.0.0.1/",
+    "http:///127.0.0.1/",
+    "http://public.example:22/",
+    "http://public.example:6379/",
+    "https://public.example:8443/",
+    "file:///etc/passwd",
+    "ftp://public.example/",
+    "gopher://127.0.0.1:6379/_x",
+    "data:text/plain,x",
+    "javascript:alert(1)",
+    "unix:/run/docker.sock",
+    "//127.0.0.1/",
+    "",
+    "127.0.0.1",
+];
+
 #[tokio::test]
 async fn no_address_and_no_trick_leads_to_this_machine_its_networks_or_metadata() {
     let internet = Internet::serving(|_| page("text/plain", "secret")).await;
-    let names = [
-        "127.0.0.1",
-        "127.8.8.8",
-        "0.0.0.0",
-        "10.1.2.3",
-        "172.16.0.1",
-        "172.31.255.255",
-        "192.168.0.1",
-        "169.254.169.254",
-        "169.254.170.2",
-        "100.64.0.1",
-        "100.100.100.200",
-        "192.0.0.192",
-        "198.18.0.1",
-        "224.0.0.1",
-        "240.0.0.1",
-        "255.255.255.255",
-        "168.63.129.16",
-        "::",
-        "::1",
-        "::ffff:127.0.0.1",
-        "::ffff:169.254.169.254",
-        "::127.0.0.1",
-        "64:ff9b::7f00:1",
-        "64:ff9b::a9fe:a9fe",
-        "64:ff9b:1::1",
-        "2002:7f00:1::",
-        "2001::1",
-        "fe80::1",
-        "fc00::1",
-        "fd00:ec2::254",
-        "fec0::1",
-        "ff02::1",
-    ];
     let mut urls: Vec<String> = Vec::new();
-    for (at, address) in names.iter().enumerate() {
+    for (at, address) in ADDRESSES.iter().enumerate() {
         internet.name(&format!("name{at}.example"), &[&[address]]);
         urls.push(format!("http://name{at}.example/"));
         let address: IpAddr = address.parse().unwrap();
@@ -153,44 +192,7 @@ async fn no_address_and_no_trick_leads_to_this_machine_its_networks_or_metadata(
     internet.name("localhost", &[&["127.0.0.1", "::1"]]);
     internet.name("localhost.", &[&["127.0.0.1"]]);
     internet.name("metadata.google.internal", &[&["169.254.169.254"]]);
-    urls.extend(
-        [
-            "http://localhost/",
-            "http://LOCALHOST/",
-            "http://localhost./",
-            "http://2130706433/",
-            "http://0x7f000001/",
-            "http://0x7f.1/",
-            "http://0177.0.0.1/",
-            "http://127.1/",
-            "http://0/",
-            "http://127.0.0.1./",
-            "http://%31%32%37.0.0.1/",
-            "http://①②⑦.0.0.1/",
-            "http://127。0。0。1/",
-            "http://[::ffff:7f00:1]/",
-            "http://[0:0:0:0:0:ffff:a9fe:a9fe]/",
-            "http://2852039166/",
-            "http://metadata.google.internal/computeMetadata/v1/",
-            "http://public.example@127.0.0.1/",
-            "http://user:password@public.example/",
-            "http:\\\\127.0.0.1/",
-            "http:///127.0.0.1/",
-            "http://public.example:22/",
-            "http://public.example:6379/",
-            "https://public.example:8443/",
-            "file:///etc/passwd",
-            "ftp://public.example/",
-            "gopher://127.0.0.1:6379/_x",
-            "data:text/plain,x",
-            "javascript:alert(1)",
-            "unix:/run/docker.sock",
-            "//127.0.0.1/",
-            "",
-            "127.0.0.1",
-        ]
-        .map(String::from),
-    );
+    urls.extend(TRICKS.map(String::from));
     for policy in [eager(), WebPolicy::default()] {
         let tool = internet.tool(policy);
         for url in &urls {

@@ -92,7 +92,7 @@ impl Server {
             (Some("tools/list"), Some(id)) => self.list(&id, message),
             (Some("tools/call"), Some(id)) => self.call(&id, message),
             (Some(method), Some(id)) if self.is("resources") => {
-                resources(&id, method, &message["params"])
+                resources(&id, method, &message["params"]);
             }
             (Some(_), Some(id)) => error(&id, -32601, "unknown method"),
             _ => {}
