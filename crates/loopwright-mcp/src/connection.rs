@@ -1,5 +1,6 @@
 //! One connection with a server, from the handshake to the end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,12 +31,17 @@ use crate::tools::{ListedTool, Listing};
 /// Pages of a list that are read.
 const MAX_PAGES: usize = 200;
 
+/// How long a server may take to answer the requests that end a connection.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// A connection that has completed its handshake. Dropping it ends the server's processes.
 pub(crate) struct Connection {
     server: Arc<McpServer>,
     peer: Peer<RoleClient>,
     service: tokio::sync::Mutex<Option<RunningService<RoleClient, Handler>>>,
     stop: CancellationToken,
+    /// Ends requests to an address.
+    requests: CancellationToken,
     _guard: DropGuard,
     end: EndReason,
     progress: ProgressListeners,
@@ -137,12 +143,12 @@ impl Connection {
                     None => None,
                 };
                 if let Some(client) = authorized {
-                    let client = EndingClient::new(client, requests);
+                    let client = EndingClient::new(client, requests.clone());
                     let transport =
                         StreamableHttpClientTransport::with_client(client, endpoint.config);
                     handler.clone().serve_with_lifecycle(transport, lifecycle).await
                 } else {
-                    let client = EndingClient::new(endpoint.client, requests);
+                    let client = EndingClient::new(endpoint.client, requests.clone());
                     let transport =
                         StreamableHttpClientTransport::with_client(client, endpoint.config);
                     handler.clone().serve_with_lifecycle(transport, lifecycle).await
@@ -170,6 +176,7 @@ impl Connection {
             service: tokio::sync::Mutex::new(Some(service)),
             _guard: stop.clone().drop_guard(),
             stop,
+            requests,
             end,
             progress: handler.progress.clone(),
             tools_changed: Arc::clone(&handler.tools_changed),
@@ -182,12 +189,17 @@ impl Connection {
         self.stop.is_cancelled() || self.end.get().is_some() || self.peer.is_transport_closed()
     }
 
-    /// Ends the connection and every process of the server, and waits for that.
+    /// Ends the connection and every process of the server, and waits for that. A server at an address that does not
+    /// answer the requests at the end has [`FAREWELL`] for it.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         let service = self.service.lock().await.take();
         if let Some(mut service) = service {
-            service.close().await.ok();
+            let mut closing = pin!(service.close());
+            if tokio::time::timeout(FAREWELL, &mut closing).await.is_err() {
+                self.requests.cancel();
+                tokio::time::timeout(FAREWELL, closing).await.ok();
+            }
         }
     }
 

@@ -250,11 +250,12 @@ async fn failures(cases: &[(&'static str, &str)], is_call: bool) -> Vec<String> 
             Ok(Err(error)) => error.to_string(),
         };
         let is_connected = !is_call && client.status().health == ServerHealth::Connected;
-        client.close().await;
+        let closes = tokio::time::timeout(HANG, client.close()).await.is_ok();
         // Addresses can hold secrets, and names of Rust types tell users nothing.
         let leaks = error.contains("127.0.0.1") || error.contains("rmcp");
         let is_clear = error.contains(expected) && !error.chars().any(char::is_control);
-        (is_connected || leaks || !is_clear).then(|| format!("{mode}: {error}"))
+        let is_bad = is_connected || leaks || !is_clear || !closes;
+        is_bad.then(|| format!("{mode}: {error}{}", if closes { "" } else { "; closing hangs" }))
     }));
     failures.await.into_iter().flatten().collect()
 }
