@@ -447,6 +447,9 @@ fn told(text: &str, output: &Output) -> ToolOutput {
     if !output.network.is_empty() {
         value["network"] = json!(output.network);
     }
+    if !output.notes.is_empty() {
+        value["notes"] = json!(output.notes);
+    }
     ToolOutput { value: Some(value.into()), ..ToolOutput::text(text) }
 }
 

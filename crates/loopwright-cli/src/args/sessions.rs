@@ -140,6 +140,9 @@ pub struct ShowArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
+    /// Show all arguments and results of tool calls
+    #[arg(long)]
+    pub full: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

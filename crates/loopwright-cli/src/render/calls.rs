@@ -80,3 +80,10 @@ pub(crate) fn failure(outcome: &ToolOutcome) -> Option<String> {
     let status = value["status"].as_str().filter(|_| value["subagent"].is_string())?;
     (status != "completed").then(|| status.to_owned())
 }
+
+/// Returns what a command tells the user beside its output, such as changes that were not applied.
+pub(crate) fn notes(outcome: &ToolOutcome) -> Vec<&str> {
+    let value = outcome.output().and_then(|output| output.value.as_deref());
+    let notes = value.and_then(|value| value["notes"].as_array());
+    notes.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+}

@@ -16,7 +16,7 @@ use loopwright_core::{
     messages::Usage,
 };
 
-use super::calls::{Calls, Shown, failure};
+use super::calls::{Calls, Shown, failure, notes};
 use super::compacted::compacted;
 use super::words::{
     WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
@@ -27,6 +27,7 @@ use crate::report::Report;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
+const NOTE: Style = AnsiColor::Yellow.on_default();
 const BOLD: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
@@ -297,6 +298,11 @@ impl Progress {
                 for text in diff.lines(self.width.saturating_sub(6)) {
                     self.say(&format!("    {text}"));
                 }
+            }
+        }
+        for note in notes(&completed.outcome) {
+            for text in wrap(note, self.width.saturating_sub(6).min(WIDTH), 3) {
+                self.say(&format!("    {NOTE}{text}{NOTE:#}"));
             }
         }
         match &*completed.outcome {

@@ -335,6 +335,18 @@ fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
 }
 
 #[test]
+fn notes_of_a_command_are_lines_below_its_call() {
+    let stderr = Sheet::default();
+    let mut progress = Progress::to(Box::new(stderr.clone()), Verbosity::Calls);
+    progress.take(&began("ann"));
+    progress.take(&answer("ann", "", &["a1"]));
+    let notes = json!(["the change to `.envrc` was not applied", "`~/.ssh` is hidden"]);
+    progress.take(&completed("ann", 0, Some(json!({"success": true, "notes": notes}))));
+    let expect = "  ✓ ann › read_file a1 · T\n    the change to `.envrc` was not applied\n    `~/.ssh` is hidden\n";
+    assert_eq!(plain(&redact(&stderr.text())), expect);
+}
+
+#[test]
 fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_shown() {
     let own =
         |event: Value| UiEvent::Event(Source::default(), serde_json::from_value(event).unwrap());

@@ -55,7 +55,8 @@ pub(super) async fn show(
     let exit_code = if args.json {
         console::print_json(&in_json(&loaded, &state, &told, missing.as_deref()))
     } else {
-        console::print(in_words(&loaded, &state, &told).as_bytes())
+        let extent = if args.full { Extent::Full } else { Extent::Short };
+        console::print(in_words(&loaded, &state, &told, extent).as_bytes())
     };
     if let Some(missing) = &missing {
         tell_missing(&loaded, missing);
@@ -135,10 +136,24 @@ fn model(state: &AgentState) -> Option<String> {
     Some(parts.into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("/"))
 }
 
-fn in_words(loaded: &Salvaged, state: &AgentState, story: &SessionHistory) -> String {
+/// How much of a call is shown.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// One line of its arguments and the first lines of its result.
+    Short,
+    /// All of both.
+    Full,
+}
+
+fn in_words(
+    loaded: &Salvaged,
+    state: &AgentState,
+    story: &SessionHistory,
+    extent: Extent,
+) -> String {
     let mut text = head(loaded, state);
     for told in &story.entries {
-        entry(&mut text, &told.entry);
+        entry(&mut text, &told.entry, extent);
     }
     tail(&mut text, loaded, state);
     text
@@ -172,7 +187,7 @@ fn join<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn entry(text: &mut String, entry: &HistoryEntry) {
+fn entry(text: &mut String, entry: &HistoryEntry, extent: Extent) {
     match entry {
         HistoryEntry::Said { role: "user", text: said } => {
             let said = sanitize_terminal(said).replace('\n', "\n> ");
@@ -191,11 +206,15 @@ fn entry(text: &mut String, entry: &HistoryEntry) {
         }
         HistoryEntry::Called { tool, arguments, success, failure, output, .. } => {
             let mark = if *success && failure.is_none() { '✓' } else { '✗' };
-            let asked = summary(&arguments.to_string(), WIDTH - 35);
+            let arguments = arguments.to_string();
+            let asked = match extent {
+                Extent::Short => summary(&arguments, WIDTH - 35),
+                Extent::Full => sanitize_terminal(&arguments),
+            };
             let called = format!("  {mark} {} {asked}", single_line(tool, 30));
             let failure = failure.as_ref().map(|it| format!(" · {it}")).unwrap_or_default();
             writeln!(text, "{}{failure}", called.trim_end()).ok();
-            returned(text, output);
+            returned(text, output, extent);
         }
         HistoryEntry::Asked { address, tool, question, .. } => {
             let question = sanitize_terminal(question);
@@ -226,7 +245,13 @@ fn entry(text: &mut String, entry: &HistoryEntry) {
     }
 }
 
-fn returned(text: &mut String, output: &str) {
+fn returned(text: &mut String, output: &str, extent: Extent) {
+    if let Extent::Full = extent {
+        for line in sanitize_terminal(output).lines() {
+            writeln!(text, "    {line}").ok();
+        }
+        return;
+    }
     let lines: Vec<&str> = output.lines().collect();
     for shown in lines.iter().take(LINES) {
         let shown = truncate(&sanitize_terminal(&shown.replace('\t', "  ")), WIDTH - 4);

@@ -1,4 +1,4 @@
-//! What a model or a person is told of changes.
+//! Sentences for models and people about changes that were not applied.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,9 +33,13 @@ fn refusal(reason: &str, paths: &[&Path]) -> String {
     let named = named(paths);
     match paths {
         [_] => {
-            format!("{named} {reason}: the change to it was not kept, unless the user allows it")
+            format!(
+                "the change to {named} was not applied: it {reason}; only the user can allow it"
+            )
         }
-        _ => format!("not kept, unless the user allows it, because each {reason}: {named}"),
+        _ => format!(
+            "changes to {named} were not applied: each {reason}; only the user can allow them"
+        ),
     }
 }
 
@@ -43,7 +47,7 @@ fn conflict(conflicts: &[Conflict]) -> Option<String> {
     let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
     (!paths.is_empty()).then(|| {
         format!(
-            "not kept, because something else changed it while the command ran: {}; look at it before you try again",
+            "the change to {} was not applied: another process changed it while the command ran; read it before you try again",
             named(&paths)
         )
     })

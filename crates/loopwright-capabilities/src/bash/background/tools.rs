@@ -6,6 +6,7 @@ use loopwright_core::{BoxError, FilesChanged, Tool, ToolCx, ToolOutput};
 use loopwright_sandbox::{Command, Output};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::bash::background::shells::{Said, Shells};
 use crate::bash::directory::Wrapped;
@@ -73,7 +74,7 @@ fn run_of(cx: &ToolCx<'_>) -> String {
     cx.key.execution.to_string()
 }
 
-fn answer(id: &str, said: &Said) -> String {
+fn answer(id: &str, said: &Said) -> ToolOutput {
     let mut blocks = Vec::new();
     if said.lost > 0 {
         blocks.push(format!("[{} bytes before this were not kept]", said.lost));
@@ -87,7 +88,11 @@ fn answer(id: &str, said: &Said) -> String {
         Some(outcome) => format!("[command {id} {outcome}]"),
         None => format!("[command {id} is still running]"),
     });
-    blocks.join("\n\n")
+    let output = ToolOutput::text(blocks.join("\n\n"));
+    if said.notes.is_empty() {
+        return output;
+    }
+    ToolOutput { value: Some(json!({ "notes": said.notes }).into()), ..output }
 }
 
 impl Tool for BashStart {
@@ -135,7 +140,7 @@ impl Tool for BashStart {
 
 impl Tool for BashRead {
     type Args = BashReadArgs;
-    type Output = String;
+    type Output = ToolOutput;
     type Error = BoxError;
 
     fn name(&self) -> &'static str {
@@ -147,7 +152,7 @@ impl Tool for BashRead {
          still running."
     }
 
-    async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+    async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MAX_SECONDS);
         let wait = Duration::from_secs(seconds.unsigned_abs());
         let said = self.shells.read(&run_of(cx), &args.id, wait).await?;
@@ -157,7 +162,7 @@ impl Tool for BashRead {
 
 impl Tool for BashStop {
     type Args = BashStopArgs;
-    type Output = String;
+    type Output = ToolOutput;
     type Error = BoxError;
 
     fn name(&self) -> &'static str {
@@ -168,7 +173,7 @@ impl Tool for BashStop {
         "Stops a command in the background with all that it started, and returns what it said last."
     }
 
-    async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+    async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let said = self.shells.stop(&run_of(cx), &args.id).await?;
         Ok(answer(&args.id, &said))
     }
