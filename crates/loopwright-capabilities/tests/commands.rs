@@ -420,6 +420,25 @@ async fn a_command_that_writes_at_once_may_have_changed_any_file() {
 }
 
 #[tokio::test]
+async fn a_result_says_that_changes_were_made_at_once_where_they_cannot_be_collected() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let Ok(home) = tempfile::tempdir_in("/dev/shm") else {
+        println!("left out, because there is no `/dev/shm` here");
+        return;
+    };
+    let call = [("bash", json!({ "command": "touch a" }))];
+    let told = |bash| answers(bash, &call);
+    let note = "changes were made at once and cannot be undone, because they cannot be collected here: you own no folder on the same file system";
+    let direct = told(UseBash::in_dir(home.path())).await;
+    assert!(direct[0].contains(note), "{direct:?}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let direct = told(UseBash::in_dir(home.path()).staging(elsewhere.path())).await;
+    assert!(direct[0].contains("cannot be collected here: "), "{direct:?}");
+    let collected = UseBash::in_dir(elsewhere.path());
+    assert_eq!(told(collected).await, ["(no output)"]);
+}
+
+#[tokio::test]
 async fn a_command_in_the_background_may_have_changed_any_file() {
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bash = || UseBash::in_dir(home.path()).background(Background::Allowed);

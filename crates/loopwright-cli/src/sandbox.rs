@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use loopwright_sandbox::screen::Screen;
-use loopwright_sandbox::transaction::{Transaction, TransactionError, forget, passing_staging_for};
+use loopwright_sandbox::transaction::{
+    NO_PLACE, Transaction, TransactionError, forget, made_at_once, passing_staging_for,
+};
 use loopwright_sandbox::{
     Backend, BackendChoice, CapturedOutput, Command, ExitOutcome, Network, NetworkOutcome, Output,
     OutputLimits, OutputStream, SandboxError, SandboxPolicy, TimeoutKind, auto_select,
@@ -91,7 +93,11 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
             Some(transaction) => {
                 sandbox.run_staged(transaction, &command, &policy, &mut observer, &cancel).await
             }
-            None => Ok((sandbox.run(&command, &policy, &mut observer, &cancel).await?, None)),
+            None => {
+                let mut output = sandbox.run(&command, &policy, &mut observer, &cancel).await?;
+                output.notes.extend(is_to_collect(args).then(|| made_at_once(NO_PLACE)));
+                Ok((output, None))
+            }
         }
     };
     tokio::pin!(run);
@@ -138,10 +144,12 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
 
 /// Begins to collect changes, where that is wanted and possible.
 fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
-    let collects = args.changes != ChangesArg::Direct
-        && BackendChoice::from(args.backend) != Backend::Host.into();
-    let place = if collects { passing_staging_for(&args.workdir) } else { None };
+    let place = if is_to_collect(args) { passing_staging_for(&args.workdir) } else { None };
     place.map(|place| Transaction::begin(&place, &args.workdir)).transpose()
+}
+
+fn is_to_collect(args: &ExecArgs) -> bool {
+    args.changes != ChangesArg::Direct && BackendChoice::from(args.backend) != Backend::Host.into()
 }
 
 /// Makes changes real, or shows them.

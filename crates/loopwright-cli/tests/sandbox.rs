@@ -193,9 +193,48 @@ fn an_interruption_ends_the_command_and_a_kill_too() {
 
 #[test]
 fn the_doctor_names_the_tier_that_is_used() {
-    let done = World::new().run(&["doctor", "sandbox"]);
+    let world = World::new();
+    let done = world.run(&["doctor", "sandbox"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stdout.ends_with("Commands run in namespaces.\n"), "{}", done.stdout);
+    let (_, last) = done.stdout.split_once("\nCommands run in namespaces.\n").unwrap();
+    assert_eq!(
+        last,
+        "Changes in this folder are collected in /.local/state/loopwright/changes and applied when a command ends.\n"
+    );
+    let place = world.path(".local/state/loopwright/changes");
+    assert_eq!(place.read_dir().unwrap().count(), 0);
+}
+
+/// A folder on a file system of its own. `None` where there is no such folder.
+#[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
+fn folder_in_memory() -> Option<tempfile::TempDir> {
+    let folder = tempfile::tempdir_in("/dev/shm").ok();
+    if folder.is_none() {
+        println!("left out, because there is no `/dev/shm` here");
+    }
+    folder
+}
+
+#[test]
+fn where_changes_cannot_be_collected_the_doctor_and_each_result_say_so() {
+    let Some(folder) = folder_in_memory() else { return };
+    let world = World::new();
+    let done = world.command(&["doctor", "sandbox"]).current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8(done.stdout).unwrap();
+    let expect = "Changes in this folder are made at once and cannot be undone: you own no folder on the same file system.\n";
+    assert!(told.ends_with(expect), "{told}");
+    let workdir = folder.path().to_str().unwrap();
+    let exec = |more: &[&str]| {
+        let words = [&["sandbox", "exec", "--workdir", workdir], more, &["--", "touch", "a"]];
+        world.run(&words.concat())
+    };
+    let done = exec(&[]);
+    assert_eq!(done.status, 0, "{done:?}");
+    let expect = "changes were made at once and cannot be undone, because they cannot be collected here: you own no folder on the same file system";
+    assert!(done.stderr.contains(expect), "{done:?}");
+    // One who asks for it needs no note.
+    let done = exec(&["--changes", "direct"]);
+    assert!(!done.stderr.contains("at once"), "{done:?}");
 }
 
 #[test]

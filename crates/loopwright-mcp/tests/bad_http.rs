@@ -104,6 +104,14 @@ impl BadServer {
                 out.write(b"HTTP/1.1 200 OK\r\n")?;
                 out.flood(b"X-Flood: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n")
             }
+            "endless_continue" => out.flood(&b"HTTP/1.1 100 Continue\r\n\r\n".repeat(4096)),
+            "endless_trailers" => {
+                out.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+                      Transfer-Encoding: chunked\r\n\r\n0\r\n",
+                )?;
+                out.flood(&b"X-Flood: x\r\n".repeat(4096))
+            }
             "endless_json" => {
                 out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\"")?;
                 out.flood(&vec![b'x'; 1 << 16])
@@ -294,6 +302,21 @@ async fn an_address_with_bad_answers_has_an_error() {
         ("endless_events", "no answer within 4 s"),
     ];
     assert_eq!(failures(&cases, false).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn announcements_and_trailers_without_end_or_pause_reach_the_time_limits() {
+    for mode in ["endless_continue", "endless_trailers"] {
+        let expected = if mode == "endless_continue" { "no answer within 4 s" } else { "" };
+        assert_eq!(failures(&[(mode, expected)], false).await, Vec::<String>::new());
+    }
+    for (mode, expected) in [
+        ("call_endless_continue", "did not answer `tools/call` within 2 s"),
+        ("call_endless_trailers", ""),
+    ] {
+        assert_eq!(failures(&[(mode, expected)], true).await, Vec::<String>::new());
+    }
+    assert!(peak_memory() < MAX_MEMORY, "{} KiB", peak_memory());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -378,11 +378,17 @@ impl Live {
         }
         self.held.clear();
         while self.read().await.is_some() {}
-        self.helper.wait().await.ok();
         let (outcome, elapsed) = match self.ended {
             Some(ended) => (ended.outcome, ended.elapsed),
             None => (ExitOutcome::Lost, self.began.elapsed()),
         };
+        let mut helper = self.helper;
+        if outcome == ExitOutcome::Lost {
+            helper.wait().await.ok();
+        } else {
+            // It has said how all processes ended. Now it ends itself, and the kernel takes the command's mounts apart.
+            tokio::spawn(async move { helper.wait().await.ok() });
+        }
         Output {
             stdout: self.stdout.capture.finish(),
             stderr: self.stderr.capture.finish(),

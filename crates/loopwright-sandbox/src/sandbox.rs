@@ -10,7 +10,7 @@ use crate::guarantee::Guarantees;
 use crate::output::{ExitOutcome, Output, OutputStream};
 use crate::policy::SandboxPolicy;
 #[cfg(target_os = "linux")]
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, made_at_once};
 
 /// Runs commands under policies.
 ///
@@ -77,9 +77,7 @@ impl dyn Sandbox + '_ {
                     reason: format!("{reason}; {error}"),
                 })?;
                 let mut output = self.run(command, policy, observer, cancel).await?;
-                output.notes.push(format!(
-                    "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
-                ));
+                output.notes.push(made_at_once(&reason));
                 transaction.discard();
                 Ok((output, None))
             }

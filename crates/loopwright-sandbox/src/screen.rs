@@ -81,6 +81,8 @@ pub struct Screen {
     named: Vec<(Vec<OsString>, Reason)>,
     /// What they name in the folder.
     named_here: Vec<(Vec<OsString>, Reason)>,
+    /// Folders in which a shell looks for programs.
+    searched: Vec<Vec<OsString>>,
     allowed: Vec<Vec<OsString>>,
     reachable: Vec<PathBuf>,
 }
@@ -110,6 +112,7 @@ const SHELL: &str = "is read by shells and terminals when they start";
 const EDITOR: &str = "is obeyed by editors when they open the folder";
 const AGENT: &str = "is obeyed by coding agents";
 const HOOK: &str = "runs code when something is committed";
+const SESSION: &str = "runs or sets what a user's session starts with";
 const DIRECTORY: &str = "runs code when a shell enters the folder";
 const PACKAGES: &str = "makes package managers and build tools run other programs";
 const PROGRAM: &str = "is run by its program when that starts here";
@@ -145,6 +148,10 @@ fn listed(path: &[OsString]) -> Option<&'static Listed> {
     found.min_by_key(|listed| listed.place)
 }
 
+/// Where the system has its programs.
+const PROGRAMS: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
 /// Folders of the system, into which a link may lead.
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/dev/null"];
@@ -167,17 +174,31 @@ impl Screen {
         (".mkshrc", SHELL),
         (".cshrc", SHELL),
         (".tcshrc", SHELL),
+        (".login", SHELL),
+        (".logout", SHELL),
+        (".xonshrc", SHELL),
         (".inputrc", SHELL),
         (".tmux.conf", SHELL),
         (".screenrc", SHELL),
         (".config/fish", SHELL),
+        (".config/nushell", SHELL),
         (".config/tmux", SHELL),
+        (".xinitrc", SESSION),
+        (".xsession", SESSION),
+        (".xsessionrc", SESSION),
+        (".xprofile", SESSION),
+        (".config/autostart", SESSION),
+        (".config/systemd", SESSION),
+        (".config/environment.d", SESSION),
         (".envrc", DIRECTORY),
         ("mise.toml", DIRECTORY),
         (".mise.toml", DIRECTORY),
         ("mise.local.toml", DIRECTORY),
         (".mise.local.toml", DIRECTORY),
         (".mise", DIRECTORY),
+        ("mise/config.toml", DIRECTORY),
+        (".config/mise.toml", DIRECTORY),
+        (".config/mise", DIRECTORY),
         (".vscode", EDITOR),
         (".idea", EDITOR),
         (".zed", EDITOR),
@@ -242,6 +263,9 @@ impl Screen {
         (".hg/hgrc-not-shared", CONTROL),
         (".hg/sharedpath", CONTROL),
         (".jj/repo", CONTROL),
+        (".fslckout", CONTROL),
+        ("_fossil_", CONTROL),
+        ("_darcs/prefs/defaults", CONTROL),
         (".npmrc", PACKAGES),
         (".yarnrc", PACKAGES),
         (".yarnrc.yml", PACKAGES),
@@ -260,6 +284,7 @@ impl Screen {
         (".corepack.env", PACKAGES),
         (".bazelrc", PACKAGES),
         (".bazeliskrc", PACKAGES),
+        ("tools/bazel", PACKAGES),
         (".gdbinit", PROGRAM),
         (".gdbearlyinit", PROGRAM),
         (".config/gdb", PROGRAM),
@@ -281,6 +306,7 @@ impl Screen {
         (".sqliterc", PROGRAM),
         (".ripgreprc", PROGRAM),
         ("jupyter_server_config.py", PROGRAM),
+        ("ansible.cfg", PROGRAM),
         (".user.ini", PROGRAM),
         ("sitecustomize.py", PROGRAM),
         ("usercustomize.py", PROGRAM),
@@ -293,6 +319,7 @@ impl Screen {
             refused: Vec::new(),
             named: Vec::new(),
             named_here: Vec::new(),
+            searched: Vec::new(),
             allowed: Vec::new(),
             reachable: Vec::new(),
         }
@@ -337,6 +364,7 @@ impl Screen {
             match place {
                 Place::Here => self.named_here.push((names, reason)),
                 Place::Anywhere => self.named.push((names, reason)),
+                Place::Searched => self.searched.push(names),
             }
         }
         self
@@ -370,7 +398,23 @@ impl Screen {
         if plain.is_some() || self.is_allowed(&names(path)) {
             return plain;
         }
-        git::judge(path, what, after).or_else(|| content::judge(path, what, after))
+        git::judge(path, what, after)
+            .or_else(|| content::judge(path, what, after))
+            .or_else(|| self.shadows(path, after))
+    }
+
+    /// Judges what a shell would run in place of a program of the system, once it has entered the folder.
+    fn shadows(&self, path: &Path, after: &dyn FolderView) -> Option<Reason> {
+        const SHADOW: Reason = Reason(
+            "would be run in place of the system's program, as the `.envrc` puts its folder into `PATH`",
+        );
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return None };
+        let is_searched = !self.searched.is_empty() && self.searched.contains(&names(folder));
+        let is_program = |folder: &&str| Path::new(folder).join(name).is_file();
+        let shadows = is_searched
+            && after.before(path).is_none()
+            && PROGRAMS.iter().any(|folder| is_program(&folder));
+        shadows.then_some(SHADOW)
     }
 
     /// Judges the removal of what is at a path below the folder. Returns `None` if it is allowed.

@@ -39,6 +39,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 pub use self::error::TransactionError;
+pub use self::notes::{NO_PLACE, made_at_once};
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Before, Undone, originals, undo};
 
@@ -69,14 +70,15 @@ pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 /// A moment by the clock of a file system.
 type Moment = (i64, i64);
 
-/// Changes that are collected but not applied. Dropping it discards them.
+/// Changes that are collected but not applied. Dropping it discards them: what was collected is removed in the background,
+/// and if the process ends before that, by the next transaction that begins in the same place.
 #[derive(Debug)]
 pub struct Transaction {
     folder: PathBuf,
     root: PathBuf,
     began: Moment,
-    /// Held until the end, so that others do not recover what is under way.
-    lock: File,
+    /// Held until the end, so that others do not recover what is under way. `None` once it has been handed on.
+    lock: Option<File>,
     /// Held from the look at the changes on: what was judged is what is applied, whatever others apply.
     turn: OnceLock<File>,
     applied: bool,
@@ -134,7 +136,7 @@ impl Transaction {
         }
         copy_attributes(&root, &folder.join(UPPER))?;
         let began = now(&folder)?;
-        Ok(Self { folder, root, began, lock, turn: OnceLock::new(), applied: false })
+        Ok(Self { folder, root, began, lock: Some(lock), turn: OnceLock::new(), applied: false })
     }
 
     /// Gives it a name, by which [`Fate::of`] finds it. An earlier one of that name is not found any more.
@@ -249,10 +251,11 @@ impl Transaction {
         fs::write(&path, b"").map_err(TransactionError::at(&path))
     }
 
-    /// Forgets what was collected. Dropping the transaction does the same, unless changes are made at once: then the note
-    /// of that stays, because the command may have been interrupted.
-    pub fn discard(self) {
+    /// Forgets what was collected, and waits for that. Dropping the transaction does the same in the background, unless
+    /// changes are made at once: then the note of that stays, because the command may have been interrupted.
+    pub fn discard(mut self) {
         forget(&self.folder);
+        self.applied = true;
     }
 }
 
@@ -310,10 +313,19 @@ impl Fate {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if !self.applied && !self.folder.join(DIRECT).exists() {
-            forget(&self.folder);
+        let Some(lock) = self.lock.take() else { return };
+        if self.applied || self.folder.join(DIRECT).exists() {
+            flock(&lock, FlockOperation::Unlock).ok();
+            return;
         }
-        flock(&self.lock, FlockOperation::Unlock).ok();
+        // A disk can take milliseconds for each of some ten files and folders, which no caller has to wait for.
+        let folder = std::mem::take(&mut self.folder);
+        let forget_it = move || {
+            forget(&folder);
+            flock(&lock, FlockOperation::Unlock).ok();
+        };
+        // What no thread can be started for is removed when another transaction begins.
+        std::thread::Builder::new().spawn(forget_it).ok();
     }
 }
 

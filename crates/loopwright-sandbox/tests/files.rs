@@ -3,7 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use loopwright_sandbox::{Author, Backend, BroadPaths, ExitOutcome, Sandbox as _, SandboxError};
+use loopwright_sandbox::screen::Screen;
+use loopwright_sandbox::transaction::Transaction;
+use loopwright_sandbox::{
+    Author, Backend, BroadPaths, ExitOutcome, Sandbox as _, SandboxError, SandboxPolicy,
+};
 
 use crate::world::{World, sh};
 
@@ -189,4 +193,41 @@ async fn a_home_is_no_cache() {
     let world = World::new();
     let refused = world.try_run(&sh(":"), &world.policy().cache("/home")).await;
     assert!(matches!(refused, Err(SandboxError::Policy(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_harmless_command_leaves_the_git_file_of_a_worktree_and_of_a_submodule() {
+    let world = World::new();
+    let git = |line: &str| {
+        let user = "git -c user.name=u -c user.email=u@localhost -c protocol.file.allow=always";
+        let line = format!("git() {{ command {user} \"$@\"; }}; set -e; {line}");
+        let mut shell = std::process::Command::new("bash");
+        let done = shell.args(["-c", &line]).current_dir(world.path("")).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    if std::process::Command::new("git").arg("--version").output().is_err() {
+        println!("left out, because there is no `git` here");
+        return;
+    }
+    git("git init -q ../main; git -C ../main commit -q --allow-empty -m x");
+    git("git init -q; git commit -q --allow-empty -m x; git submodule --quiet add ../main sub");
+    git("git -C ../main worktree add -q \"$PWD/tree\"");
+    for folder in ["", "sub", "tree"] {
+        let policy = SandboxPolicy::in_dir(world.path(folder)).backend(world.backend);
+        let files = || ["sub/.git", "tree/.git"].map(|it| world.read(it));
+        let before = files();
+        assert!(before.iter().all(|it| it.starts_with("gitdir: ")), "{before:?}");
+        let output = world.run(&sh("true"), &policy).await;
+        assert_eq!(
+            (output.outcome, output.notes),
+            (ExitOutcome::Exited(0), Vec::new()),
+            "{folder}"
+        );
+        let staging = world.outside("staging");
+        let transaction = Transaction::begin(&staging, &world.path(folder)).unwrap();
+        let output = world.run(&sh("true"), &policy.staged(&transaction)).await;
+        assert_eq!((output.outcome, output.staged), (ExitOutcome::Exited(0), true), "{folder}");
+        assert!(transaction.changes(&Screen::standard()).unwrap().is_empty(), "{folder}");
+        assert_eq!(files(), before, "{folder}");
+    }
 }

@@ -381,6 +381,101 @@ pub(crate) const CASES: &[Case] = &[
         ],
         "hg status",
     ),
+    tool(
+        "fossil",
+        "fossil's settings",
+        "",
+        &[
+            "export USER=u; fossil init y.fossil && fossil open -f y.fossil && fossil add a.txt && fossil commit -m x --no-warnings; fossil settings diff-command ./run.sh; echo more >> a.txt",
+        ],
+        "USER=u fossil diff",
+    ),
+    tool(
+        "darcs",
+        "darcs' hooks",
+        "darcs init; darcs add a.txt",
+        &["printf 'ALL posthook ./run.sh\nALL run-posthook\n' > _darcs/prefs/defaults"],
+        "darcs whatsnew",
+    ),
+    tool(
+        "ansible",
+        "ansible's settings",
+        "",
+        &["printf '[defaults]\nvault_password_file = ./run.sh\n' > ansible.cfg"],
+        "ansible localhost -m debug",
+    ),
+    tool(
+        "pnpm",
+        "pnpm's hooks under another name",
+        "echo '{\"name\":\"x\"}' > package.json",
+        &[
+            SCRIPT,
+            "mv x.js x.cjs; printf 'packages: []\npnpmfile: ./x.cjs\n' > pnpm-workspace.yaml",
+        ],
+        "pnpm ls",
+    ),
+    tool(
+        "bazelisk",
+        "bazel's wrapper",
+        "touch WORKSPACE",
+        &["mkdir tools; cp run.sh tools/bazel"],
+        "USE_BAZEL_VERSION=/bin/true bazelisk --version",
+    ),
+    tool(
+        "bazelisk",
+        "bazel from elsewhere",
+        "touch WORKSPACE",
+        &["echo $PWD/run.sh > .bazelversion"],
+        "bazelisk --version",
+    ),
+    tool(
+        "mise",
+        "a version that is a folder",
+        "",
+        &["mkdir -p t/bin; cp run.sh t/bin/node; echo 'node path:./t' > .tool-versions"],
+        "eval \"$(mise env)\"; node",
+    ),
+    tool(
+        "mise",
+        "a version that is a command",
+        "touch .tool-versions; mise trust .tool-versions",
+        &["echo \"node {{exec(command='./run.sh; echo 1')}}\" > .tool-versions"],
+        "mise env",
+    ),
+    tool(
+        "mise",
+        "mise's settings in another place",
+        "",
+        &[
+            "mkdir -p t/bin .config; cp run.sh t/bin/node; printf '[tools]\nnode = \"path:'$PWD'/t\"\n' > .config/mise.toml",
+        ],
+        "eval \"$(mise env)\"; node",
+    ),
+    tool(
+        "direnv",
+        "a program in direnv's path",
+        "mkdir bin; echo 'PATH_add bin' > .envrc; direnv allow",
+        &["cp run.sh bin/ls"],
+        "direnv exec . ls",
+    ),
+    tool(
+        "mypy",
+        "mypy's plugins",
+        "echo 'a = 1' > a.py",
+        &[
+            "printf '[mypy]\nplugins = ./x.py\n' > mypy.ini; printf 'import os\nos.system(\"./run.sh\")\n' > x.py",
+        ],
+        "mypy a.py",
+    ),
+    tool(
+        "flake8",
+        "flake8's plugins",
+        "echo 'a = 1' > a.py",
+        &[
+            "printf '[flake8:local-plugins]\nextension =\n  X9 = x:E\npaths = .\n' > .flake8; printf 'import os\nos.system(\"./run.sh\")\nclass E: pass\n' > x.py",
+        ],
+        "flake8 a.py",
+    ),
     // More of git.
     case(
         "merge",

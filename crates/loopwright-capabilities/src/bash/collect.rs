@@ -8,8 +8,8 @@ use std::sync::Arc;
 use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Before, Change, ChangeKind, Changes, Fate, Transaction, TransactionError, Undone,
-    originals, staging_for,
+    Applied, Before, Change, ChangeKind, Changes, Fate, NO_PLACE, Transaction, TransactionError,
+    Undone, originals, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
@@ -44,8 +44,8 @@ pub(super) struct Entry {
 /// How a command begins.
 pub(super) enum Begun {
     Collected(Transaction),
-    /// Its changes are made at once.
-    Direct,
+    /// Its changes are made at once. With a reason, they cannot be collected.
+    Direct(Option<String>),
     /// It has run already, and this came of it.
     Finished(Box<ToolOutput>),
 }
@@ -88,7 +88,7 @@ impl Collect {
         entry: Option<&Entry>,
     ) -> Result<Begun, BashError> {
         if !self.collects(policy) {
-            return Ok(Begun::Direct);
+            return Ok(Begun::Direct(None));
         }
         let place = match &self.place {
             Place::In(place) => Some(place.clone()),
@@ -96,7 +96,7 @@ impl Collect {
             Place::Nowhere => None,
         };
         let Some(place) = place else {
-            return self.begin_direct(usual, entry);
+            return self.begin_direct(usual, entry, NO_PLACE.to_owned());
         };
         if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(usual)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
@@ -116,7 +116,9 @@ impl Collect {
                 }
                 Ok(Begun::Collected(transaction))
             }
-            Err(TransactionError::Elsewhere { .. }) => self.begin_direct(usual, entry),
+            Err(error @ TransactionError::Elsewhere { .. }) => {
+                self.begin_direct(usual, entry, error.to_string())
+            }
             Err(error) => Err(BashError::Changes(error)),
         }
     }
@@ -126,12 +128,13 @@ impl Collect {
         &self,
         usual: &SandboxPolicy,
         entry: Option<&Entry>,
+        reason: String,
     ) -> Result<Begun, BashError> {
         match entry {
             Some(entry) if entry.is_again && self.is_resumable(usual) => {
                 Err(BashError::OutcomeUnknown)
             }
-            _ => Ok(Begun::Direct),
+            _ => Ok(Begun::Direct(Some(reason))),
         }
     }
 

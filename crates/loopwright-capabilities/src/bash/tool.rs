@@ -9,7 +9,7 @@ use std::time::Duration;
 use loopwright_core::{
     AgentState, BoxError, FilesChanged, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
 };
-use loopwright_sandbox::transaction::{Change, TransactionError};
+use loopwright_sandbox::transaction::{Change, TransactionError, made_at_once};
 use loopwright_sandbox::{
     Backend, BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError,
     SandboxPolicy,
@@ -338,10 +338,10 @@ impl Bash {
             let (collect, policy, usual) = (self.collect.clone(), policy.clone(), self.rules());
             blocking(move || collect.begin(&policy, &usual, entry.as_ref())).await?
         };
-        let begun = match begun {
+        let (begun, direct) = match begun {
             Begun::Finished(output) => return Ok(*output),
-            Begun::Direct => None,
-            Begun::Collected(transaction) => Some(transaction),
+            Begun::Direct(reason) => (None, reason),
+            Begun::Collected(transaction) => (Some(transaction), None),
         };
         let command = Command::shell(line);
         let mut observer = |_: OutputStream, _: &[u8]| {};
@@ -354,6 +354,9 @@ impl Bash {
             None => (self.sandbox.run(&command, &policy, &mut observer, cancel).await?, None),
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
+        if Backend::ALL.iter().any(|backend| backend.name() == output.driver) {
+            output.notes.extend(direct.as_deref().map(made_at_once));
+        }
         output.notes.extend(denied::notes(&output, &policy));
         output.notes.extend(needs::notes(&output, &policy, &self.needs));
         if !output.network.is_empty() {
@@ -442,6 +445,7 @@ fn told(text: &str, output: &Output) -> ToolOutput {
         "truncated_stderr": output.stderr.omitted() > 0,
         "success": output.outcome.is_success(),
         "driver": output.driver,
+        "changes_collected": output.staged,
         "not_enforced": output.enforced.missing(),
     });
     if !output.network.is_empty() {

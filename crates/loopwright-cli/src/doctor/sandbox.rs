@@ -1,13 +1,19 @@
 //! What each backend of the sandbox enforces.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
 use loopwright_sandbox::{
-    Backend, BackendSandbox, Enforcement, Guarantee, Guarantees, Sandbox as _, Unavailable,
+    Backend, BackendSandbox, Command, Enforcement, Guarantee, Guarantees, Sandbox, SandboxPolicy,
+    Unavailable,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::exit::ExitCode;
+use crate::project::plain;
 
 /// Tries every backend.
 pub(super) async fn show() -> ExitCode {
@@ -15,7 +21,49 @@ pub(super) async fn show() -> ExitCode {
     for backend in Backend::ALL {
         found.push((backend, BackendSandbox::new(backend).probe().await));
     }
-    console::print(table(&found).as_bytes())
+    let mut text = table(&found);
+    if let Some(backend) = used(&found) {
+        text.push_str(&match collected(Path::new("."), backend).await {
+            Ok(place) => format!(
+                "Changes in this folder are collected in {} and applied when a command ends.\n",
+                plain(&place)
+            ),
+            Err(reason) => format!(
+                "Changes in this folder are made at once and cannot be undone: {}.\n",
+                plain(Path::new(&reason))
+            ),
+        });
+    }
+    console::print(text.as_bytes())
+}
+
+/// The backend that commands run in by default.
+fn used(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> Option<Backend> {
+    let works = |wanted| found.iter().any(|(backend, it)| *backend == wanted && it.is_ok());
+    [Backend::Namespaces, Backend::Bubblewrap].into_iter().find(|backend| works(*backend))
+}
+
+/// Finds where changes of commands in a folder are collected, by collecting those of a command in a folder beside that
+/// place. The error says why they are not.
+async fn collected(folder: &Path, backend: Backend) -> Result<PathBuf, String> {
+    let place = staging_for(folder).ok_or_else(|| NO_PLACE.to_owned())?;
+    let tried = place.join(format!("doctor-{}", std::process::id()));
+    let result = collects(&tried, backend).await;
+    // What is left is empty.
+    fs::remove_dir_all(&tried).ok();
+    result.map(|()| place)
+}
+
+async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
+    let folder = tried.join("folder");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let transaction = Transaction::begin(&tried.join("changes"), &folder);
+    let transaction = transaction.map_err(|error| error.to_string())?;
+    let policy = SandboxPolicy::in_dir(&folder).backend(backend).staged(&transaction);
+    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
+    let (command, cancel) = (Command::new("true"), CancellationToken::new());
+    let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;
+    result.map(drop).map_err(|error| error.to_string())
 }
 
 /// A column for each backend that works, and the reason for each that does not.
@@ -45,11 +93,8 @@ fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
             .ok();
         }
     }
-    let default = working
-        .iter()
-        .find(|(backend, _)| matches!(backend, Backend::Namespaces | Backend::Bubblewrap));
-    match default {
-        Some((backend, _)) => write!(text, "\nCommands run in {backend}.\n").ok(),
+    match used(found) {
+        Some(backend) => write!(text, "\nCommands run in {backend}.\n").ok(),
         None => write!(text, "\nCommands are disabled; to use a weaker backend, name it.\n").ok(),
     };
     text

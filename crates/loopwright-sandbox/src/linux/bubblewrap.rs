@@ -68,6 +68,7 @@ pub(crate) fn launch(
         control: control.into(),
         reports: reports.into(),
         complaints: Some(complaints.into()),
+        mounts: None,
     };
     Ok((pid, inner))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -16,11 +16,16 @@ pub(crate) const PORT: u16 = 3128;
 /// Makes the socket in the network of this process, and sends it to the agent.
 pub(crate) fn open(channel: &impl AsFd) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
-    let borrowed = [listener.as_fd()];
+    hand_over(channel, listener.as_fd())
+}
+
+/// Sends a descriptor to the other end of a socket.
+pub(super) fn hand_over(channel: &impl AsFd, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let borrowed = [descriptor];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("no space for the socket"));
+        return Err(io::Error::other("no space for the descriptor"));
     }
     sendmsg(channel, &[IoSlice::new(b"p")], &mut ancillary, SendFlags::empty())?;
     Ok(())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::exit;
 
@@ -12,6 +13,7 @@ use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
 use super::fs_view::{Entry, Seen, View};
+use super::gate;
 use super::init_process::{self, InitPipes};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
@@ -28,6 +30,8 @@ pub(crate) struct Launched {
     pub(crate) pid: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) reports: OwnedFd,
+    /// Holds the command's mounts until it is closed.
+    pub(crate) mounts: OwnedFd,
     pub(crate) notes: Vec<String>,
     pub(crate) groups: Option<Groups>,
     /// Whether its processes are the administrator's, whose the kernel does not count.
@@ -95,24 +99,33 @@ pub(crate) fn launch(
     let (control_end, control) = io::pipe().map_err(at("pipe"))?;
     let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
     let (go_end, mut go) = io::pipe().map_err(at("pipe"))?;
+    let (mounts, mounts_end) = UnixStream::pair().map_err(at("pipe"))?;
     match sys::clone_process(namespaces(&job.policy.network)).map_err(at("user namespace"))? {
         Side::Child => {
-            drop((control, reports, go));
+            drop((control, reports, go, mounts));
+            keep_mounts(&mounts_end).ok();
+            drop(mounts_end);
             let gate = streams.gate.take();
             let wires =
                 InitPipes { control: control_end.into(), reports: reports_end.into(), gate };
             inside(job, view, trees, users, streams, wires, go_end)
         }
         Side::Parent(pid) => {
-            drop((control_end, reports_end, go_end, streams, trees));
+            drop((control_end, reports_end, go_end, mounts_end, streams, trees));
             users.map_from_outside(pid).map_err(at("user map"))?;
             let groups = cgroup::make(job).filter(|groups| groups.add(pid).is_ok());
             go.write_all(b"g").map_err(at("start"))?;
-            let (control, reports) = (control.into(), reports.into());
+            let (control, reports, mounts) = (control.into(), reports.into(), mounts.into());
             let uncounted = matches!(users, Users::Same { user: 0, .. });
-            Ok(Launched { pid, control, reports, notes, groups, uncounted })
+            Ok(Launched { pid, control, reports, mounts, notes, groups, uncounted })
         }
     }
+}
+
+/// Leaves the namespace of this process's mounts in the other end of a socket. When the last process has ended, the
+/// kernel takes the mounts apart, which takes milliseconds after many changes; it waits with that until the socket is closed.
+fn keep_mounts(socket: &UnixStream) -> io::Result<()> {
+    gate::hand_over(socket, fs::File::open("/proc/self/ns/mnt")?.as_fd())
 }
 
 fn namespaces(network: &Network) -> u64 {

@@ -41,7 +41,13 @@ pub(crate) struct Started {
 /// Who tells of the command.
 pub(crate) enum Inner {
     /// A first process in a namespace.
-    First { control: OwnedFd, reports: OwnedFd, complaints: Option<OwnedFd> },
+    First {
+        control: OwnedFd,
+        reports: OwnedFd,
+        complaints: Option<OwnedFd>,
+        /// Holds the command's mounts until it is closed.
+        mounts: Option<OwnedFd>,
+    },
     /// Nobody: the helper's child is the command and is running.
     Direct,
     /// The same, and it is the client of a container that has to be ended by its name.
@@ -66,9 +72,9 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     };
     match job.backend {
         Backend::Namespaces => {
-            let namespaces::Launched { pid, control, reports, notes, groups, uncounted } =
+            let namespaces::Launched { pid, control, reports, mounts, notes, groups, uncounted } =
                 namespaces::launch(job, &view, streams)?;
-            let inner = Inner::First { control, reports, complaints: None };
+            let inner = Inner::First { control, reports, complaints: None, mounts: Some(mounts) };
             Ok(Started { notes, sweep, groups, uncounted, ..started(pid, inner) })
         }
         Backend::Bubblewrap => {

@@ -69,7 +69,7 @@ enum Kind {
 pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) -> io::Result<()> {
     let Started { pid, inner, notes, sweep, scratch, groups, uncounted } = started;
     let began = Instant::now();
-    let mut complaints = None;
+    let (mut complaints, mut kept_mounts) = (None, None);
     let mut watch = Watch {
         job,
         pid,
@@ -95,7 +95,8 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         look_at: began + CALM,
     };
     match inner {
-        Inner::First { control, reports, complaints: pipe } => {
+        Inner::First { control, reports, complaints: pipe, mounts } => {
+            kept_mounts = mounts;
             watch.kind = Kind::First;
             (watch.control, watch.reports) = (Some(control.into()), Some(reports.into()));
             complaints = pipe;
@@ -135,7 +136,10 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
     if let Some(scratch) = scratch {
         fs::remove_dir_all(scratch).ok();
     }
-    watch.tell(complaints)
+    let told = watch.tell(complaints);
+    // The agent does not wait for the kernel to take them apart.
+    drop(kept_mounts);
+    told
 }
 
 impl Watch<'_> {

@@ -5,30 +5,55 @@ use std::path::Path;
 use super::{EntryKind, FolderView, LOOKED_AT, Reason, named};
 
 const LINTER: Reason = Reason::new(
-    "would make pylint run code when it starts (`init-hook`); other settings may be changed",
+    "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins that are files); other settings may be \
+     changed",
 );
 
 /// Judges a file by its content. `None` means that it is data.
 pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
-    toolchain(path, what, after)
+    chooser(path, what, after)
+        .or_else(|| environment(path))
         .or_else(|| linter(path, what, after))
         .or_else(|| variables(path, what, after))
 }
 
-/// A file that chooses the Rust toolchain is data, unless it names a folder with programs.
-fn toolchain(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
+const RUST: Reason = Reason::new("names a folder whose programs are run in place of Rust's");
+const VERSIONS: Reason = Reason::new(
+    "names a folder or a command, and not only versions: its programs are run in the folder",
+);
+const BAZEL: Reason = Reason::new("names where Bazel comes from, and not only its version");
+const PNPM: Reason = Reason::new("names code that pnpm runs, whatever it is asked to do");
+
+/// Files that choose versions or packages are data, unless they hold one of these: signs in lower case.
+const CHOOSERS: [(&str, &[&str], Reason); 5] = [
+    ("rust-toolchain", &["path", "\\"], RUST),
+    ("rust-toolchain.toml", &["path", "\\"], RUST),
+    (".tool-versions", &["path:", "{{", "{%"], VERSIONS),
+    (".bazelversion", &["/"], BAZEL),
+    ("pnpm-workspace.yaml", &["pnpmfile", "\\"], PNPM),
+];
+
+fn chooser(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
-    if what == EntryKind::Folder || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
+    let (_, signs, reason) = CHOOSERS.iter().find(|it| name == it.0)?;
+    if what == EntryKind::Folder || !after.is_decided(path) {
         return None;
     }
     let is_data = |content: &Vec<u8>| {
+        let text = String::from_utf8_lossy(content).to_lowercase();
         what == EntryKind::File
             && (content.len() as u64) < LOOKED_AT
-            && !content.windows(4).any(|part| part == b"path")
-            && !content.contains(&b'\\')
+            && !signs.iter().any(|sign| text.contains(sign))
     };
-    let names_path = after.is_decided(path) && !after.content(path).as_ref().is_some_and(is_data);
-    names_path.then_some(Reason::new("names a folder whose programs are run in place of Rust's"))
+    (!after.content(path).as_ref().is_some_and(is_data)).then_some(*reason)
+}
+
+/// Settings of mise for one environment, such as `mise.test.toml`.
+fn environment(path: &Path) -> Option<Reason> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = name.strip_suffix(".toml")?;
+    let is_one = name.starts_with("mise.") || name.starts_with(".mise.");
+    is_one.then_some(Reason::new(super::DIRECTORY))
 }
 
 /// A file of variables is data, unless the `.envrc` beside it loads it.
@@ -43,8 +68,8 @@ fn variables(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Rea
     beside.lines().flat_map(named::loaded).any(loads).then_some(named::DIRENV)
 }
 
-/// Files in which pylint looks for its settings.
-const LINTED: [&str; 7] = [
+/// Files in which pylint, mypy and flake8 look for their settings.
+const LINTED: [&str; 10] = [
     "pylintrc",
     ".pylintrc",
     "pylintrc.toml",
@@ -52,12 +77,15 @@ const LINTED: [&str; 7] = [
     "pyproject.toml",
     "setup.cfg",
     "tox.ini",
+    "mypy.ini",
+    ".mypy.ini",
+    ".flake8",
 ];
 
 /// The setting whose value pylint runs.
 const HOOK: &str = "init-hook";
 
-/// Settings of pylint are data, but for the one that is code: it stays as it is.
+/// Settings of these are data, but for those that are code or name it: they stay as they are.
 fn linter(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
     if what == EntryKind::Folder || !LINTED.iter().any(|it| name == *it) || !after.is_decided(path)
@@ -68,8 +96,9 @@ fn linter(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason
     let new =
         after.content(path).filter(|it| what == EntryKind::File && (it.len() as u64) < LOOKED_AT);
     let Some(new) = new else { return Some(LINTER) };
-    let new = hooks(&new);
-    let old = || after.content_before(path).map(|it| hooks(&it)).unwrap_or_default();
+    let code = |content: &[u8]| [hooks(content), plugins(content)].concat();
+    let new = code(&new);
+    let old = || after.content_before(path).map(|it| code(&it)).unwrap_or_default();
     (!new.is_empty() && new != old()).then_some(LINTER)
 }
 
@@ -102,9 +131,56 @@ fn hooks(content: &[u8]) -> Vec<String> {
     hooks
 }
 
+/// Returns the lines that name files which mypy and flake8 load as plugins. Names of modules are those of programs that are
+/// installed.
+fn plugins(content: &[u8]) -> Vec<String> {
+    const KEY: &str = "plugins";
+    let is_key = |line: &str| {
+        line.match_indices(KEY).any(|(at, _)| {
+            line[at + KEY.len()..]
+                .trim_start_matches(['"', '\'', ' ', '\t'])
+                .starts_with(['=', ':'])
+        })
+    };
+    let text = String::from_utf8_lossy(content).to_lowercase();
+    let mut plugins = Vec::new();
+    // Whether lines belong to the section in which flake8 has its plugins, to a value, and to a list that is not closed.
+    let (mut is_section, mut is_value, mut is_list) = (false, false, false);
+    for line in text.lines() {
+        if !is_list && line.trim_start().starts_with('[') {
+            is_section = line.contains("local-plugins");
+        }
+        let begins = is_key(line);
+        is_value = begins || is_list || (is_value && line.starts_with([' ', '\t']));
+        is_list = is_value && !line.contains(']') && (is_list || line.contains('['));
+        if is_section || (is_value && (line.contains('/') || line.contains(".py"))) {
+            plugins.push(line.to_owned());
+        }
+    }
+    plugins
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_that_linters_load_are_found() {
+        let check =
+            |text: &str, expect: &[&str]| assert_eq!(plugins(text.as_bytes()), expect, "{text}");
+        check("[mypy]\nplugins = pydantic.mypy\nstrict = true\n", &[]);
+        check("[mypy]\nplugins = a,\n  ./b.py\nfiles = c/d\n", &["  ./b.py"]);
+        check("[tool.mypy]\nplugins = [\n\"./a.py\",\n]\nfiles = \"b/\"\n", &["\"./a.py\","]);
+        check(
+            "[tool]\nmypy = { \"plugins\" = [\"a.py\"] }\n",
+            &["mypy = { \"plugins\" = [\"a.py\"] }"],
+        );
+        check("testpaths = plugins/a\n", &[]);
+        check(
+            "[flake8:local-plugins]\npaths = .\n[flake8]\nignore = a/b\n",
+            &["[flake8:local-plugins]", "paths = ."],
+        );
+    }
 
     #[test]
     fn the_lines_that_pylint_runs_are_found() {

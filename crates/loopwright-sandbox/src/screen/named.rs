@@ -41,6 +41,8 @@ pub(super) enum Place {
     Here,
     /// At any depth, because every repository in the folder has the same settings.
     Anywhere,
+    /// Below the folder: a shell looks for programs in it.
+    Searched,
 }
 
 /// What a setting names.
@@ -176,11 +178,7 @@ impl Finding<'_> {
             if let Some(content) = read_beginning(&folder.join(".envrc")) {
                 let text = String::from_utf8_lossy(&content);
                 for line in text.lines() {
-                    for word in loaded(line) {
-                        if let Some(path) = self.path(word, Some(folder)) {
-                            self.add(&path, Place::Here, DIRENV);
-                        }
-                    }
+                    self.loaded_by(line, folder);
                 }
             }
         }
@@ -192,6 +190,18 @@ impl Finding<'_> {
         };
         if settings.lines().any(loads) {
             self.push(".env".into(), Place::Anywhere, DIRENV);
+        }
+    }
+
+    /// What one line of an `.envrc` loads, and where it makes a shell look for programs.
+    fn loaded_by(&mut self, line: &str, folder: &Path) {
+        let loaded = loaded(line).into_iter().map(|word| (word.to_owned(), Place::Here));
+        let used = used(line).into_iter().map(|word| (word, Place::Here));
+        let searched = searched(line).into_iter().map(|word| (word.to_owned(), Place::Searched));
+        for (word, place) in loaded.chain(used).chain(searched) {
+            if let Some(path) = self.path(&word, Some(folder)) {
+                self.add(&path, place, DIRENV);
+            }
         }
     }
 
@@ -212,7 +222,8 @@ impl Finding<'_> {
         // What is in a repository is judged as a part of it.
         let is_repository = path.components().next().is_some_and(|it| it.as_os_str() == ".git");
         let named = Named { path, place, reason };
-        if !named.path.as_os_str().is_empty() && !is_repository && !self.found.contains(&named) {
+        let is_some = place == Place::Searched || !named.path.as_os_str().is_empty();
+        if is_some && !is_repository && !self.found.contains(&named) {
             self.found.push(named);
         }
     }
@@ -232,6 +243,61 @@ pub(super) fn loaded(line: &str) -> Vec<&str> {
         Some(word) => {
             let named: Vec<&str> = words.take_while(|it| !it.starts_with('#')).collect();
             if named.is_empty() && word.starts_with("dotenv") { vec![".env"] } else { named }
+        }
+    }
+}
+
+/// Splits a line of `.envrc`.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |it: char| it.is_whitespace() || "'\";&|()".contains(it);
+    line.split(ends).filter(|it| !it.is_empty()).take_while(|it| !it.starts_with('#'))
+}
+
+/// What is evaluated by what an `.envrc` uses.
+const USED: [(&str, &[&str]); 4] = [
+    ("flake", &["flake.nix", "flake.lock"]),
+    ("nix", &["shell.nix", "default.nix"]),
+    ("devenv", &["devenv.nix", "devenv.yaml", "devenv.lock"]),
+    ("guix", &["guix.scm", "manifest.scm", "channels.scm"]),
+];
+
+/// Returns the files that are evaluated anew when they change, by a line of `.envrc` such as `use flake ./nix`.
+fn used(line: &str) -> Vec<String> {
+    let mut words = words_of(line);
+    let used = words.find_map(|word| match word {
+        "use" => words_of(line).skip_while(|it| *it != "use").nth(1),
+        word => word.strip_prefix("use_"),
+    });
+    let Some((_, files)) = used.and_then(|used| USED.iter().find(|it| it.0 == used)) else {
+        return Vec::new();
+    };
+    // What follows may be a folder, a file or an option.
+    let places: Vec<&str> = words_of(line).collect();
+    let mut found: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+    for place in places {
+        let place = place.split('#').next().unwrap_or(place);
+        if place.contains(['/', '.']) {
+            found.push(place.to_owned());
+            found.extend(files.iter().map(|file| format!("{place}/{file}")));
+        }
+    }
+    found
+}
+
+/// Returns the folders that a line of `.envrc` puts into `PATH`.
+fn searched(line: &str) -> Vec<&str> {
+    let mut words = words_of(line);
+    match words.next() {
+        Some("PATH_add") => words.collect(),
+        Some("path_add") => words.skip_while(|it| *it == "PATH").collect(),
+        _ => {
+            let value = line.trim_start().trim_start_matches("export ").trim_start();
+            let Some(value) = value.strip_prefix("PATH=") else { return Vec::new() };
+            const HERE: [&str; 3] = ["$PWD/", "${PWD}/", "$(pwd)/"];
+            let parts = value.split(':').map(|it| it.trim_matches(['"', '\'', ' ']));
+            let parts =
+                parts.map(|it| HERE.iter().find_map(|here| it.strip_prefix(here)).unwrap_or(it));
+            parts.filter(|it| !it.is_empty() && !it.starts_with('$')).collect()
         }
     }
 }

@@ -10,6 +10,16 @@ use super::scan::{Changes, Conflict};
 /// How many paths are named in one note.
 const MAX_NAMED: usize = 8;
 
+/// Why changes are made at once where [`staging_for`](super::staging_for) finds no place.
+pub const NO_PLACE: &str = "you own no folder on the same file system";
+
+/// Says in a sentence that changes were not collected, and why.
+pub fn made_at_once(reason: &str) -> String {
+    format!(
+        "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
+    )
+}
+
 impl Changes {
     /// Says in sentences what will not be made real, and why.
     pub fn notes(&self) -> Vec<String> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use loopwright_capabilities::front_matter::MAX_BYTES;
+
 use super::*;
 
 const ADDRESS: &str = "a repository could send your prompts and keys to a server of its choice";
@@ -145,4 +147,13 @@ fn without_a_home_the_remedy_is_to_name_a_file() {
             "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}; move it to a user file and name that file with `--config`"
         )
     );
+}
+
+#[test]
+fn a_file_that_is_too_long_is_refused_and_not_read_to_its_end() {
+    let text = "#".repeat(usize::try_from(MAX_BYTES).unwrap() + 1);
+    for world in [World::new().project(&text), World::new().user(&text)] {
+        let ConfigError::Read { source, .. } = world.load().unwrap_err() else { panic!() };
+        assert_eq!(source.to_string(), format!("longer than {MAX_BYTES} bytes"));
+    }
 }

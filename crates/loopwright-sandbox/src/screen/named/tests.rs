@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-use Place::{Anywhere, Here};
+use Place::{Anywhere, Here, Searched};
 
 #[test]
 fn programs_in_the_settings_of_the_user_count_at_any_depth() {
@@ -154,4 +154,24 @@ fn a_dotenv_file_is_named_if_direnv_loads_it_without_an_envrc() {
     let world = World::new();
     let world = world.file("home/.config/direnv/direnv.toml", "[global]\nload_dotenv = true\n");
     world.names(&[(".env", Anywhere)]);
+}
+
+#[test]
+fn what_an_envrc_evaluates_and_where_it_looks_for_programs_is_named() {
+    let world = World::new().file(
+        "project/.envrc",
+        "use flake ./nix#x\nuse_nix\nPATH_add bin tools/bin # why\nexport PATH=\"$PWD/scripts:$PATH\"\nlayout python\n",
+    );
+    world.names(&[
+        ("flake.nix", Here),
+        ("flake.lock", Here),
+        ("nix", Here),
+        ("nix/flake.nix", Here),
+        ("nix/flake.lock", Here),
+        ("shell.nix", Here),
+        ("default.nix", Here),
+        ("bin", Searched),
+        ("tools/bin", Searched),
+        ("scripts", Searched),
+    ]);
 }
