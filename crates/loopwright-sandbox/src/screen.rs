@@ -8,18 +8,18 @@ mod config;
 mod content;
 mod git;
 mod named;
+mod obeyed;
 mod words;
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::LazyLock;
 
 pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
+use self::obeyed::{listed, names};
 
 /// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,46 +108,6 @@ impl fmt::Display for Reason {
     }
 }
 
-const SHELL: &str = "is read by shells and terminals when they start";
-const EDITOR: &str = "is obeyed by editors when they open the folder";
-const AGENT: &str = "is obeyed by coding agents";
-const HOOK: &str = "runs code when something is committed";
-const SESSION: &str = "runs or sets what a user's session starts with";
-const DIRECTORY: &str = "runs code when a shell enters the folder";
-const PACKAGES: &str = "makes package managers and build tools run other programs";
-const PROGRAM: &str = "is run by its program when that starts here";
-const CONTROL: &str = "makes version control run code";
-const SECRETS: &str = "holds keys";
-
-/// [`Screen::OBEYED`], taken apart once, by the first name of each path.
-static TABLE: LazyLock<HashMap<OsString, Vec<Listed>>> = LazyLock::new(|| {
-    let mut table: HashMap<_, Vec<_>> = HashMap::new();
-    for (place, (path, reason)) in Screen::OBEYED.iter().enumerate() {
-        let names = names(Path::new(path));
-        if let Some(first) = names.first().cloned() {
-            table.entry(first).or_default().push(Listed { place, names, reason });
-        }
-    }
-    table
-});
-
-/// One line of the table.
-struct Listed {
-    /// Which line it is; of two that match, the first says why.
-    place: usize,
-    names: Vec<OsString>,
-    reason: &'static str,
-}
-
-/// Finds what the table says of a path.
-fn listed(path: &[OsString]) -> Option<&'static Listed> {
-    let found = path.iter().enumerate().flat_map(|(at, name)| {
-        let begin_so = TABLE.get(name).into_iter().flatten();
-        begin_so.filter(move |listed| path[at..].starts_with(&listed.names))
-    });
-    found.min_by_key(|listed| listed.place)
-}
-
 /// Where the system has its programs.
 const PROGRAMS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -158,160 +118,7 @@ const SYSTEM: [&str; 9] =
 
 impl Screen {
     /// Names that are obeyed wherever they are, with all that is below them, and why.
-    pub const OBEYED: &[(&str, &str)] = &[
-        (".bashrc", SHELL),
-        (".bash_profile", SHELL),
-        (".bash_login", SHELL),
-        (".bash_logout", SHELL),
-        (".bash_aliases", SHELL),
-        (".profile", SHELL),
-        (".zshrc", SHELL),
-        (".zshenv", SHELL),
-        (".zprofile", SHELL),
-        (".zlogin", SHELL),
-        (".zlogout", SHELL),
-        (".kshrc", SHELL),
-        (".mkshrc", SHELL),
-        (".cshrc", SHELL),
-        (".tcshrc", SHELL),
-        (".login", SHELL),
-        (".logout", SHELL),
-        (".xonshrc", SHELL),
-        (".inputrc", SHELL),
-        (".tmux.conf", SHELL),
-        (".screenrc", SHELL),
-        (".config/fish", SHELL),
-        (".config/nushell", SHELL),
-        (".config/tmux", SHELL),
-        (".xinitrc", SESSION),
-        (".xsession", SESSION),
-        (".xsessionrc", SESSION),
-        (".xprofile", SESSION),
-        (".config/autostart", SESSION),
-        (".config/systemd", SESSION),
-        (".config/environment.d", SESSION),
-        (".envrc", DIRECTORY),
-        ("mise.toml", DIRECTORY),
-        (".mise.toml", DIRECTORY),
-        ("mise.local.toml", DIRECTORY),
-        (".mise.local.toml", DIRECTORY),
-        (".mise", DIRECTORY),
-        ("mise/config.toml", DIRECTORY),
-        (".config/mise.toml", DIRECTORY),
-        (".config/mise", DIRECTORY),
-        (".vscode", EDITOR),
-        (".idea", EDITOR),
-        (".zed", EDITOR),
-        (".fleet", EDITOR),
-        (".helix", EDITOR),
-        (".theia", EDITOR),
-        (".devcontainer", EDITOR),
-        (".devcontainer.json", EDITOR),
-        (".vimrc", EDITOR),
-        (".exrc", EDITOR),
-        (".nvimrc", EDITOR),
-        (".nvim.lua", EDITOR),
-        (".dir-locals.el", EDITOR),
-        (".dir-locals-2.el", EDITOR),
-        (".lvimrc", EDITOR),
-        (".local.vimrc", EDITOR),
-        (".vim", EDITOR),
-        (".config/nvim", EDITOR),
-        (".emacs", EDITOR),
-        (".emacs.d", EDITOR),
-        (".config/emacs", EDITOR),
-        (".lazygit.yml", EDITOR),
-        ("lazygit.yml", EDITOR),
-        (".project", EDITOR),
-        (".kiro", AGENT),
-        (".amazonq", AGENT),
-        (".roo", AGENT),
-        (".qwen", AGENT),
-        (".factory", AGENT),
-        (".crush.json", AGENT),
-        ("opencode.json", AGENT),
-        (".mcp.json", AGENT),
-        (".claude", AGENT),
-        (".codex", AGENT),
-        (".agents", AGENT),
-        (".cursor", AGENT),
-        (".gemini", AGENT),
-        (".windsurf", AGENT),
-        (".opencode", AGENT),
-        (".aider.conf.yml", AGENT),
-        (".loopwright", AGENT),
-        ("loopwright.toml", AGENT),
-        (".husky", HOOK),
-        (".githooks", HOOK),
-        (".pre-commit-config.yaml", HOOK),
-        ("lefthook.yml", HOOK),
-        ("lefthook.yaml", HOOK),
-        (".lefthook.yml", HOOK),
-        (".lefthook.yaml", HOOK),
-        ("lefthook.toml", HOOK),
-        ("lefthook-local.yml", HOOK),
-        ("lefthook-local.toml", HOOK),
-        (".lefthook-local.yml", HOOK),
-        (".overcommit.yml", HOOK),
-        (".simple-git-hooks.json", HOOK),
-        (".gitmodules", CONTROL),
-        (".gitconfig", CONTROL),
-        (".config/git", CONTROL),
-        (".sl/config", CONTROL),
-        (".jj/workspace-config.toml", CONTROL),
-        (".hg/hgrc", CONTROL),
-        (".hg/hgrc-not-shared", CONTROL),
-        (".hg/sharedpath", CONTROL),
-        (".jj/repo", CONTROL),
-        (".fslckout", CONTROL),
-        ("_fossil_", CONTROL),
-        ("_darcs/prefs/defaults", CONTROL),
-        (".npmrc", PACKAGES),
-        (".yarnrc", PACKAGES),
-        (".yarnrc.yml", PACKAGES),
-        (".yarn/releases", PACKAGES),
-        (".yarn/plugins", PACKAGES),
-        (".pnpmfile.cjs", PACKAGES),
-        (".pnpmfile.mjs", PACKAGES),
-        ("bunfig.toml", PACKAGES),
-        (".cargo/config", PACKAGES),
-        (".cargo/config.toml", PACKAGES),
-        (".bundle/config", PACKAGES),
-        (".mvn", PACKAGES),
-        ("gradle/wrapper", PACKAGES),
-        (".sbtopts", PACKAGES),
-        (".jvmopts", PACKAGES),
-        (".corepack.env", PACKAGES),
-        (".bazelrc", PACKAGES),
-        (".bazeliskrc", PACKAGES),
-        ("tools/bazel", PACKAGES),
-        (".gdbinit", PROGRAM),
-        (".gdbearlyinit", PROGRAM),
-        (".config/gdb", PROGRAM),
-        (".lldbinit", PROGRAM),
-        (".irbrc", PROGRAM),
-        (".pryrc", PROGRAM),
-        (".rprofile", PROGRAM),
-        (".octaverc", PROGRAM),
-        (".ghci", PROGRAM),
-        (".renviron", PROGRAM),
-        (".rdata", PROGRAM),
-        (".ocamlinit", PROGRAM),
-        (".iex.exs", PROGRAM),
-        (".erlang", PROGRAM),
-        (".pdbrc", PROGRAM),
-        (".perldb", PROGRAM),
-        (".byebugrc", PROGRAM),
-        (".rdbgrc", PROGRAM),
-        (".sqliterc", PROGRAM),
-        (".ripgreprc", PROGRAM),
-        ("jupyter_server_config.py", PROGRAM),
-        ("ansible.cfg", PROGRAM),
-        (".user.ini", PROGRAM),
-        ("sitecustomize.py", PROGRAM),
-        ("usercustomize.py", PROGRAM),
-        (".ssh", SECRETS),
-    ];
+    pub const OBEYED: &[(&str, &str)] = obeyed::NAMES;
 
     /// The table, with nothing allowed.
     pub fn standard() -> Self {
@@ -385,7 +192,9 @@ impl Screen {
             let here = self.named_here.iter().filter(|(names, _)| path.starts_with(names));
             anywhere.chain(here).map(|(_, reason)| *reason).next()
         };
-        listed(&path).map(|listed| Reason(listed.reason)).or_else(refused).or_else(named)
+        let pattern = || content::pattern(path.last()?);
+        let listed = listed(&path).map(Reason);
+        listed.or_else(pattern).or_else(refused).or_else(named)
     }
 
     /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
@@ -411,9 +220,8 @@ impl Screen {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return None };
         let is_searched = !self.searched.is_empty() && self.searched.contains(&names(folder));
         let is_program = |folder: &&str| Path::new(folder).join(name).is_file();
-        let shadows = is_searched
-            && after.before(path).is_none()
-            && PROGRAMS.iter().any(|folder| is_program(&folder));
+        let shadows =
+            is_searched && after.before(path).is_none() && PROGRAMS.iter().any(is_program);
         shadows.then_some(SHADOW)
     }
 
@@ -525,15 +333,6 @@ impl EntryKind {
             Self::File
         }
     }
-}
-
-/// The names of a path, in lower case, as some file systems do not tell them apart.
-fn names(path: &Path) -> Vec<OsString> {
-    let normal = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_ascii_lowercase()),
-        _ => None,
-    });
-    normal.collect()
 }
 
 fn contains(path: &[OsString], names: &[OsString]) -> bool {

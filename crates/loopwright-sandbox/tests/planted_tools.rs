@@ -415,6 +415,15 @@ pub(crate) const CASES: &[Case] = &[
         "pnpm ls",
     ),
     tool(
+        "lefthook",
+        "lefthook's settings in another place",
+        "",
+        &[
+            "mkdir .config; printf 'pre-commit:\\n  commands:\\n    x:\\n      run: ./run.sh\\n' > .config/lefthook.yml",
+        ],
+        "lefthook run pre-commit --force",
+    ),
+    tool(
         "bazelisk",
         "bazel's wrapper",
         "touch WORKSPACE",

@@ -1,8 +1,9 @@
 //! Files that are data, unless their content makes a program run something.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{EntryKind, FolderView, LOOKED_AT, Reason, named};
+use super::{EntryKind, FolderView, LOOKED_AT, Reason, named, obeyed};
 
 const LINTER: Reason = Reason::new(
     "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins that are files); other settings may be \
@@ -12,7 +13,6 @@ const LINTER: Reason = Reason::new(
 /// Judges a file by its content. `None` means that it is data.
 pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     chooser(path, what, after)
-        .or_else(|| environment(path))
         .or_else(|| linter(path, what, after))
         .or_else(|| variables(path, what, after))
 }
@@ -48,12 +48,20 @@ fn chooser(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reaso
     (!after.content(path).as_ref().is_some_and(is_data)).then_some(*reason)
 }
 
-/// Settings of mise for one environment, such as `mise.test.toml`.
-fn environment(path: &Path) -> Option<Reason> {
-    let name = path.file_name()?.to_str()?.to_lowercase();
-    let name = name.strip_suffix(".toml")?;
-    let is_one = name.starts_with("mise.") || name.starts_with(".mise.");
-    is_one.then_some(Reason::new(super::DIRECTORY))
+/// Judges names, in lower case, of which a part is free: settings of mise for one environment, of lefthook and husky in any format, and
+/// projects of editors.
+pub(super) fn pattern(name: &OsStr) -> Option<Reason> {
+    let name = name.to_str()?;
+    let plain = name.strip_prefix('.').unwrap_or(name);
+    let (stem, format) = plain.rsplit_once('.').unwrap_or((plain, ""));
+    let is_shown = plain.len() == name.len();
+    let reason = match (stem, format) {
+        (stem, "toml") if stem.starts_with("mise.") => obeyed::DIRECTORY,
+        ("lefthook" | "lefthook-local" | "huskyrc" | "husky.config", _) => obeyed::HOOK,
+        (_, "code-workspace" | "sublime-project") if is_shown => obeyed::EDITOR,
+        _ => return None,
+    };
+    Some(Reason::new(reason))
 }
 
 /// A file of variables is data, unless the `.envrc` beside it loads it.

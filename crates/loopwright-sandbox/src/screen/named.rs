@@ -284,6 +284,9 @@ fn used(line: &str) -> Vec<String> {
     found
 }
 
+/// How the folder of an `.envrc` is written in it.
+const HERE: [&str; 3] = ["$PWD/", "${PWD}/", "$(pwd)/"];
+
 /// Returns the folders that a line of `.envrc` puts into `PATH`.
 fn searched(line: &str) -> Vec<&str> {
     let mut words = words_of(line);
@@ -293,7 +296,6 @@ fn searched(line: &str) -> Vec<&str> {
         _ => {
             let value = line.trim_start().trim_start_matches("export ").trim_start();
             let Some(value) = value.strip_prefix("PATH=") else { return Vec::new() };
-            const HERE: [&str; 3] = ["$PWD/", "${PWD}/", "$(pwd)/"];
             let parts = value.split(':').map(|it| it.trim_matches(['"', '\'', ' ']));
             let parts =
                 parts.map(|it| HERE.iter().find_map(|here| it.strip_prefix(here)).unwrap_or(it));
