@@ -1,6 +1,7 @@
 //! The agent of the command line: what it is told and what it can do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
@@ -72,6 +73,8 @@ pub struct Setup {
     pub permissions: RunPermissions,
     /// What happens with calls that ask.
     pub on_ask: OnAsk,
+    /// How long a call waits before it is denied without an answer; `None` for any time.
+    pub answer_within: Option<Duration>,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
@@ -86,6 +89,14 @@ impl Setup {
     ///
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
+        let agent = self.compose(listener)?;
+        Ok(match self.answer_within {
+            None => agent,
+            limit => agent.with(|parts| parts.executor.answer_within = limit),
+        })
+    }
+
+    fn compose(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let commands = self.commands();
         let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
         let directory = format!("The working directory is {}.", self.workdir.path().display());

@@ -1,11 +1,12 @@
 //! The dialog about calls that wait: what is to run, and the user's answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_core::{
     AgentState, ApprovalDecision, PendingApproval, RequestKind, messages::ToolCall,
 };
-use loopwright_permissions::Call;
+use loopwright_permissions::{Call, Decision};
 use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::input::{Input, InputEvent};
 use crate::loops::FixedLoop;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
-use crate::session::SessionsError;
+use crate::session::{SessionsError, now};
 use crate::sessions::{DECLINED, UserDecision};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
@@ -86,6 +87,8 @@ enum Answer {
     Decide(UserDecision),
     /// Approve, and allow calls like it from now on.
     Always(Scope),
+    /// Deny, and deny calls like it from now on.
+    Never(Scope),
     /// Not an answer: the reason is shown, and the question again.
     Unclear(&'static str),
 }
@@ -115,7 +118,9 @@ async fn decide(
         let session = runtime.session(id).await?;
         let state: &AgentState = session.state();
         let pending = state.pending();
-        let Some(asked) = pending.first() else { return Ok(Decided::All) };
+        let now = now();
+        let waits = |it: &&PendingApproval<'_>| !it.question.is_expired(now);
+        let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
         let rules = suggested(setup, asked);
         show(setup, asked, &rules);
         let text = match input.answer(signals.as_deref_mut()).await {
@@ -130,14 +135,12 @@ async fn decide(
                 continue;
             }
             Answer::Always(scope) => {
-                let kept = match scope {
-                    Scope::Project => setup.permissions.allow_always(&rules),
-                    Scope::Session => setup.permissions.allow_in_session(&rules),
-                };
-                if let Err(error) = kept {
-                    console::warn(&error);
-                }
+                keep(setup, scope, Decision::Allow, &rules);
                 ApprovalDecision::Approve
+            }
+            Answer::Never(scope) => {
+                keep(setup, scope, Decision::Deny, &rules);
+                UserDecision::Deny(None).of(Some(asked), state)
             }
         };
         let path = Some(asked.address());
@@ -147,6 +150,17 @@ async fn decide(
             Err(SessionError::Decision(error)) => console::warn(&error),
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Keeps rules that the user answered with.
+fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
+    let kept = match scope {
+        Scope::Project => setup.permissions.decide_always(decision, rules),
+        Scope::Session => setup.permissions.decide_in_session(decision, rules),
+    };
+    if let Err(error) = kept {
+        console::warn(&error);
     }
 }
 
@@ -172,6 +186,13 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
     for line in preview(setup, asked.call) {
         console::tell(&format!("  {line}"));
     }
+    if let Some(deadline) = asked.question.deadline {
+        let left = humantime::format_duration(Duration::from_secs(deadline.since(now()).as_secs()));
+        console::tell(&format!("  denied without an answer in {left}"));
+    }
+    if let RequestKind::External { .. } = asked.kind {
+        return console::tell("  type the result as JSON, `/error TEXT`, `/decline`, or `/stop`");
+    }
     if let RequestKind::Question { .. } = asked.kind {
         for (number, option) in options(asked).iter().enumerate() {
             console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
@@ -186,10 +207,11 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         }
     };
     if asked.question.is_recovery() {
-        return console::tell("  1 run it again  d it was done  3 skip it");
+        return console::tell("  1 run it again  d it was done  3 skip it  q stop the run");
     }
+    let never = if rules.is_empty() { "" } else { "  n! never  ns! not in this session" };
     let edit = if command_of(asked.call).is_some() { "  e COMMAND" } else { "" };
-    console::tell(&format!("  1 yes{always}  3 no [REASON]{edit}"));
+    console::tell(&format!("  1 yes{always}  3 no [REASON]{never}  q no, and stop{edit}"));
 }
 
 /// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
@@ -232,10 +254,7 @@ fn command_of(call: &ToolCall) -> Option<String> {
 
 /// Returns the schema of the answer to a question.
 fn schema_of<'a>(asked: &PendingApproval<'a>) -> Option<&'a Value> {
-    match asked.kind {
-        RequestKind::Question { schema } => schema.as_deref(),
-        _ => None,
-    }
+    asked.kind.answer_schema().map(|it| &**it)
 }
 
 /// Returns `true` if texts answer a question, among them the text `no`.
@@ -269,8 +288,15 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     let deny = |reason: &str| {
         Answer::Decide(UserDecision::Deny(Some(reason.to_owned()).filter(|it| !it.is_empty())))
     };
-    if matches!(asked.kind, RequestKind::Question { .. }) {
+    if !matches!(asked.kind, RequestKind::Approval { .. }) {
+        let is_result = matches!(asked.kind, RequestKind::External { .. });
         return match &*word {
+            "/stop" => {
+                Answer::Decide(UserDecision::Stop(Some(rest.to_owned()).filter(|_| !is_alone)))
+            }
+            "/error" if is_result && !is_alone => {
+                Answer::Decide(UserDecision::Fail(rest.to_owned()))
+            }
             "" => Answer::Unclear("type the answer, or `/decline`; Ctrl-C decides later"),
             "/decline" if is_alone => deny(DECLINED),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
@@ -289,6 +315,11 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             Answer::Decide(UserDecision::MarkDone(Some(rest.to_owned()).filter(|_| !is_alone)))
         }
         "3" | "n" | "no" => deny(rest),
+        "q" | "stop" => {
+            Answer::Decide(UserDecision::Stop(Some(rest.to_owned()).filter(|_| !is_alone)))
+        }
+        "n!" | "never" if is_alone && has_rules => Answer::Never(Scope::Project),
+        "ns!" if is_alone && has_rules => Answer::Never(Scope::Session),
         "e" | "edit" if !is_alone && command_of(asked.call).is_some() => {
             let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
             arguments["command"] = json!(rest);

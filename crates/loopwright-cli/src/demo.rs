@@ -158,6 +158,7 @@ fn setup(folder: &Folder) -> Setup {
         mcp: crate::mcp_servers::McpServers::default(),
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
+        answer_within: None,
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),

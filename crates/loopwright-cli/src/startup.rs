@@ -164,6 +164,7 @@ impl Startup {
             commands,
             permissions: RunPermissions::of(config, &self.sources)?,
             on_ask: agent.on_ask.into(),
+            answer_within: agent.answer_within,
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
             own: self.own()?,

@@ -407,7 +407,7 @@ impl Hook for Asks {
         _: &AgentState,
         _: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "pay?".into(), source: "asks".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest::new("pay?", "asks")))
     }
 }
 

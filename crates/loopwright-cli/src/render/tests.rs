@@ -61,6 +61,7 @@ fn show(
         context_window: crate::model::USUAL_WINDOW,
         permissions: crate::permissions::RunPermissions::without_rules(&workdir),
         on_ask: OnAsk::Pause,
+        answer_within: None,
         workdir,
         commands: crate::commands::Commands::default(),
         own: None,
