@@ -22,6 +22,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
+use crate::cost_consent::AskAboutCost;
 use crate::definitions::Defined;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
@@ -75,6 +76,8 @@ pub struct Setup {
     pub on_ask: OnAsk,
     /// How long a call waits before it is denied without an answer; `None` for any time.
     pub answer_within: Option<Duration>,
+    /// Whether a turn that has nearly reached its cost limit stops to ask.
+    pub asks_about_cost: bool,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
@@ -117,6 +120,11 @@ impl Setup {
             .with_capability(UseProjectInstructions::new(self.project.clone()))
             .with_capability(UseHook::new(self.session_budget).with_priority(Priority::GUARD))
             .with_capability(UseHook::new(listener));
+        let builder = if self.asks_about_cost {
+            builder.with_capability(UseHook::new(AskAboutCost).with_priority(Priority::GUARD))
+        } else {
+            builder
+        };
         let builder =
             if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
         let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, ApprovalDecision, PendingApproval, RequestKind, messages::ToolCall,
+    AgentState, ApprovalDecision, PendingApproval, RequestKind,
+    messages::{Cost, ToolCall},
 };
 use loopwright_permissions::{Call, Decision};
 use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
@@ -13,12 +14,15 @@ use serde_json::{Value, json};
 use crate::agent::Setup;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::cost_consent::{self, CostAnswer};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
-use crate::loops::FixedLoop;
+use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::notify;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
+use crate::report::needed;
 use crate::session::{SessionsError, now};
 use crate::sessions::{DECLINED, UserDecision};
 use crate::signals::{self, Signals};
@@ -44,9 +48,27 @@ pub(crate) async fn say(
     mut input: Option<&mut Input>,
 ) -> Turned {
     conversation.is_attended = input.is_some();
+    conversation.asks_about_cost = input.is_some();
+    let whole = conversation.budget;
     loop {
         let reader = input.as_deref_mut();
         let exit_code = conversation.say(stage, signals.as_deref_mut(), said, reader).await;
+        conversation.budget = whole;
+        if let (ExitCode::Limit, Some(input)) = (exit_code, input.as_deref_mut()) {
+            match ask_about_cost(conversation, input, signals.as_deref_mut()).await {
+                Ok(CostAnswered::Continue(left)) => {
+                    conversation.budget.cost = left.or(whole.cost);
+                    said = UserInput::default();
+                    continue;
+                }
+                Ok(CostAnswered::Stop) => return Turned::Ended(exit_code),
+                Ok(CostAnswered::Left(InputEvent::Signal(reason))) => {
+                    return Turned::Left(signals::exit_code(reason));
+                }
+                Ok(CostAnswered::Left(_)) => return Turned::Left(exit_code),
+                Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
+            }
+        }
         if std::mem::take(&mut conversation.has_unheard) && exit_code == ExitCode::Done {
             // What was typed as the run ended is heard now.
             said = UserInput::default();
@@ -55,6 +77,11 @@ pub(crate) async fn say(
         let id = conversation.session.clone().filter(|_| exit_code == ExitCode::NeedsInput);
         if let (Some(id), Some(hooks)) = (&id, conversation.setup.hooks()) {
             hooks.notify(id.as_str()).await;
+        }
+        if let (Some(id), Some(settings)) = (&id, conversation.setup.permissions.notify())
+            && let Ok(session) = maintenance_runtime(&conversation.store).session(id).await
+        {
+            notify::waiting(settings, id.as_str(), &needed(session.state())).await;
         }
         let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
             return Turned::Ended(exit_code);
@@ -68,6 +95,51 @@ pub(crate) async fn say(
             Ok(Decided::Left(_)) => return Turned::Left(exit_code),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
         }
+    }
+}
+
+/// How the question about a cost limit ends.
+enum CostAnswered {
+    /// The turn continues, up to a limit if it is another than before.
+    Continue(Option<Cost>),
+    /// The turn is over, or stopped for another reason.
+    Stop,
+    /// The input has ended, or a signal ends the program.
+    Left(InputEvent),
+}
+
+/// Asks whether a turn continues that has nearly reached its cost limit, and records the answer.
+async fn ask_about_cost(
+    conversation: &Conversation,
+    input: &mut Input,
+    mut signals: Option<&mut Signals>,
+) -> Result<CostAnswered, SessionsError> {
+    let Some(id) = &conversation.session else { return Ok(CostAnswered::Stop) };
+    let runtime = maintenance_runtime(&conversation.store);
+    let session = runtime.session(id).await?;
+    let Some(asked) = cost_consent::question(session.state()) else {
+        return Ok(CostAnswered::Stop);
+    };
+    let (used, limit) = asked;
+    loop {
+        console::tell(&format!("? {used} of the limit of {limit} are used"));
+        console::tell(&format!("  1 continue up to the limit  2 {limit} more  3 stop"));
+        let text = match input.answer(signals.as_deref_mut()).await {
+            InputEvent::TextOrSecret(text) => text,
+            InputEvent::Nothing => return Ok(CostAnswered::Stop),
+            other => return Ok(CostAnswered::Left(other)),
+        };
+        let answer = match text.trim().to_lowercase().as_str() {
+            "1" | "y" | "yes" | "continue" => CostAnswer::Continue,
+            "2" | "more" => CostAnswer::More,
+            "3" | "n" | "no" | "stop" => CostAnswer::Stop,
+            _ => continue,
+        };
+        let left = cost_consent::record(&runtime, id, asked, answer, now()).await?;
+        return Ok(match answer {
+            CostAnswer::Stop => CostAnswered::Stop,
+            CostAnswer::Continue | CostAnswer::More => CostAnswered::Continue(left),
+        });
     }
 }
 

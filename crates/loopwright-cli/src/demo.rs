@@ -159,6 +159,7 @@ fn setup(folder: &Folder) -> Setup {
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
         answer_within: None,
+        asks_about_cost: false,
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),

@@ -14,7 +14,7 @@ use loopwright_permissions::{
 use sha2::{Digest as _, Sha256};
 
 use crate::command_hooks::{self, CommandHooks};
-use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
+use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings, read_text};
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::project_root;
@@ -203,6 +203,11 @@ impl RunPermissions {
         let origin = self.origin.as_ref()?;
         let found = (!origin.hooks.is_empty()).then_some(&origin.hooks)?;
         Some((found, &origin.project.root))
+    }
+
+    /// Returns what is told when the run waits for the user.
+    pub(crate) fn notify(&self) -> Option<&NotifySettings> {
+        self.origin.as_ref().map(|origin| &origin.config.notify)
     }
 
     /// Returns the permissions of a run that nothing is configured for.

@@ -323,19 +323,22 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
             ExecutionStatus::Failed(failure) => failure.to_string(),
             _ => state.explain_stop(),
         },
-        RunEnding::Paused => {
-            let pending = state.pending();
-            let is = |kind: &str| pending.iter().all(|it| it.kind.as_str() == kind);
-            let needed = match () {
-                () if is("question") => "answer",
-                () if is("result") => "result",
-                () => "approval",
-            };
-            let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));
-            format!("{needed} needed: {}", asked.collect::<Vec<_>>().join("; "))
-        }
+        RunEnding::Paused => needed(state),
         RunEnding::Unfinished => "the run ended mid-step; this is a bug".to_owned(),
     })
+}
+
+/// Says what a run waits for.
+pub(crate) fn needed(state: &AgentState) -> String {
+    let pending = state.pending();
+    let is = |kind: &str| pending.iter().all(|it| it.kind.as_str() == kind);
+    let needed = match () {
+        () if is("question") => "answer",
+        () if is("result") => "result",
+        () => "approval",
+    };
+    let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));
+    format!("{needed} needed: {}", asked.collect::<Vec<_>>().join("; "))
 }
 
 /// Names a call that waits and what it asks; its address, too, if there are others.

@@ -459,6 +459,25 @@ async fn a_parked_job_resumes_by_itself_once_every_call_was_decided() {
 }
 
 #[tokio::test]
+async fn a_parked_job_resumes_by_itself_when_the_deadline_of_its_calls_has_passed() {
+    let world = World::with(&["a"]).await;
+    let paid = Arc::new(AtomicUsize::new(0));
+    let limit = Duration::from_secs(3600);
+    let agent = asking(&paid).with(|parts| parts.executor.answer_within = Some(limit));
+    let clock = FrozenClock::new();
+    let work = async || {
+        let worker = world.worker(&agent).with_env(clock.env(0));
+        worker.run(&CancellationToken::new()).await
+    };
+    let job = world.push("a", "hi").await;
+    assert_eq!(work().await, JobCounts { needs_input: 1, ..JobCounts::default() });
+    assert_eq!(work().await, JobCounts::default());
+    clock.advance(limit);
+    assert_eq!(work().await, JobCounts { completed: 1, ..JobCounts::default() });
+    assert_eq!((world.record(&job).await.status, paid.load(SeqCst)), (JobStatus::Completed, 0));
+}
+
+#[tokio::test]
 async fn a_parked_job_that_a_later_one_went_on_with_is_not_done_again() {
     let world = World::with(&["a"]).await;
     let paid = Arc::new(AtomicUsize::new(0));

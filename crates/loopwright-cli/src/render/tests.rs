@@ -62,6 +62,7 @@ fn show(
         permissions: crate::permissions::RunPermissions::without_rules(&workdir),
         on_ask: OnAsk::Pause,
         answer_within: None,
+        asks_about_cost: false,
         workdir,
         commands: crate::commands::Commands::default(),
         own: None,
