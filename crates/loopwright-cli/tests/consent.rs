@@ -134,7 +134,7 @@ fn a_command_of_the_user_and_a_webhook_are_told_that_a_run_waits_and_a_project_n
     assert!(!world.path("project/told.json").exists());
 }
 
-/// The status of a turn whose first step uses seven eighths of its cost limit, how often the model was called, and what
+/// The status of a turn that has used 350 of 430 millionths of a dollar after five steps, how often the model was called, and what
 /// the session has on record of the answer.
 fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
     let prices = "[models.'openai-compatible/test']\nprices = { input = 1, output = 2 }";
@@ -142,7 +142,7 @@ fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
         World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", prices);
     let server =
         Server::start(vec![streamed_tool("", "list_dir", &json!({})), streamed("Done.", "stop")]);
-    let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00008", "Go."]].concat();
+    let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00043", "Go."]].concat();
     let shown = "are used";
     let seen = Terminal::new(100).typing(shown, answer).run(&world, &line);
     let listed: Value =
@@ -155,9 +155,9 @@ fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
 
 #[test]
 fn an_attended_turn_asks_at_four_fifths_of_its_cost_limit_and_the_answer_is_on_record() {
-    assert_eq!(near_the_limit("1"), (0, 2, json!("continue")));
-    assert_eq!(near_the_limit("2"), (0, 2, json!("more")));
-    assert_eq!(near_the_limit("3"), (6, 1, json!("stop")));
+    assert_eq!(near_the_limit("1"), (0, 6, json!("continue")));
+    assert_eq!(near_the_limit("2"), (0, 6, json!("more")));
+    assert_eq!(near_the_limit("3"), (6, 5, json!("stop")));
 }
 
 #[test]
