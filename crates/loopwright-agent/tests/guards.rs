@@ -172,7 +172,7 @@ fn worked_time_adds_up_over_executions_and_pauses_do_not_count() {
 #[test]
 fn time_that_a_person_is_waited_for_does_not_count_against_a_guard() {
     let ask = CallableHook::new("policy").before_tool(|_, state, _| {
-        let question = ApprovalRequest { text: "?".into(), source: "policy".into() };
+        let question = ApprovalRequest::new("?", "policy");
         Ok(if state.step_count() == 0 { ToolDecision::Ask(question) } else { ToolDecision::Run })
     });
     let script = [looking(), looking(), "done".into()];

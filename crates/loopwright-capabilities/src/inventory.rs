@@ -23,8 +23,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    metadata::UseMetadataTools, retrospective::UseExecutionRetrospective,
-    self_description::UseSelfDescription, summarization::UseSummarization, tasks::UseTaskPlanning,
+    external::UseExternalTools, metadata::UseMetadataTools,
+    retrospective::UseExecutionRetrospective, self_description::UseSelfDescription,
+    summarization::UseSummarization, tasks::UseTaskPlanning,
 };
 
 /// The capabilities that can be made of a configuration alone, by name.
@@ -64,6 +65,11 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_execution_retrospective", "Going back to a checkpoint.", |config| {
         made(config, "use_execution_retrospective", UseExecutionRetrospective::new)
     }),
+    CapabilityEntry::new(
+        "use_external_tools",
+        "`tools` that run elsewhere: their calls wait for a result.",
+        |config| made(config, "use_external_tools", |tools: UseExternalTools| tools),
+    ),
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", config::Files::into_capability)
     }),

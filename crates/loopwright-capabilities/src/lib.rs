@@ -24,6 +24,7 @@
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`questions`] | questions of the model to the user |
+//! | [`external`] | tools that run elsewhere |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
 //! | [`front_matter`] | text files that begin with YAML |
 //! | [`broadcasting`] | what the agent does, told to the world outside |
@@ -91,6 +92,7 @@ pub mod history;
 pub mod llm;
 pub mod llm_query;
 pub mod questions;
+pub mod external;
 pub mod self_description;
 #[cfg(feature = "recording")]
 pub mod recording;

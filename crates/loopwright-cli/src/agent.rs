@@ -1,6 +1,7 @@
 //! The agent of the command line: what it is told and what it can do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
@@ -21,6 +22,7 @@ use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
+use crate::cost_consent::AskAboutCost;
 use crate::definitions::Defined;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
@@ -72,6 +74,10 @@ pub struct Setup {
     pub permissions: RunPermissions,
     /// What happens with calls that ask.
     pub on_ask: OnAsk,
+    /// How long a call waits before it is denied without an answer; `None` for any time.
+    pub answer_within: Option<Duration>,
+    /// Whether a turn that has nearly reached its cost limit stops to ask.
+    pub asks_about_cost: bool,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
@@ -86,6 +92,14 @@ impl Setup {
     ///
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
+        let agent = self.compose(listener)?;
+        Ok(match self.answer_within {
+            None => agent,
+            limit => agent.with(|parts| parts.executor.answer_within = limit),
+        })
+    }
+
+    fn compose(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let commands = self.commands();
         let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
         let directory = format!("The working directory is {}.", self.workdir.path().display());
@@ -106,6 +120,11 @@ impl Setup {
             .with_capability(UseProjectInstructions::new(self.project.clone()))
             .with_capability(UseHook::new(self.session_budget).with_priority(Priority::GUARD))
             .with_capability(UseHook::new(listener));
+        let builder = if self.asks_about_cost {
+            builder.with_capability(UseHook::new(AskAboutCost).with_priority(Priority::GUARD))
+        } else {
+            builder
+        };
         let builder =
             if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
         let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);

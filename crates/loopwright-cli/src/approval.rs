@@ -1,24 +1,29 @@
 //! The dialog about calls that wait: what is to run, and the user's answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, ApprovalDecision, PendingApproval, RequestKind, messages::ToolCall,
+    AgentState, ApprovalDecision, PendingApproval, RequestKind,
+    messages::{Cost, ToolCall},
 };
-use loopwright_permissions::Call;
+use loopwright_permissions::{Call, Decision};
 use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
 use serde_json::{Value, json};
 
 use crate::agent::Setup;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::cost_consent::{self, CostAnswer};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
-use crate::loops::FixedLoop;
+use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::notify;
 use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
-use crate::session::SessionsError;
+use crate::report::needed;
+use crate::session::{SessionsError, now};
 use crate::sessions::{DECLINED, UserDecision};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
@@ -43,9 +48,27 @@ pub(crate) async fn say(
     mut input: Option<&mut Input>,
 ) -> Turned {
     conversation.is_attended = input.is_some();
+    conversation.asks_about_cost = input.is_some();
+    let whole = conversation.budget;
     loop {
         let reader = input.as_deref_mut();
         let exit_code = conversation.say(stage, signals.as_deref_mut(), said, reader).await;
+        conversation.budget = whole;
+        if let (ExitCode::Limit, Some(input)) = (exit_code, input.as_deref_mut()) {
+            match ask_about_cost(conversation, input, signals.as_deref_mut()).await {
+                Ok(CostAnswered::Continue(left)) => {
+                    conversation.budget.cost = left.or(whole.cost);
+                    said = UserInput::default();
+                    continue;
+                }
+                Ok(CostAnswered::Stop) => return Turned::Ended(exit_code),
+                Ok(CostAnswered::Left(InputEvent::Signal(reason))) => {
+                    return Turned::Left(signals::exit_code(reason));
+                }
+                Ok(CostAnswered::Left(_)) => return Turned::Left(exit_code),
+                Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
+            }
+        }
         if std::mem::take(&mut conversation.has_unheard) && exit_code == ExitCode::Done {
             // What was typed as the run ended is heard now.
             said = UserInput::default();
@@ -54,6 +77,11 @@ pub(crate) async fn say(
         let id = conversation.session.clone().filter(|_| exit_code == ExitCode::NeedsInput);
         if let (Some(id), Some(hooks)) = (&id, conversation.setup.hooks()) {
             hooks.notify(id.as_str()).await;
+        }
+        if let (Some(id), Some(settings)) = (&id, conversation.setup.permissions.notify())
+            && let Ok(session) = maintenance_runtime(&conversation.store).session(id).await
+        {
+            notify::waiting(settings, id.as_str(), &needed(session.state())).await;
         }
         let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
             return Turned::Ended(exit_code);
@@ -67,6 +95,51 @@ pub(crate) async fn say(
             Ok(Decided::Left(_)) => return Turned::Left(exit_code),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
         }
+    }
+}
+
+/// How the question about a cost limit ends.
+enum CostAnswered {
+    /// The turn continues, up to a limit if it is another than before.
+    Continue(Option<Cost>),
+    /// The turn is over, or stopped for another reason.
+    Stop,
+    /// The input has ended, or a signal ends the program.
+    Left(InputEvent),
+}
+
+/// Asks whether a turn continues that has nearly reached its cost limit, and records the answer.
+async fn ask_about_cost(
+    conversation: &Conversation,
+    input: &mut Input,
+    mut signals: Option<&mut Signals>,
+) -> Result<CostAnswered, SessionsError> {
+    let Some(id) = &conversation.session else { return Ok(CostAnswered::Stop) };
+    let runtime = maintenance_runtime(&conversation.store);
+    let session = runtime.session(id).await?;
+    let Some(asked) = cost_consent::question(session.state()) else {
+        return Ok(CostAnswered::Stop);
+    };
+    let (used, limit) = asked;
+    loop {
+        console::tell(&format!("? {used} of the limit of {limit} are used"));
+        console::tell(&format!("  1 continue up to the limit  2 {limit} more  3 stop"));
+        let text = match input.answer(signals.as_deref_mut()).await {
+            InputEvent::TextOrSecret(text) => text,
+            InputEvent::Nothing => return Ok(CostAnswered::Stop),
+            other => return Ok(CostAnswered::Left(other)),
+        };
+        let answer = match text.trim().to_lowercase().as_str() {
+            "1" | "y" | "yes" | "continue" => CostAnswer::Continue,
+            "2" | "more" => CostAnswer::More,
+            "3" | "n" | "no" | "stop" => CostAnswer::Stop,
+            _ => continue,
+        };
+        let left = cost_consent::record(&runtime, id, asked, answer, now()).await?;
+        return Ok(match answer {
+            CostAnswer::Stop => CostAnswered::Stop,
+            CostAnswer::Continue | CostAnswer::More => CostAnswered::Continue(left),
+        });
     }
 }
 
@@ -86,6 +159,8 @@ enum Answer {
     Decide(UserDecision),
     /// Approve, and allow calls like it from now on.
     Always(Scope),
+    /// Deny, and deny calls like it from now on.
+    Never(Scope),
     /// Not an answer: the reason is shown, and the question again.
     Unclear(&'static str),
 }
@@ -115,7 +190,9 @@ async fn decide(
         let session = runtime.session(id).await?;
         let state: &AgentState = session.state();
         let pending = state.pending();
-        let Some(asked) = pending.first() else { return Ok(Decided::All) };
+        let now = now();
+        let waits = |it: &&PendingApproval<'_>| !it.question.is_expired(now);
+        let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
         let rules = suggested(setup, asked);
         show(setup, asked, &rules);
         let text = match input.answer(signals.as_deref_mut()).await {
@@ -130,14 +207,12 @@ async fn decide(
                 continue;
             }
             Answer::Always(scope) => {
-                let kept = match scope {
-                    Scope::Project => setup.permissions.allow_always(&rules),
-                    Scope::Session => setup.permissions.allow_in_session(&rules),
-                };
-                if let Err(error) = kept {
-                    console::warn(&error);
-                }
+                keep(setup, scope, Decision::Allow, &rules);
                 ApprovalDecision::Approve
+            }
+            Answer::Never(scope) => {
+                keep(setup, scope, Decision::Deny, &rules);
+                UserDecision::Deny(None).of(Some(asked), state)
             }
         };
         let path = Some(asked.address());
@@ -147,6 +222,17 @@ async fn decide(
             Err(SessionError::Decision(error)) => console::warn(&error),
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Keeps rules that the user answered with.
+fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
+    let kept = match scope {
+        Scope::Project => setup.permissions.decide_always(decision, rules),
+        Scope::Session => setup.permissions.decide_in_session(decision, rules),
+    };
+    if let Err(error) = kept {
+        console::warn(&error);
     }
 }
 
@@ -172,6 +258,13 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
     for line in preview(setup, asked.call) {
         console::tell(&format!("  {line}"));
     }
+    if let Some(deadline) = asked.question.deadline {
+        let left = humantime::format_duration(Duration::from_secs(deadline.since(now()).as_secs()));
+        console::tell(&format!("  denied without an answer in {left}"));
+    }
+    if let RequestKind::External { .. } = asked.kind {
+        return console::tell("  type the result as JSON, `/error TEXT`, `/decline`, or `/stop`");
+    }
     if let RequestKind::Question { .. } = asked.kind {
         for (number, option) in options(asked).iter().enumerate() {
             console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
@@ -186,10 +279,11 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         }
     };
     if asked.question.is_recovery() {
-        return console::tell("  1 run it again  d it was done  3 skip it");
+        return console::tell("  1 run it again  d it was done  3 skip it  q stop the run");
     }
+    let never = if rules.is_empty() { "" } else { "  n! never  ns! not in this session" };
     let edit = if command_of(asked.call).is_some() { "  e COMMAND" } else { "" };
-    console::tell(&format!("  1 yes{always}  3 no [REASON]{edit}"));
+    console::tell(&format!("  1 yes{always}  3 no [REASON]{never}  q no, and stop{edit}"));
 }
 
 /// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
@@ -232,10 +326,7 @@ fn command_of(call: &ToolCall) -> Option<String> {
 
 /// Returns the schema of the answer to a question.
 fn schema_of<'a>(asked: &PendingApproval<'a>) -> Option<&'a Value> {
-    match asked.kind {
-        RequestKind::Question { schema } => schema.as_deref(),
-        _ => None,
-    }
+    asked.kind.answer_schema().map(|it| &**it)
 }
 
 /// Returns `true` if texts answer a question, among them the text `no`.
@@ -269,8 +360,15 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     let deny = |reason: &str| {
         Answer::Decide(UserDecision::Deny(Some(reason.to_owned()).filter(|it| !it.is_empty())))
     };
-    if matches!(asked.kind, RequestKind::Question { .. }) {
+    if !matches!(asked.kind, RequestKind::Approval { .. }) {
+        let is_result = matches!(asked.kind, RequestKind::External { .. });
         return match &*word {
+            "/stop" => {
+                Answer::Decide(UserDecision::Stop(Some(rest.to_owned()).filter(|_| !is_alone)))
+            }
+            "/error" if is_result && !is_alone => {
+                Answer::Decide(UserDecision::Fail(rest.to_owned()))
+            }
             "" => Answer::Unclear("type the answer, or `/decline`; Ctrl-C decides later"),
             "/decline" if is_alone => deny(DECLINED),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
@@ -289,6 +387,11 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             Answer::Decide(UserDecision::MarkDone(Some(rest.to_owned()).filter(|_| !is_alone)))
         }
         "3" | "n" | "no" => deny(rest),
+        "q" | "stop" => {
+            Answer::Decide(UserDecision::Stop(Some(rest.to_owned()).filter(|_| !is_alone)))
+        }
+        "n!" | "never" if is_alone && has_rules => Answer::Never(Scope::Project),
+        "ns!" if is_alone && has_rules => Answer::Never(Scope::Session),
         "e" | "edit" if !is_alone && command_of(asked.call).is_some() => {
             let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
             arguments["command"] = json!(rest);

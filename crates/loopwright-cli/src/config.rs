@@ -26,6 +26,7 @@ mod mcp;
 mod model_facts;
 mod model_ref;
 mod model_refs;
+mod notify;
 mod origin;
 mod output_format;
 mod permissions;
@@ -52,6 +53,7 @@ pub use mcp::{McpLayers, McpTable};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
+pub use notify::{CommandLine, NotifySettings};
 pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
 pub use permissions::{PermissionLayers, PermissionSettings, RuleList, ShadowFile};
@@ -109,6 +111,8 @@ pub struct Config {
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
     pub worker_roots: Option<Setting<Roots>>,
+    /// What is told when a run waits for the user.
+    pub notify: NotifySettings,
 }
 
 /// A project's file.
@@ -179,6 +183,7 @@ impl Config {
             capabilities: layer.capabilities,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
+            notify: layer.notify,
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::agent::Setup;
 use crate::console;
+use crate::cost_consent;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
@@ -65,6 +66,8 @@ pub struct Conversation {
     pub new_id: Option<SessionId>,
     /// Whether a user is there to answer what calls ask.
     pub is_attended: bool,
+    /// Whether a turn that has nearly reached its cost limit stops to ask.
+    pub(crate) asks_about_cost: bool,
     /// Whether the last run ended before it heard everything that was sent to it.
     pub has_unheard: bool,
     /// How the program is called to resume it, without the session's name.
@@ -159,7 +162,9 @@ impl Conversation {
     ) -> Result<Report, SessionsError> {
         let given = self.session.clone().or_else(|| self.new_id.clone());
         let id = given.unwrap_or_else(SessionId::generate);
-        let agent = noting_files(&self.setup, &self.store, &id).build(feed.clone());
+        let mut setup = noting_files(&self.setup, &self.store, &id);
+        setup.asks_about_cost = self.asks_about_cost;
+        let agent = setup.build(feed.clone());
         let agent = agent.map_err(SessionError::from)?;
         let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
             .with_interrupted(self.interrupted)
@@ -200,7 +205,8 @@ impl Conversation {
                 let report = report.within(&self.budget, session.state());
                 let report = report.under(self.setup.permissions.policy().mode());
                 let mut report = report.expecting(&self.setup.model()).of_session(&id);
-                if self.is_attended && report.exit_code == ExitCode::NeedsInput {
+                let asks_about_cost = cost_consent::question(session.state()).is_some();
+                if asks_about_cost || self.is_attended && report.exit_code == ExitCode::NeedsInput {
                     // The dialog that follows says what is asked.
                     report.remark = None;
                 }

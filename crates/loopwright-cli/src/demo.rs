@@ -158,6 +158,8 @@ fn setup(folder: &Folder) -> Setup {
         mcp: crate::mcp_servers::McpServers::default(),
         permissions: RunPermissions::without_rules(&folder.workdir),
         on_ask: OnAsk::Pause,
+        answer_within: None,
+        asks_about_cost: false,
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),

@@ -21,6 +21,9 @@ pub(crate) struct Folder {
     /// Rules that the user answered "always" with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allow: Vec<String>,
+    /// Rules that the user answered "never" with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny: Vec<String>,
 }
 
 /// Why decisions about folders cannot be read or kept.
@@ -126,7 +129,8 @@ mod tests {
         update(&sources, one, |it| it.trusted = Some("a".into())).unwrap();
         update(&sources, two, |it| it.allow.push("Bash(make *)".into())).unwrap();
         update(&sources, one, |it| it.allow.push("Bash(ls *)".into())).unwrap();
-        let kept = Folder { trusted: Some("a".into()), allow: vec!["Bash(ls *)".into()] };
+        let allow = vec!["Bash(ls *)".into()];
+        let kept = Folder { trusted: Some("a".into()), allow, deny: Vec::new() };
         assert_eq!(folder(&sources, one).unwrap(), kept);
         assert_eq!(folder(&sources, two).unwrap().allow, ["Bash(make *)"]);
         update(&sources, one, |it| *it = Folder::default()).unwrap();

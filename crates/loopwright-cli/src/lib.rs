@@ -47,6 +47,8 @@ pub mod man;
 pub mod mcp;
 mod mcp_mentions;
 mod mcp_servers;
+mod notify;
+mod cost_consent;
 mod project;
 pub mod model;
 pub mod models;

@@ -9,12 +9,12 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::front_matter::is_foreign;
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{
-    Call, Mode, Policy, PolicyBuilder, Source, SourceKind, claude_settings,
+    Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, claude_settings,
 };
 use sha2::{Digest as _, Sha256};
 
 use crate::command_hooks::{self, CommandHooks};
-use crate::config::{Config, ConfigSources, Origin, PermissionSettings, read_text};
+use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings, read_text};
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::project_root;
@@ -141,7 +141,7 @@ struct PolicyOrigin {
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
     /// Rules for the rest of the run.
-    session: Mutex<Vec<String>>,
+    session: Mutex<Chosen>,
     /// What shadow rules would have done, before the policy was last replaced.
     shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
     hooks: CommandHooks,
@@ -205,6 +205,11 @@ impl RunPermissions {
         Some((found, &origin.project.root))
     }
 
+    /// Returns what is told when the run waits for the user.
+    pub(crate) fn notify(&self) -> Option<&NotifySettings> {
+        self.origin.as_ref().map(|origin| &origin.config.notify)
+    }
+
     /// Returns the permissions of a run that nothing is configured for.
     pub(crate) fn without_rules(workdir: &WorkspaceRoot) -> Self {
         let policy = Policy::builder(text(workdir.path())).mode(Mode::Auto).build();
@@ -221,23 +226,33 @@ impl RunPermissions {
         self.shared.policy()
     }
 
-    /// Allows calls for good: in this project, for this user.
-    pub(crate) fn allow_always(&self, rules: &[String]) -> Result<(), ChangeError> {
+    /// Allows or denies calls for good: in this project, for this user.
+    pub(crate) fn decide_always(
+        &self,
+        decision: Decision,
+        rules: &[String],
+    ) -> Result<(), ChangeError> {
         let origin = self.origin()?;
         folders::update(&origin.sources, &origin.project.root, |folder| {
+            let kept =
+                if decision == Decision::Deny { &mut folder.deny } else { &mut folder.allow };
             for rule in rules {
-                if !folder.allow.contains(rule) {
-                    folder.allow.push(rule.clone());
+                if !kept.contains(rule) {
+                    kept.push(rule.clone());
                 }
             }
         })?;
         self.renew(origin)
     }
 
-    /// Allows calls for the rest of the run.
-    pub(crate) fn allow_in_session(&self, rules: &[String]) -> Result<(), ChangeError> {
+    /// Allows or denies calls for the rest of the run.
+    pub(crate) fn decide_in_session(
+        &self,
+        decision: Decision,
+        rules: &[String],
+    ) -> Result<(), ChangeError> {
         let origin = self.origin()?;
-        lock(&origin.session).extend_from_slice(rules);
+        lock(&origin.session).extend(rules.iter().map(|rule| (decision, rule.clone())));
         self.renew(origin)
     }
 
@@ -257,7 +272,7 @@ impl RunPermissions {
         let PolicyOrigin { config, sources, project, .. } = origin;
         add_shadow(&mut lock(&origin.shadowed), &self.policy());
         let folder = folders::folder(sources, &project.root)?;
-        let mut policy = build(config, sources, project, &folder.allow, &lock(&origin.session));
+        let mut policy = build(config, sources, project, &folder, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
             policy = policy.with_mode(mode).unwrap_or(policy);
         }
@@ -288,20 +303,25 @@ pub(crate) fn policy(
     sources: &ConfigSources,
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
     let project = ProjectSettings::find(config, sources)?;
-    let policy = build(config, sources, &project, &project.folder.allow, &[]);
+    let policy = build(config, sources, &project, &project.folder, &[]);
     Ok((policy, project))
 }
 
-/// Puts the rules of all sources together: with those that the user allows `always`, and those for this `session`.
+/// Rules that the user chose during a run.
+type Chosen = Vec<(Decision, String)>;
+
+/// Puts the rules of all sources together: with those that the user chose for this `folder`, and for this `session`.
 fn build(
     config: &Config,
     sources: &ConfigSources,
     project: &ProjectSettings,
-    always: &[String],
-    session: &[String],
+    folder: &Folder,
+    session: &[(Decision, String)],
 ) -> Policy {
     let workdir = text(&config.workdir);
-    let mut builder = Policy::builder(workdir.as_str()).mode(Mode::Auto);
+    // Without bash, `sh` runs commands, which reads some of them in another way.
+    let shell = if loopwright_sandbox::Command::has_bash() { Shell::Bash } else { Shell::Posix };
+    let mut builder = Policy::builder(workdir.as_str()).mode(Mode::Auto).shell(shell);
     let home = sources.home.as_deref().map(text);
     if let Some(home) = &home {
         builder = builder.home(home.as_str());
@@ -310,14 +330,17 @@ fn build(
     let typed = settings(SourceKind::Flags, &layers.typed, &workdir);
     let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
     builder = [typed, user].into_iter().flatten().fold(builder, PolicyBuilder::source);
-    let allowing = |source: Source, rules: &[String]| {
-        rules.iter().fold(source, |source, rule| source.allow(rule, 0))
-    };
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
-    builder = builder.source(allowing(chosen, session));
+    builder = builder.source(
+        session
+            .iter()
+            .fold(chosen, |source, (decision, rule)| source.with_rule(*decision, rule, 0)),
+    );
     if let Some(path) = folders::file(sources) {
         let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
-        builder = builder.source(allowing(kept, always));
+        let kept = folder.allow.iter().fold(kept, |source, rule| source.allow(rule, 0));
+        builder =
+            builder.source(folder.deny.iter().fold(kept, |source, rule| source.deny(rule, 0)));
     }
     if let Some(shadow) = &layers.shadow {
         let source =

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, Budget, Execution, ExecutionStatus, PendingApproval, RequestKind, Step, StopReason,
+    AgentState, Budget, Execution, ExecutionStatus, PendingApproval, Step, StopReason,
     messages::{Cost, ToolCall, Usage},
 };
 use loopwright_permissions::Mode;
@@ -84,8 +84,14 @@ pub struct PendingCall {
     pub arguments: Value,
     /// What has to be decided or answered.
     pub question: String,
-    /// `approval` or `question`.
+    /// `approval`, `question` or `result`.
     pub kind: &'static str,
+    /// The JSON Schema of the answer or the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// The time after which the call is denied without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
 }
 
 /// A call that was denied.
@@ -107,10 +113,9 @@ impl PendingCall {
             tool: asked.call.name.to_string(),
             arguments: arguments(asked.call),
             question: asked.question.text.clone(),
-            kind: match asked.kind {
-                RequestKind::Question { .. } => "question",
-                _ => "approval",
-            },
+            kind: asked.kind.as_str(),
+            schema: asked.kind.answer_schema().map(|it| Value::clone(it)),
+            deadline: asked.question.deadline.map(|at| at.to_string()),
         }
     }
 }
@@ -318,15 +323,22 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
             ExecutionStatus::Failed(failure) => failure.to_string(),
             _ => state.explain_stop(),
         },
-        RunEnding::Paused => {
-            let pending = state.pending();
-            let asks = |it: &PendingApproval<'_>| matches!(it.kind, RequestKind::Question { .. });
-            let needed = if pending.iter().all(asks) { "answer" } else { "approval" };
-            let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));
-            format!("{needed} needed: {}", asked.collect::<Vec<_>>().join("; "))
-        }
+        RunEnding::Paused => needed(state),
         RunEnding::Unfinished => "the run ended mid-step; this is a bug".to_owned(),
     })
+}
+
+/// Says what a run waits for.
+pub(crate) fn needed(state: &AgentState) -> String {
+    let pending = state.pending();
+    let is = |kind: &str| pending.iter().all(|it| it.kind.as_str() == kind);
+    let needed = match () {
+        () if is("question") => "answer",
+        () if is("result") => "result",
+        () => "approval",
+    };
+    let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));
+    format!("{needed} needed: {}", asked.collect::<Vec<_>>().join("; "))
 }
 
 /// Names a call that waits and what it asks; its address, too, if there are others.

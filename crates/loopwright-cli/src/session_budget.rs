@@ -22,6 +22,16 @@ pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
     state.get(&TYPED).map(|_| Edit::Set(TYPED.slot(), None))
 }
 
+/// Raises the cost limit that was typed for a session.
+pub(crate) fn raise(state: AgentState, by: Cost) -> AgentState {
+    let Some(mut kept) = state.get(&TYPED).filter(|it| it.cost.is_some()) else { return state };
+    kept.cost = kept.cost.map(|cost| cost + by);
+    match serde_json::to_value(kept) {
+        Ok(value) => state.edit(Edit::Set(TYPED.slot(), Some(value))),
+        Err(_) => state,
+    }
+}
+
 /// Keeps a session within what it may use over all its turns: a turn is given what is left, and no step begins once
 /// nothing is, or less than a step takes.
 #[derive(Clone, Copy, Debug, Default)]

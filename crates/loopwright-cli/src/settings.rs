@@ -164,6 +164,14 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("worker.roots", config.worker_roots.as_ref(), None, |it| {
         it.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(", ")
     });
+    rows.add("notify.command", config.notify.command.as_ref(), None, |it| {
+        let (program, arguments) = it.words();
+        std::iter::once(program)
+            .chain(arguments.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    rows.add("notify.webhook", config.notify.webhook.as_ref(), None, ToString::to_string);
     for (name, server) in config.mcp.user.iter().chain(&config.mcp.project) {
         rows.add(format!("mcp.{name}"), Some(server), None, ToString::to_string);
     }

@@ -164,6 +164,8 @@ impl Startup {
             commands,
             permissions: RunPermissions::of(config, &self.sources)?,
             on_ask: agent.on_ask.into(),
+            answer_within: agent.answer_within,
+            asks_about_cost: false,
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
             own: self.own()?,
@@ -419,6 +421,7 @@ impl Startup {
             session,
             new_id: None,
             is_attended: false,
+            asks_about_cost: false,
             has_unheard: false,
             command,
         })

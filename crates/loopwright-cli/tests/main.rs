@@ -12,6 +12,7 @@ mod agents;
 mod background;
 mod chat;
 mod completions;
+mod consent;
 mod demo;
 mod documented;
 mod files;

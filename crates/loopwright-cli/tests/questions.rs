@@ -59,6 +59,7 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
     let report: Value = serde_json::from_str(&paused.stdout).unwrap();
     let pending = json!([{
         "call": "0", "tool": "ask_user", "arguments": colors(), "question": "Which color?", "kind": "question",
+        "schema": { "type": "string", "enum": ["red", "blue"] },
     }]);
     assert_eq!(report["pending"], pending);
     let id = report["session_id"].as_str().unwrap();

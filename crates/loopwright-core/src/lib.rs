@@ -74,10 +74,10 @@ pub use crate::{
     step_error::StepError,
     stop::{StopReason, StopSignal, Strength},
     tool::{
-        AnyTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError,
-        SOURCE_TOOLS, SideEffects, Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler,
-        ToolListing, ToolOptions, ToolRegistry, ToolRetry, ToolSet, ToolSource, ToolSourceError,
-        ToolSources, ToolVisibility, tool_fn, tool_fn_with,
+        AnyTool, ExternalTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach,
+        RegistryError, SOURCE_TOOLS, SideEffects, Tool, ToolApproval, ToolCx, ToolDescriptor,
+        ToolError, ToolHandler, ToolListing, ToolOptions, ToolRegistry, ToolRetry, ToolSet,
+        ToolSource, ToolSourceError, ToolSources, ToolVisibility, tool_fn, tool_fn_with,
     },
 };
 
@@ -109,7 +109,7 @@ pub mod __private {
 
     pub use crate::tool::{ToolArgument, WritePath};
     pub use crate::{
-        BoxError, IntoToolOutput, SideEffects, Tool, ToolCx, ToolError, ToolOptions, ToolOutput,
-        ToolRetry, Writes,
+        BoxError, IntoToolOutput, SideEffects, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
+        ToolOutput, ToolRetry, Writes,
     };
 }

@@ -534,10 +534,24 @@ impl AgentState {
         self.execution.as_ref().is_none_or(|it| !it.continuation().should_continue)
     }
 
-    /// Returns the calls that wait for a decision, including those of sub-agents.
+    /// Returns the calls that wait for a decision, including those of sub-agents; none after a
+    /// decision that stops the run.
     pub fn pending(&self) -> Vec<PendingApproval<'_>> {
         let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
         open.map(PendingApproval::of).unwrap_or_default()
+    }
+
+    /// Returns `true` if the run cannot resume at a time: a call waits, and its deadline has not
+    /// passed.
+    pub fn waits_at(&self, now: Timestamp) -> bool {
+        self.pending().iter().any(|it| !it.question.is_expired(now))
+    }
+
+    /// Returns the time at which the run can resume without any answer: the last deadline of all
+    /// calls that wait. `None` if no call waits, or one waits without a deadline.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        let deadlines = self.pending().into_iter().map(|it| it.question.deadline);
+        deadlines.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// Returns the turns of a section; empty if nothing was written to it.

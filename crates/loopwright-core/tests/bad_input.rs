@@ -235,9 +235,7 @@ fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
 fn of_two_calls_with_the_same_id_one_is_denied_and_the_other_runs() {
     let ask = CallableHook::new("policy").before_tool(|call, _, _| {
         Ok(match call.id.as_deref() {
-            Some("same") => {
-                ToolDecision::Ask(ApprovalRequest { text: "?".into(), source: "me".into() })
-            }
+            Some("same") => ToolDecision::Ask(ApprovalRequest::new("?", "me")),
             _ => ToolDecision::Run,
         })
     });

@@ -151,9 +151,8 @@ fn a_call_that_a_hook_blocks() {
 
 #[test]
 fn a_pause_and_what_comes_after_it() {
-    let hook = CallableHook::new("approval").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".into(), source: "approval".into() }))
-    });
+    let hook = CallableHook::new("approval")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "approval"))));
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
     let (state, _) = check(
         &agent,
@@ -190,9 +189,8 @@ fn a_pause_and_what_comes_after_it() {
 
 #[test]
 fn a_paused_run_that_nobody_has_decided_about_tells_nothing() {
-    let hook = CallableHook::new("approval").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".into(), source: "approval".into() }))
-    });
+    let hook = CallableHook::new("approval")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "approval"))));
     let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);
     let paused = execute(&agent, asked());
     let (state, _) = check(&agent, paused.clone(), &[]);

@@ -163,8 +163,7 @@ fn a_pause_is_one_append_and_everything_before_it_is_settled() {
     let timeline = Timeline::new();
     let journal = MemoryJournal::new().with_timeline(&timeline);
     let hook = CallableHook::new("approval").before_tool(|call, _, _| {
-        let question =
-            || loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
+        let question = || loopwright_core::ApprovalRequest::new("?", "approval");
         Ok(if &*call.name == "pay" { ToolDecision::Ask(question()) } else { ToolDecision::Run })
     });
     let calls = [("pay", json!({})), ("scripted", json!({})), ("pay", json!({}))];

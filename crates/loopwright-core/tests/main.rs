@@ -5,6 +5,7 @@ mod async_hooks;
 mod bad_input;
 mod budget;
 mod children;
+mod consent;
 mod events;
 mod files;
 mod hooks;

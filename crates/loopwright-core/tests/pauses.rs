@@ -23,7 +23,7 @@ fn careful() -> (AgentLoop, MockTool) {
             return Ok(ToolDecision::Block { reason: "not that sum".into() });
         }
         assert_eq!(cx.already_approved, !call.arguments.contains("900"), "{}", call.arguments);
-        let question = ApprovalRequest { text: "may it?".into(), source: "policy".into() };
+        let question = ApprovalRequest::new("may it?", "policy");
         Ok(ToolDecision::Ask(question))
     });
     (hooked(&agent(steps).with_tool(pay.clone()), hook), pay)
@@ -164,14 +164,14 @@ fn a_reply_that_does_not_fit_the_question_is_refused() {
     let refused = |decision| agent.decide(&paused, &[0], decision).unwrap_err();
     let error = refused(reply("green")).to_string();
     assert!(error.starts_with("the reply does not fit what `paint` asks for: at /: "), "{error}");
-    let wrong = DecisionError::WrongKind { tool: "paint".into(), is_question: true };
+    let wrong = DecisionError::WrongKind { tool: "paint".into(), waits_for: "question" };
     assert_eq!(refused(ApprovalDecision::Approve), wrong);
     assert_eq!(refused(approve_with("{}")), wrong);
     let ignored = paused.clone().decide(0, ApprovalDecision::Approve);
     assert_eq!(ignored.pending(), paused.pending());
     let (agent, _) = careful();
     let paused = execute(&agent, asked());
-    let wrong = DecisionError::WrongKind { tool: "pay".into(), is_question: false };
+    let wrong = DecisionError::WrongKind { tool: "pay".into(), waits_for: "approval" };
     assert_eq!(agent.decide(&paused, &[0], reply("yes")).unwrap_err(), wrong);
 }
 

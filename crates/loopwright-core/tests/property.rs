@@ -403,7 +403,7 @@ impl Hook for PlannedHook {
         self.witness.sees_acting("a hook");
         self.at(HookPoint::BeforeTool).await?;
         let arguments = call.parse_arguments()?;
-        let question = || ApprovalRequest { text: "may it?".into(), source: "property".into() };
+        let question = || ApprovalRequest::new("may it?", "property");
         Ok(match arguments["decision"].as_str().unwrap_or_default() {
             "block" => ToolDecision::Block { reason: "no".into() },
             "ask" => ToolDecision::Ask(question()),

@@ -73,7 +73,7 @@ fn a_stopped_run_is_an_error_from_whose_state_a_run_resumes() {
 #[test]
 fn a_run_that_needs_approval_is_an_error_until_the_call_is_decided() {
     let ask = CallableHook::new("ask").before_tool(|_, _, _| {
-        let question = ApprovalRequest { text: "really?".into(), source: "ask".into() };
+        let question = ApprovalRequest::new("really?", "ask");
         Ok(ToolDecision::Ask(question))
     });
     let agent = hooked(&with_tool([ScenarioStep::tool("I look."), "Found.".into()]), ask);

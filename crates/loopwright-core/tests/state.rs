@@ -191,8 +191,7 @@ fn a_change_moves_the_updated_stamp_and_never_the_created_one() {
 #[test]
 fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
     let (clock, journal) = (FrozenClock::new(), MemoryJournal::new());
-    let question =
-        || loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
+    let question = || loopwright_core::ApprovalRequest::new("?", "approval");
     let hook = loopwright_core::CallableHook::new("approval")
         .before_tool(move |_, _, _| Ok(loopwright_core::ToolDecision::Ask(question())));
     let agent = crate::support::hooked(&agent([ScenarioStep::tool("looking")]), hook);

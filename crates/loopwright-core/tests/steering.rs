@@ -203,8 +203,7 @@ fn a_message_while_a_run_pauses_is_not_lost() {
         if !cx.already_approved {
             steering(&slot, "wait");
         }
-        let question =
-            loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
+        let question = loopwright_core::ApprovalRequest::new("?", "approval");
         Ok(loopwright_core::ToolDecision::Ask(question))
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);

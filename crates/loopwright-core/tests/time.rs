@@ -188,9 +188,7 @@ fn asking(clock: &FrozenClock) -> AgentLoop {
     let calls = [("slow", json!({})), ("pay", json!({}))];
     let ask = CallableHook::new("policy").before_tool(|call, _, _| {
         Ok(match &*call.name {
-            "pay" => {
-                ToolDecision::Ask(ApprovalRequest { text: "?".into(), source: "policy".into() })
-            }
+            "pay" => ToolDecision::Ask(ApprovalRequest::new("?", "policy")),
             _ => ToolDecision::Run,
         })
     });

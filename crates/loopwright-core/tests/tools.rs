@@ -37,7 +37,7 @@ fn deciding(
 }
 
 fn question() -> ApprovalRequest {
-    ApprovalRequest { text: "may it?".into(), source: "policy".into() }
+    ApprovalRequest::new("may it?", "policy")
 }
 
 fn block() -> ToolDecision {

@@ -9,7 +9,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{name, problems};
+use crate::{name, options::Approval, problems};
 
 /// One option as it was written.
 pub(crate) struct Entry {
@@ -138,6 +138,15 @@ impl Entry {
                 Ok(LitStr::new(&word.to_string(), word.span()))
             }
             _ => self.string(example).cloned(),
+        }
+    }
+
+    /// Returns a question, or the function that makes one of the arguments.
+    pub(crate) fn approval(&self) -> syn::Result<Approval> {
+        let example = "\"Send the money?\"";
+        match self.value(example)? {
+            Expr::Path(function) => Ok(Approval::PerCall(function.path.clone())),
+            _ => Ok(Approval::Always(self.string(example)?.clone())),
         }
     }
 

@@ -7,7 +7,7 @@ use syn::{Attribute, Expr, Index, LitStr, Path, ReturnType, Type, parse_quote, s
 use crate::{
     description,
     function::Function,
-    options::Options,
+    options::{Approval, Options},
     parameter::{Argument, Parameter},
     problems::Errors,
 };
@@ -240,7 +240,7 @@ impl Expansion {
                 }
             }
         });
-        let (writes, output) = (self.writes(), self.output());
+        let (writes, approval, output) = (self.writes(), self.approval(), self.output());
         quote_spanned! {at(ident)=>
             impl #p::Tool for #ident {
                 type Args = __Arguments;
@@ -258,6 +258,8 @@ impl Expansion {
                 #options
 
                 #writes
+
+                #approval
 
                 async fn call(
                     &self,
@@ -286,6 +288,23 @@ impl Expansion {
                 let mut __paths = #p::std::vec::Vec::new();
                 #(#paths)*
                 #p::Writes::paths(__paths)
+            }
+        })
+    }
+
+    /// Returns the declaration of the calls that need approval, if it depends on the arguments.
+    fn approval(&self) -> Option<TokenStream> {
+        let Some(Approval::PerCall(function)) = &self.options.approval else { return None };
+        let p = &self.private;
+        let arguments = self.parameters.iter().filter_map(Parameter::as_argument);
+        let names = arguments.map(|it| &it.name);
+        let call = quote_spanned!(at(function)=> #function(#(&__arguments.#names),*));
+        Some(quote! {
+            fn approval(
+                &self,
+                __arguments: &__Arguments,
+            ) -> #p::std::option::Option<#p::std::string::String> {
+                #call
             }
         })
     }

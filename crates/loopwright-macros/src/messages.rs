@@ -55,7 +55,7 @@ fn unknown_options_name_the_nearest_or_all() {
             "there is no option `timout`: did you mean `timeout`? @ timout",
             "there is no option `desc`: did you mean `description`? @ desc",
             "there is no option `colour`: there are `name`, `description`, `instructions`, `namespace`, `timeout`, \
-             `side_effects`, `writes`, `retry`, `exclusive`, `crate` @ colour",
+             `side_effects`, `writes`, `approval`, `retry`, `exclusive`, `crate` @ colour",
             "there is no option `Exclusive`: did you mean `exclusive`? @ Exclusive",
         ]
     );

@@ -28,11 +28,21 @@ pub(crate) struct Options {
     side_effects: Option<&'static SideEffects>,
     /// The parameters that name the files that a call writes; of type `&str`, separated by commas.
     pub(crate) writes: Option<LitStr>,
+    /// Which calls need approval.
+    pub(crate) approval: Option<Approval>,
     retry: Option<u32>,
     exclusive: bool,
 }
 
-const KEYS: [&str; 10] = [
+/// Which calls of a tool need approval.
+pub(crate) enum Approval {
+    /// Each, with this question.
+    Always(LitStr),
+    /// Those for which this function returns a question. It takes references to the arguments.
+    PerCall(Path),
+}
+
+const KEYS: [&str; 11] = [
     "name",
     "description",
     "instructions",
@@ -40,6 +50,7 @@ const KEYS: [&str; 10] = [
     "timeout",
     "side_effects",
     "writes",
+    "approval",
     "retry",
     "exclusive",
     "crate",
@@ -69,6 +80,7 @@ impl Options {
             "timeout" => self.timeout = Some(entry.time()?),
             "side_effects" => self.side_effects = Some(entry.side_effects()?),
             "writes" => self.writes = Some(entry.parameters()?),
+            "approval" => self.approval = Some(entry.approval()?),
             "retry" => self.retry = Some(entry.attempts()?),
             "exclusive" => self.exclusive = entry.flag()?,
             "crate" => {
@@ -140,7 +152,14 @@ impl Options {
             let text = some(quote!(#p::std::convert::From::from(#text)));
             quote!(instructions: #text)
         });
-        let given = [effects, timeout, exclusive, retry, namespace, instructions];
+        let approval = self.approval.as_ref().map(|approval| match approval {
+            Approval::Always(text) => {
+                let text = quote!(#p::std::convert::From::from(#text));
+                quote!(approval: #p::ToolApproval::Always(#text))
+            }
+            Approval::PerCall(_) => quote!(approval: #p::ToolApproval::PerCall),
+        });
+        let given = [effects, approval, timeout, exclusive, retry, namespace, instructions];
         let given: Vec<TokenStream> = given.into_iter().flatten().collect();
         (!given.is_empty()).then(|| quote!(#p::ToolOptions { #(#given,)* ..#default }))
     }
@@ -157,6 +176,7 @@ impl Default for Options {
             timeout: None,
             side_effects: None,
             writes: None,
+            approval: None,
             retry: None,
             exclusive: false,
         }

@@ -11,7 +11,7 @@ use crate::http::{Dial, Http, HttpError, HttpResponse, Timeouts};
 
 /// Requests pages over HTTP/1.1, on connections that a [`Dial`] makes; clones share their connections.
 ///
-/// Redirects are not followed, no cookies are kept, and no proxy is used, since a proxy would look up names itself.
+/// Redirects are not followed and no cookies are kept. With a [`Dial`], no proxy is used, since it would look up names itself.
 /// With the feature `gzip`, answers may be compressed. Dropping a request closes its connection.
 #[derive(Clone, Debug)]
 pub struct WebClient(Http);
@@ -37,6 +37,11 @@ impl WebClient {
     /// Requests pages within these times.
     pub fn new(dial: Arc<dyn Dial>, timeouts: Timeouts) -> Self {
         Self(Http::dialing(timeouts, dial))
+    }
+
+    /// Makes requests as those of providers, with the proxies of the environment.
+    pub fn with_proxies(timeouts: Timeouts) -> Self {
+        Self(Http::new(timeouts))
     }
 
     /// Requests a page.

@@ -4,6 +4,7 @@
 //! under which conditions they run. Reading takes linear time, and the nesting, the length and the number of commands
 //! are bounded. A construct that is not understood ends the reading with a [`ReadError`]; the commands before it are kept.
 
+mod evaluation;
 mod expansion;
 mod grammar;
 mod heredoc;

@@ -29,16 +29,24 @@ pub enum Stdin {
     Piped,
 }
 
+fn bash() -> Option<&'static str> {
+    ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| Path::new(path).exists())
+}
+
 impl Command {
     /// A program without arguments that reads nothing.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self { program: program.into(), args: Vec::new(), stdin: Stdin::Null }
     }
 
-    /// A line for the shell: `bash` if this machine has it, `sh` otherwise.
+    /// A line for the shell: `bash` if this machine [has it](Command::has_bash), `sh` otherwise.
     pub fn shell(line: impl Into<OsString>) -> Self {
-        let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| Path::new(path).exists());
-        Self::new(bash.unwrap_or("/bin/sh")).args([OsString::from("-c"), line.into()])
+        Self::new(bash().unwrap_or("/bin/sh")).args([OsString::from("-c"), line.into()])
+    }
+
+    /// Returns `true` if `bash` runs the lines of [`shell`](Command::shell). `sh` reads some of them in another way.
+    pub fn has_bash() -> bool {
+        bash().is_some()
     }
 
     /// Adds arguments.

@@ -149,6 +149,8 @@ pub enum PendingKind {
     Approval,
     /// The answer to a question of the tool.
     Answer,
+    /// The result of a tool that runs elsewhere.
+    Result,
 }
 
 /// The calls of a session that wait for decisions.
@@ -259,10 +261,12 @@ impl From<&Turn> for MessageView {
 
 impl From<&PendingApproval<'_>> for PendingView {
     fn from(pending: &PendingApproval<'_>) -> Self {
-        let (kind, schema) = match pending.kind {
-            RequestKind::Question { schema } => (PendingKind::Answer, schema.as_deref().cloned()),
-            _ => (PendingKind::Approval, None),
+        let kind = match pending.kind {
+            RequestKind::Question { .. } => PendingKind::Answer,
+            RequestKind::External { .. } => PendingKind::Result,
+            _ => PendingKind::Approval,
         };
+        let schema = pending.kind.answer_schema().map(|it| Value::clone(it));
         Self {
             call: PendingApproval::format_address(&pending.address()),
             tool: pending.call.name.to_string(),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    ApprovalDecision, Budget, Edit, LlmConfig, PendingApproval, Seq,
+    ApprovalDecision, Budget, DecisionError, Edit, LlmConfig, PendingApproval, Seq,
     messages::{CacheBreak, Message, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -262,6 +262,10 @@ fn decide(
     cx: &ActionCx<'_>,
 ) -> Result<AgentSession, SessionError> {
     let (path, state) = (asked.address(), &session.state);
+    if asked.question.is_expired(cx.env.clock.now()) {
+        let tool = Arc::clone(&asked.call.name);
+        return Err(DecisionError::Expired { tool }.into());
+    }
     let state = if asked.needs_agent(&decision) {
         cx.loops.instantiate(&session.definition)?.decide(state, &path, decision)?
     } else {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use loopwright_core::Timestamp;
 use loopwright_sessions::{
     JobOutcome, JobQuery, JobQueue, JobStatus, SessionError, SessionId, SessionRepository,
     SessionStore,
@@ -22,12 +23,13 @@ const MAX_PARKED: usize = 1_000;
 pub(crate) struct ParkedJobs {
     /// When they were looked at last.
     last: Mutex<Option<Duration>>,
-    /// The versions of sessions that still wait. They are not loaded again before they are written.
-    seen: Mutex<HashMap<SessionId, u64>>,
+    /// The versions of sessions that still wait, and until when. They are not loaded again before they are written, or
+    /// before that time.
+    seen: Mutex<HashMap<SessionId, (u64, Option<Timestamp>)>>,
 }
 
 impl ParkedJobs {
-    /// Lets workers claim the jobs again whose sessions have every answer they wait for. The decision may come from any
+    /// Lets workers claim the jobs again whose sessions have every answer they wait for, or whose deadlines have passed. The decision may come from any
     /// process: it is read off the session, so none is missed, whenever the process that made it ended.
     pub(crate) async fn resume(
         &self,
@@ -45,13 +47,18 @@ impl ParkedJobs {
         for record in parked {
             let id = &record.job.session;
             let Some(header) = store.header(id).await? else { continue };
-            if seen.insert(id.clone(), header.version) == Some(header.version) {
+            let now = env.clock.now();
+            let is_as_seen = seen.get(id).is_some_and(|(version, until)| {
+                *version == header.version && until.is_none_or(|until| now < until)
+            });
+            if is_as_seen {
                 continue;
             }
             let repository = SessionRepository::new(Arc::clone(store));
             let session = repository.load(id).await?;
             let state = session.state();
-            let is_answered = state.is_interrupted() && state.pending().is_empty();
+            seen.insert(id.clone(), (header.version, state.waits_until()));
+            let is_answered = state.is_interrupted() && !state.waits_at(now);
             // A later job of the session goes on with what this one began.
             if is_answered && DeliveredJob::of(state, &record.job.id).is_some() {
                 queue.answered(id, &JobOutcome::Released, env.clock.now()).await?;

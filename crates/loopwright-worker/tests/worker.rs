@@ -407,7 +407,7 @@ impl Hook for Asks {
         _: &AgentState,
         _: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "pay?".into(), source: "asks".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest::new("pay?", "asks")))
     }
 }
 
@@ -456,6 +456,25 @@ async fn a_parked_job_resumes_by_itself_once_every_call_was_decided() {
     assert_eq!((world.record(&job).await.status, paid.load(SeqCst)), (JobStatus::Completed, 1));
     assert_eq!(world.work(&agent).await, JobCounts::default());
     assert_eq!(world.said("a").await.iter().filter(|text| *text == "hi").count(), 1);
+}
+
+#[tokio::test]
+async fn a_parked_job_resumes_by_itself_when_the_deadline_of_its_calls_has_passed() {
+    let world = World::with(&["a"]).await;
+    let paid = Arc::new(AtomicUsize::new(0));
+    let limit = Duration::from_secs(3600);
+    let agent = asking(&paid).with(|parts| parts.executor.answer_within = Some(limit));
+    let clock = FrozenClock::new();
+    let work = async || {
+        let worker = world.worker(&agent).with_env(clock.env(0));
+        worker.run(&CancellationToken::new()).await
+    };
+    let job = world.push("a", "hi").await;
+    assert_eq!(work().await, JobCounts { needs_input: 1, ..JobCounts::default() });
+    assert_eq!(work().await, JobCounts::default());
+    clock.advance(limit);
+    assert_eq!(work().await, JobCounts { completed: 1, ..JobCounts::default() });
+    assert_eq!((world.record(&job).await.status, paid.load(SeqCst)), (JobStatus::Completed, 0));
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ pages! {
     Metadata = "docs/capabilities/metadata.md",
     Planning = "docs/capabilities/planning.md",
     Questions = "docs/capabilities/questions.md",
+    External = "docs/capabilities/external.md",
     Recording = "docs/capabilities/recording.md",
     Retrospective = "docs/capabilities/retrospective.md",
     SelfDescription = "docs/capabilities/self-description.md",

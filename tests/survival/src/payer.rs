@@ -58,7 +58,7 @@ impl Hook for Asks {
         _: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         let is_free = &*call.name != "pay" || call.arguments.contains(&FREE.to_string());
-        let ask = || ApprovalRequest { text: "pay?".into(), source: "asks".into() };
+        let ask = || ApprovalRequest::new("pay?", "asks");
         Ok(if is_free { ToolDecision::Run } else { ToolDecision::Ask(ask()) })
     }
 }

@@ -280,7 +280,7 @@ impl Hook for Watch {
         _cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         let steps = usize::try_from(state.total_steps())?;
-        let question = ApprovalRequest { text: "may it?".to_owned(), source: "test".into() };
+        let question = ApprovalRequest::new("may it?", "test");
         let asks = self.0.ends(Ending::Question, steps);
         Ok(if asks { ToolDecision::Ask(question) } else { ToolDecision::Run })
     }

@@ -130,7 +130,7 @@ fn arguments_that_are_edited_at_the_root_fit_the_tool_of_the_child() {
         "done".into(),
     ]);
     let hook = CallableHook::new("policy").before_tool(|call, _, _| {
-        let question = ApprovalRequest { text: "may it?".into(), source: "policy".into() };
+        let question = ApprovalRequest::new("may it?", "policy");
         Ok(if &*call.name == "pay" { ToolDecision::Ask(question) } else { ToolDecision::Run })
     });
     let agent = test_loop(ModelDriver::new(model))

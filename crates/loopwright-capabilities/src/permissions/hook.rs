@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ApprovalRequest, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
+    AgentState, AnyTool, ApprovalRequest, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
     InferenceDecision, Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome, Writes,
     messages::{InferenceRequest, ToolCall, ToolSpec, ToolSpecs},
 };
@@ -97,23 +97,39 @@ impl Rules {
         }
         let verdict = policy.decide(&asked);
         let reason = verdict.reason.to_string();
-        match (verdict.decision, self.on_ask) {
-            (Decision::Allow, _) => ToolDecision::Run,
-            // A call of a tool that does not exist is not asked about: it fails.
-            (Decision::Ask, _) if cx.already_approved || tool.is_none() => ToolDecision::Run,
-            (Decision::Ask, OnAsk::Pause) => {
-                ToolDecision::Ask(ApprovalRequest { text: reason, source: HOOK.into() })
+        let is_decided = cx.already_approved || tool.is_none();
+        match verdict.decision {
+            // What the user allows by a rule, or as a whole, needs no approval that the tool declares.
+            Decision::Allow if verdict.rule().is_some() || policy.mode() == Mode::Unconfined => {
+                ToolDecision::Allow
             }
-            (Decision::Ask, OnAsk::Fail) => ToolDecision::Stop(StopSignal::requested(
-                HOOK,
-                format!("`{}` needs approval ({reason})", call.name),
-            )),
-            (Decision::Ask, OnAsk::Deny) => ToolDecision::Block {
-                reason: format!("{DENIED} without approval ({reason}); continue without it"),
-            },
-            (Decision::Deny, _) => {
+            Decision::Allow => {
+                let declared = tool.filter(|_| !is_decided);
+                let question = declared.and_then(|it| it.approval(|| Cow::Borrowed(&arguments)));
+                question.map_or(ToolDecision::Run, |question| self.ask(call, question))
+            }
+            // A call of a tool that does not exist is not asked about: it fails.
+            Decision::Ask if is_decided => ToolDecision::Run,
+            // The call waits for its result anyway, and giving one approves of it.
+            Decision::Ask if tool.is_some_and(AnyTool::is_external) => ToolDecision::Run,
+            Decision::Ask => self.ask(call, reason),
+            Decision::Deny => {
                 ToolDecision::Block { reason: format!("{DENIED} ({reason}); continue without it") }
             }
+        }
+    }
+
+    /// Asks about a call, where somebody can answer.
+    fn ask(&self, call: &ToolCall, question: String) -> ToolDecision {
+        match self.on_ask {
+            OnAsk::Pause => ToolDecision::Ask(ApprovalRequest::new(question, HOOK)),
+            OnAsk::Fail => ToolDecision::Stop(StopSignal::requested(
+                HOOK,
+                format!("`{}` needs approval ({question})", call.name),
+            )),
+            OnAsk::Deny => ToolDecision::Block {
+                reason: format!("{DENIED} without approval ({question}); continue without it"),
+            },
         }
     }
 }

@@ -13,6 +13,7 @@ const HIDDEN: ToolOptions = ToolOptions {
     namespace: None,
     instructions: None,
     reach: loopwright_core::Reach::World,
+    approval: loopwright_core::ToolApproval::Never,
 };
 
 fn builder(model: &FakeModel) -> AgentBuilder {

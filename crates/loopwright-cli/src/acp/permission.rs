@@ -1,6 +1,7 @@
 //! Calls that wait for a decision, as questions to the editor.
 
 use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
+use loopwright_permissions::Decision;
 use serde_json::{Value, json};
 
 use super::tool_calls::{ToolCalls, absolute};
@@ -20,6 +21,7 @@ const ALLOW_SESSION: &str = "allow-session";
 const ALLOW_PROJECT: &str = "allow-project";
 const MARK_DONE: &str = "mark-done";
 const REJECT: &str = "reject";
+const REJECT_PROJECT: &str = "reject_project";
 
 /// Makes the parameters of `session/request_permission`.
 pub(super) fn request(
@@ -81,6 +83,10 @@ fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
         options.push(option(ALLOW_PROJECT, &project, "allow_always"));
     }
     options.push(option(REJECT, "Reject", "reject_once"));
+    if !rules.is_empty() {
+        let project = format!("Never allow {} in this project", rules.join(", "));
+        options.push(option(REJECT_PROJECT, &project, "reject_always"));
+    }
     json!(options)
 }
 
@@ -98,8 +104,18 @@ pub(super) fn decision(
     }
     let kept = match outcome["optionId"].as_str() {
         Some(ALLOW) => Ok(()),
-        Some(ALLOW_SESSION) if !rules.is_empty() => setup.permissions.allow_in_session(rules),
-        Some(ALLOW_PROJECT) if !rules.is_empty() => setup.permissions.allow_always(rules),
+        Some(ALLOW_SESSION) if !rules.is_empty() => {
+            setup.permissions.decide_in_session(Decision::Allow, rules)
+        }
+        Some(ALLOW_PROJECT) if !rules.is_empty() => {
+            setup.permissions.decide_always(Decision::Allow, rules)
+        }
+        Some(REJECT_PROJECT) if !rules.is_empty() => {
+            if let Err(error) = setup.permissions.decide_always(Decision::Deny, rules) {
+                console::warn(&error);
+            }
+            return Some(UserDecision::Deny(None).of(Some(asked), state));
+        }
         Some(MARK_DONE) if asked.question.is_recovery() => {
             return Some(UserDecision::MarkDone(None).of(Some(asked), state));
         }

@@ -302,7 +302,7 @@ impl EditorSession {
         let session = maintenance_runtime(&conversation.store).session(&self.id).await;
         let session = session.map_err(SessionsError::from)?;
         let pending = session.state().pending();
-        Ok(pending.iter().any(|it| matches!(it.kind, RequestKind::Question { .. })))
+        Ok(pending.iter().any(|it| !matches!(it.kind, RequestKind::Approval { .. })))
     }
 
     /// Asks the editor about each call that waits, and records the answers.
@@ -328,7 +328,7 @@ impl EditorSession {
             let Some(asked) = pending.first() else {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
-            let is_question = matches!(asked.kind, RequestKind::Question { .. });
+            let is_question = !matches!(asked.kind, RequestKind::Approval { .. });
             let decision = if is_question && !is_cancelled {
                 let Some(answer) = reply.take() else {
                     return Ok(Decided::Question(asked.question.text.clone()));

@@ -55,6 +55,9 @@ pub struct AgentArgs {
         default_value = "pause"
     )]
     pub on_ask: OnAskArg,
+    /// Deny a call that waits, unless it is decided about or answered within S seconds [default: no limit]
+    #[arg(long, help_heading = "Permissions", value_name = "S", value_parser = parsed::<Duration>)]
+    pub answer_within: Option<Duration>,
     /// The limits of the run.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -174,6 +177,7 @@ impl AgentArgs {
             replay: None,
             permissions: PermissionArgs::default(),
             on_ask: OnAskArg::default(),
+            answer_within: None,
             limits: LimitArgs::default(),
             surroundings: OutputArgs {
                 workdir: Some(workdir),

@@ -214,9 +214,11 @@ pub struct DecideArgs {
     #[command(flatten)]
     pub id: IdArg,
     /// The call, as numbered by `sessions show`, and the decision; omit the call if only one waits.
-    /// `approve` takes other arguments as JSON, `deny` a reason, `mark-done` a result; `reply`
-    /// answers a question
-    #[arg(value_name = "[CALL] approve|deny|mark-done|reply [TEXT]", num_args = 1..=3, required = true)]
+    /// For an approval: `approve`, which takes other arguments as JSON, or `deny`, which takes a
+    /// reason. For a question: `reply ANSWER` or `decline`. For a tool that runs elsewhere:
+    /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, which takes its
+    /// result, or `skip`. For each: `stop` denies it and stops the run
+    #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
 }
 

@@ -313,7 +313,7 @@ impl Hook for Runner {
                 return Ok(ToolDecision::Block { reason: format!("blocked by a hook: {reason}") });
             }
             Some(HookDecision::Ask(text)) => {
-                return Ok(ToolDecision::Ask(ApprovalRequest { text, source: NAME.into() }));
+                return Ok(ToolDecision::Ask(ApprovalRequest::new(text, NAME)));
             }
             // It is no word against the rules, which are asked as well.
             Some(HookDecision::Allow) | None => {}

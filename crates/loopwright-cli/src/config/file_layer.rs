@@ -8,9 +8,9 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    CapabilitySettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef, PermissionSettings,
-    PriceFacts, Provider, Rate, Roots, SandboxSettings, SessionLimits, Setting, Text, Timeouts,
-    Warning,
+    CapabilitySettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef, NotifySettings,
+    PermissionSettings, PriceFacts, Provider, Rate, Roots, SandboxSettings, SessionLimits, Setting,
+    Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -37,6 +37,7 @@ impl Layer {
             capabilities: within(root, "capabilities", capabilities)?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
+            notify: within(root, "notify", |section| notify(section, warnings))?,
         })
     }
 }
@@ -235,6 +236,14 @@ fn worker_roots(
 ) -> Result<Option<Setting<Roots>>, ConfigError> {
     warn_unknown(section, keys::WORKER, warnings);
     section.value("roots")
+}
+
+fn notify(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<NotifySettings, ConfigError> {
+    warn_unknown(section, keys::NOTIFY, warnings);
+    Ok(NotifySettings { command: section.value("command")?, webhook: section.value("webhook")? })
 }
 
 fn store_url(

@@ -8,9 +8,9 @@ use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Bytes, Capabilities, CapabilitySetting, Dollars, DollarsPerMillion, McpTable,
-    ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SecretRef, Strings, Text,
-    user_only,
+    BaseUrl, Bytes, Capabilities, CapabilitySetting, CommandLine, Dollars, DollarsPerMillion,
+    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SecretRef,
+    Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -149,6 +149,14 @@ pub const KEYS: &[Key] = &[
         "below which folders a worker may work; where it is started, if left out",
     )
     .option("--root"),
+    key::<CommandLine>(
+        "notify.command",
+        "what runs when a run waits for you; it gets a JSON object as its input",
+    ),
+    key::<BaseUrl>(
+        "notify.webhook",
+        "the address that gets the same object when a run waits for you",
+    ),
     key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
     key::<SecretRef>("providers.NAME.key", "where its key is"),
     key::<String>(
@@ -254,6 +262,8 @@ mod tests {
                 "capabilities.NAME",
                 "store.url",
                 "worker.roots",
+                "notify.command",
+                "notify.webhook",
                 "providers.NAME.base_url",
                 "providers.NAME.key",
                 "providers.NAME.headers.HEADER",

@@ -11,6 +11,7 @@ pub(super) const TOP: &[&str] = &[
     "mcp",
     "model",
     "models",
+    "notify",
     "output_format",
     "permissions",
     "providers",
@@ -43,6 +44,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "write",
 ];
 pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
+pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
@@ -54,6 +56,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("limits.session.", SESSION_LIMITS),
     ("providers.NAME.", PROVIDER),
     ("providers.NAME.rate_limit.", RATE),
+    ("notify.", NOTIFY),
     ("permissions.", PERMISSIONS),
     ("sandbox.", SANDBOX),
     ("store.", STORE),

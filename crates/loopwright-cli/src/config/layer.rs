@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, CapabilitySettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, OutputFormat,
-    PermissionSettings, Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
+    BaseUrl, CapabilitySettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, NotifySettings,
+    OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -30,6 +30,7 @@ pub(super) struct Layer {
     pub(super) capabilities: CapabilitySettings,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
+    pub(super) notify: NotifySettings,
 }
 
 impl Layer {
@@ -56,6 +57,10 @@ impl Layer {
             },
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
+            notify: NotifySettings {
+                command: self.notify.command.or(weaker.notify.command),
+                webhook: self.notify.webhook.or(weaker.notify.webhook),
+            },
         }
     }
 }

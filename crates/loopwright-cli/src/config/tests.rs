@@ -125,6 +125,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         sandbox: SandboxSettings::default(),
         store_url: None,
         worker_roots: None,
+        notify: NotifySettings::default(),
     };
     assert_eq!(world.load().unwrap(), Loaded { config, warnings: Vec::new() });
 }

@@ -28,6 +28,8 @@ pub enum Reason {
     Capabilities,
     /// Workers would work in more folders.
     Worker,
+    /// A program of its choice would run, or a server of its choice would be told of your work.
+    Notify,
 }
 
 const ANYWHERE: &[(&str, Reason)] = &[
@@ -35,6 +37,7 @@ const ANYWHERE: &[(&str, Reason)] = &[
     ("capabilities", Reason::Capabilities),
     ("store", Reason::Store),
     ("models", Reason::Prices),
+    ("notify", Reason::Notify),
     ("worker", Reason::Worker),
 ];
 
@@ -59,6 +62,7 @@ impl fmt::Display for Reason {
             Self::Capabilities => {
                 "a repository could change what your agents do and what they cost"
             }
+            Self::Notify => "a repository could run a program outside the sandbox",
             Self::Worker => "a repository could have your worker work in other folders",
         })
     }

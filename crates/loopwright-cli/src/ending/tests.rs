@@ -284,9 +284,8 @@ fn failed(seen: &Seen) {
 }
 
 fn unfinished(seen: &Seen) {
-    let ask = CallableHook::new("ask").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".to_owned(), source: "ask".into() }))
-    });
+    let ask = CallableHook::new("ask")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "ask"))));
     seen.check(&hooked([look(), answer("done")], ask), RunEnding::Paused, 9);
     seen.check(&AgentState::new(), RunEnding::Unfinished, 1);
 }

@@ -61,6 +61,8 @@ fn show(
         context_window: crate::model::USUAL_WINDOW,
         permissions: crate::permissions::RunPermissions::without_rules(&workdir),
         on_ask: OnAsk::Pause,
+        answer_within: None,
+        asks_about_cost: false,
         workdir,
         commands: crate::commands::Commands::default(),
         own: None,

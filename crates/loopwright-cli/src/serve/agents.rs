@@ -122,6 +122,7 @@ impl ServedAgents for OfferedAgents {
             session: None,
             new_id: None,
             is_attended: false,
+            asks_about_cost: false,
             has_unheard: false,
             command: Command::default(),
         };

@@ -10,10 +10,12 @@ pub(crate) fn address(asked: &PendingApproval<'_>) -> String {
 }
 
 /// Returns the decisions that a call takes, as they are typed.
-pub(crate) fn decisions(kind: &RequestKind) -> &'static str {
-    match kind {
-        RequestKind::Question { .. } => "reply ANSWER|deny|mark-done",
-        _ => "approve|deny|mark-done",
+pub(crate) fn decisions(asked: &PendingApproval<'_>) -> &'static str {
+    match asked.kind {
+        RequestKind::Question { .. } => "reply ANSWER|decline|stop",
+        RequestKind::External { .. } => "result JSON|error TEXT|deny|stop",
+        _ if asked.question.is_recovery() => "retry|done [RESULT]|skip|stop",
+        _ => "approve [JSON]|deny [REASON]|stop",
     }
 }
 

@@ -42,10 +42,14 @@ pub(crate) enum UserDecision {
     Approve(Option<String>),
     /// Do not run it, for this reason if there is one.
     Deny(Option<String>),
+    /// Do not run it, for this reason if there is one, and stop the run.
+    Stop(Option<String>),
     /// It was done, with this result if there is one.
     MarkDone(Option<String>),
-    /// Answer what the tool asks.
+    /// Answer what the tool asks, or give the result of a tool that runs elsewhere.
     Reply(String),
+    /// The tool that runs elsewhere failed.
+    Fail(String),
 }
 
 /// Decides about a call that waits.
@@ -130,13 +134,18 @@ impl UserDecision {
     fn read(word: &str, text: Option<String>) -> Result<Self, SessionsError> {
         let refused = |text: String| Err(SessionsError::Usage(text));
         match (word, text) {
-            ("approve", arguments) => Ok(Self::Approve(arguments)),
-            ("deny", reason) => Ok(Self::Deny(reason)),
-            ("mark-done", result) => Ok(Self::MarkDone(result)),
-            ("reply", Some(answer)) => Ok(Self::Reply(answer)),
+            ("approve" | "retry", arguments) => Ok(Self::Approve(arguments)),
+            ("deny" | "decline" | "skip", reason) => Ok(Self::Deny(reason)),
+            ("stop", reason) => Ok(Self::Stop(reason)),
+            ("mark-done" | "done", result) => Ok(Self::MarkDone(result)),
+            ("reply" | "result", Some(answer)) => Ok(Self::Reply(answer)),
+            ("error", Some(message)) => Ok(Self::Fail(message)),
             ("reply", None) => refused("the answer is missing; write `reply ANSWER`".to_owned()),
+            ("result", None) => refused("the result is missing; write `result JSON`".to_owned()),
+            ("error", None) => refused("the message is missing; write `error TEXT`".to_owned()),
             (other, _) => refused(format!(
-                "unknown decision `{other}`; available: `approve`, `deny`, `mark-done`, `reply`"
+                "unknown decision `{other}`; available: `approve`, `deny`, `stop`, `reply`, `result`, `error`, \
+                 `retry`, `done`, `skip`"
             )),
         }
     }
@@ -162,6 +171,11 @@ impl UserDecision {
             Self::Deny(reason) => {
                 ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| default.to_owned()) }
             }
+            Self::Stop(reason) => {
+                let reason = reason.unwrap_or_else(|| default.to_owned());
+                ApprovalDecision::DenyAndStop { reason }
+            }
+            Self::Fail(message) => ApprovalDecision::Fail { message },
             Self::MarkDone(None) => ApprovalDecision::Answer(ToolOutput::text(
                 "The user says that this was done; what it returned is not known.",
             )),
@@ -207,11 +221,23 @@ mod tests {
         assert_eq!(read(&["approve", "{}"]), of(None, UserDecision::Approve(text("{}"))));
         assert_eq!(read(&["0", "mark-done"]), of(Some(&[0]), UserDecision::MarkDone(None)));
         assert_eq!(read(&["0", "reply", "7"]), of(Some(&[0]), UserDecision::Reply("7".to_owned())));
+        assert_eq!(
+            read(&["0", "result", "7"]),
+            of(Some(&[0]), UserDecision::Reply("7".to_owned()))
+        );
+        assert_eq!(read(&["error", "x"]), of(None, UserDecision::Fail("x".to_owned())));
+        assert_eq!(read(&["stop"]), of(None, UserDecision::Stop(None)));
+        assert_eq!(read(&["retry"]), read(&["approve"]));
+        assert_eq!(read(&["skip", "no"]), read(&["deny", "no"]));
+        assert_eq!(read(&["decline"]), read(&["deny"]));
+        assert_eq!(read(&["done", "ok"]), read(&["mark-done", "ok"]));
         for wrong in [
             &["maybe"][..],
             &["x", "done"],
             &["-1", "done"],
-            &["done", "1"],
+            &["done", "1", "2"],
+            &["result"],
+            &["error"],
             &["0."],
             &["0.", "deny"],
             &["reply"],

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, CallState, ChangeRecord, RequestKind};
+use loopwright_core::{AgentState, CallState, ChangeRecord};
 use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
@@ -105,12 +105,8 @@ fn in_json(
     let pending: Vec<_> = pending
         .iter()
         .map(|it| {
-            let kind = match it.kind {
-                RequestKind::Question { .. } => "question",
-                _ => "approval",
-            };
             json!({
-                "call": it.index, "address": address(it), "kind": kind, "tool": it.call.name,
+                "call": it.index, "address": address(it), "kind": it.kind.as_str(), "tool": it.call.name,
                 "arguments": it.call.parse_arguments().ok(), "question": it.question.text,
             })
         })
@@ -269,7 +265,7 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     for it in &pending {
         let (call, question) = (address(it), sanitize_terminal(&it.question.text));
         writeln!(text, "\nwaits: call {call}, {}: {question}", waiting_call(it)).ok();
-        let decisions = decisions(it.kind);
+        let decisions = decisions(it);
         writeln!(text, "  decide with: loopwright sessions decide {id} {call} {decisions}").ok();
     }
     let open = state.execution().and_then(|it| it.open_step());

@@ -313,8 +313,10 @@ pub enum InferenceDecision {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolDecision {
-    /// Run the call.
+    /// Run the call, after the approval that the tool [declares](crate::ToolApproval), if any.
     Run,
+    /// Run the call without the approval that the tool declares: the user has allowed it.
+    Allow,
     /// Run the call with other arguments. All hooks are called again with the new arguments, at
     /// most 8 times.
     Rewrite(Arguments),

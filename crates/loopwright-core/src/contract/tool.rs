@@ -7,6 +7,7 @@ mod any;
 mod argument;
 mod child;
 mod closure;
+mod external;
 mod fast_check;
 mod output;
 mod registry;
@@ -48,6 +49,7 @@ pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::{ToolArgument, WritePath},
     closure::{FnTool, tool_fn, tool_fn_with},
+    external::ExternalTool,
     output::{IntoToolOutput, Json, NoArgs},
     registry::{RegistryError, ToolRegistry},
     set::ToolSet,
@@ -121,6 +123,12 @@ pub trait Tool: Send + Sync + 'static {
         self.options().side_effects.into()
     }
 
+    /// Returns the question to the user if a call needs approval. The loop calls it only if the
+    /// [options](ToolOptions::approval) say [`ToolApproval::PerCall`].
+    fn approval(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
     /// Runs one call. The arguments match the schema. Dropping the future must end all work that it
     /// started.
     fn call(
@@ -165,6 +173,38 @@ pub struct ToolOptions {
     /// The resources that a call can reach, which decide whether a sub-agent can have the tool
     /// without its parent.
     pub reach: Reach,
+    /// Whether calls need approval. A permission rule that allows a call stands for its approval.
+    pub approval: ToolApproval,
+}
+
+/// Whether the calls of a tool need approval, by its own declaration.
+///
+/// ```
+/// use loopwright_core::{
+///     AgentState, BoxError, IntoTool as _, NoArgs, ToolApproval, ToolOptions, tool_fn,
+/// };
+/// use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_loop};
+/// use serde_json::json;
+///
+/// let pay = tool_fn("pay", "Pays.", |_: NoArgs| async { Ok::<_, BoxError>("paid") });
+/// let approval = ToolApproval::Always("Send the money?".into());
+/// let pay = pay.into_tool().with_options(ToolOptions { approval, ..ToolOptions::default() });
+///
+/// let steps = [ScenarioStep::tool_call("pay", json!({})), "Done.".into()];
+/// let agent = test_loop(FakeDriver::steps(steps)).with_tool(pay);
+/// let state = block_on(agent.execute(AgentState::new()));
+/// assert_eq!(state.pending()[0].question.text, "Send the money?");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolApproval {
+    /// No call needs approval.
+    #[default]
+    Never,
+    /// Each call needs approval. The text is the question to the user.
+    Always(Arc<str>),
+    /// The tool decides about each call: [`Tool::approval`].
+    PerCall,
 }
 
 /// The resources that the calls of a tool can reach.

@@ -24,12 +24,18 @@ pub enum DecisionError {
         path: Vec<u16>,
     },
     /// A question of a tool was approved, or an approval received a reply.
-    #[error("`{tool}` {}", .is_question.then_some("asks a question: approving it says nothing; reply to it").unwrap_or("waits for an approval: there is no question to reply to; approve or deny the call"))]
+    #[error("`{tool}` {}", remedy(.waits_for))]
     WrongKind {
         /// The tool.
         tool: Arc<str>,
-        /// Whether the tool asks a question.
-        is_question: bool,
+        /// The kind of the request, as [`RequestKind::as_str`] names it.
+        waits_for: &'static str,
+    },
+    /// The deadline of the request has passed.
+    #[error("the deadline of the call of `{tool}` has passed: it is denied when the run resumes")]
+    Expired {
+        /// The tool.
+        tool: Arc<str>,
     },
     /// The agent does not have the tool.
     #[error(
@@ -57,7 +63,7 @@ pub enum DecisionError {
         /// The violation.
         reason: String,
     },
-    /// The reply does not match the schema of the tool's question.
+    /// The reply does not match the schema of the tool's question, or of its result.
     #[error("the reply does not fit what `{tool}` asks for: {reason}; correct it and reply again")]
     InvalidReply {
         /// The tool.
@@ -65,6 +71,14 @@ pub enum DecisionError {
         /// The violation.
         reason: String,
     },
+}
+
+fn remedy(kind: &str) -> &'static str {
+    match kind {
+        "question" => "asks a question: approving it says nothing; reply to it",
+        "result" => "runs elsewhere: approving it says nothing; pass its result or an error",
+        _ => "waits for an approval: there is no question to reply to; approve or deny the call",
+    }
 }
 
 impl AgentLoop {
@@ -126,13 +140,14 @@ impl PendingApproval<'_> {
     fn check(&self, decision: &ApprovalDecision) -> Result<(), DecisionError> {
         let tool = || Arc::clone(&self.call.name);
         if !self.kind.accepts(decision) {
-            let is_question = matches!(self.kind, RequestKind::Question { .. });
-            return Err(DecisionError::WrongKind { tool: tool(), is_question });
+            let waits_for = self.kind.as_str();
+            return Err(DecisionError::WrongKind { tool: tool(), waits_for });
         }
         match (self.kind, decision) {
-            (RequestKind::Question { schema: Some(schema) }, ApprovalDecision::Reply(value)) => {
+            (kind, ApprovalDecision::Reply(value)) => {
                 let invalid = |reason| DecisionError::InvalidReply { tool: tool(), reason };
-                violation_of(schema, value).map_or(Ok(()), |reason| Err(invalid(reason)))
+                let violation = kind.answer_schema().and_then(|it| violation_of(it, value));
+                violation.map_or(Ok(()), |reason| Err(invalid(reason)))
             }
             (RequestKind::Approval { parameters }, ApprovalDecision::ApproveWith { arguments }) => {
                 let schema = parameters.as_ref();

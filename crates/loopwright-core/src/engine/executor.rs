@@ -38,6 +38,9 @@ pub struct ToolExecutor {
     pub max_output_bytes: usize,
     /// The time limit of a call whose tool sets none.
     pub default_timeout: Option<Duration>,
+    /// The time in which a call that waits can be decided about or answered, if the request sets no
+    /// deadline. After it, the call is denied. `None` means no limit. Sub-agents have the same.
+    pub answer_within: Option<Duration>,
     /// Runs the tools; `None` means that the loop calls them itself.
     pub runner: Option<Arc<dyn ToolRunner>>,
 }
@@ -64,7 +67,7 @@ pub trait ToolRunner: Send + Sync {
 
 impl Default for ToolExecutor {
     fn default() -> Self {
-        Self { max_output_bytes: 1 << 20, default_timeout: None, runner: None }
+        Self { max_output_bytes: 1 << 20, default_timeout: None, answer_within: None, runner: None }
     }
 }
 
@@ -132,6 +135,18 @@ pub(crate) enum CallDisposition {
 impl CallDisposition {
     pub(crate) fn over(ended: impl Into<FinishedCall>) -> Self {
         Self::Over(Box::new(ended.into()))
+    }
+
+    /// Asks first if the tool of a ready call declares that, unless the call is already decided
+    /// about.
+    pub(crate) fn unless_asked(self, resolved: bool) -> Self {
+        match self {
+            Self::Run(ready) if !resolved => match ready.approval() {
+                Some(text) => Self::Ask(ApprovalRequest::new(text, Arc::clone(ready.tool.name()))),
+                None => Self::Run(ready),
+            },
+            disposition => disposition,
+        }
     }
 }
 
@@ -211,11 +226,18 @@ impl CallContext {
         self.notes.iter().find(|it| it.call == index)?.pause.as_deref()
     }
 
+    /// Returns the signal of a decision that stops the run.
+    pub(crate) fn rejection(&self, index: u16, reason: &str) -> StopSignal {
+        let tool = self.call(index).map(|it| &*it.name).unwrap_or_default();
+        StopSignal::requested("user", format!("`{tool}` was denied: {reason}")).into_final()
+    }
+
     pub(crate) fn key(&self, index: u16) -> IdempotencyKey {
         IdempotencyKey { call: Some(index), ..self.key.clone() }
     }
 
-    /// Prepares a call: hooks first, then the lookup of the tool, then the schema.
+    /// Prepares a call: hooks first, then the lookup of the tool, then the schema, then the approval
+    /// that the tool declares.
     pub(crate) async fn prepare(
         &self,
         index: u16,
@@ -234,14 +256,14 @@ impl CallContext {
         };
         let call = &*call;
         if !self.inference.agent.interceptor().contains(HookPoint::BeforeTool) {
-            return self.validate(call, Arguments::new(Arc::clone(&call.arguments)));
+            return self.validated(call).unless_asked(resolved);
         }
         let inner = self.inference.scope(false);
         let cx = HookCx { already_approved: resolved, ..self.inference.hook_cx(&inner) };
         let decided = self.inference.agent.interceptor().before_tool(call, state, &cx).await;
         let mut verdict = match decided {
             Err(error) => CallDisposition::over(error),
-            Ok((decision, by, call)) => self.follow(decision, by, &call),
+            Ok((decision, by, call)) => self.follow(decision, by, &call, resolved),
         };
         if let CallDisposition::Over(ended) = &mut verdict {
             ended.spend += inner.ledger().spend;
@@ -249,11 +271,18 @@ impl CallContext {
         verdict
     }
 
-    fn follow(&self, decision: ToolDecision, by: Arc<str>, call: &ToolCall) -> CallDisposition {
+    fn follow(
+        &self,
+        decision: ToolDecision,
+        by: Arc<str>,
+        call: &ToolCall,
+        resolved: bool,
+    ) -> CallDisposition {
         match decision {
             ToolDecision::Run | ToolDecision::Rewrite(_) => {
-                self.validate(call, Arguments::new(Arc::clone(&call.arguments)))
+                self.validated(call).unless_asked(resolved)
             }
+            ToolDecision::Allow => self.validated(call),
             ToolDecision::Answer(output) => CallDisposition::over(ToolOutcome::Returned(output)),
             ToolDecision::Ask(question) => CallDisposition::Ask(question),
             ToolDecision::Block { reason } => {
@@ -262,6 +291,10 @@ impl CallContext {
             }
             ToolDecision::Stop(signal) => CallDisposition::Stop(signal),
         }
+    }
+
+    fn validated(&self, call: &ToolCall) -> CallDisposition {
+        self.validate(call, Arguments::new(Arc::clone(&call.arguments)))
     }
 
     /// Checks that the tool exists, and that the arguments match its schema.
@@ -345,6 +378,11 @@ impl CallContext {
             self.attempt(&key, &ready.tool, arguments, state, &inner.scope).await
         };
         ended.has_run = true;
+        if ended.signal.is_none()
+            && let Some(reason) = self.pause(index).and_then(ToolPause::stop_reason)
+        {
+            ended.signal = Some(self.rejection(index, reason));
+        }
         ended.spend += inner.close();
         ended.duration =
             began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
@@ -535,6 +573,14 @@ impl ReadyCall {
         let may_repeat =
             matches!(options.side_effects, SideEffects::ReadOnly | SideEffects::Idempotent);
         if may_repeat { options.retry.attempts.max(1) } else { 1 }
+    }
+
+    /// Returns the question if the tool declares that the call needs approval.
+    fn approval(&self) -> Option<String> {
+        self.tool.approval(|| match &self.parsed {
+            Some(arguments) => Cow::Borrowed(arguments),
+            None => Cow::Owned(serde_json::from_str(self.arguments.as_str()).unwrap_or_default()),
+        })
     }
 
     /// Returns the change to record before the call runs; `None` for calls without effects.

@@ -418,10 +418,11 @@ impl Interceptor {
 fn strength(decision: &ToolDecision) -> u8 {
     match decision {
         ToolDecision::Run | ToolDecision::Rewrite(_) => 0,
-        ToolDecision::Answer(_) => 1,
-        ToolDecision::Ask(_) => 2,
-        ToolDecision::Block { .. } => 3,
-        ToolDecision::Stop(_) => 4,
+        ToolDecision::Allow => 1,
+        ToolDecision::Answer(_) => 2,
+        ToolDecision::Ask(_) => 3,
+        ToolDecision::Block { .. } => 4,
+        ToolDecision::Stop(_) => 5,
     }
 }
 

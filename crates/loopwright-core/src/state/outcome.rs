@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
+    clock::Timestamp,
     failure::Failure,
     file_changes::FilesChanged,
     key::{Key, Namespace, StateKey},
@@ -216,11 +217,44 @@ impl ToolOutcome {
 pub struct ApprovalRequest {
     /// The question, for people.
     pub text: String,
-    /// The hook that asks.
+    /// The hook or tool that asks.
     pub source: Arc<str>,
+    /// The time after which the call is denied without an answer. `None` waits without a limit,
+    /// unless the [executor](crate::ToolExecutor::answer_within) of the agent sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }
 
 impl ApprovalRequest {
+    /// Creates a request without a deadline.
+    pub fn new(text: impl Into<String>, source: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), source: source.into(), deadline: None }
+    }
+
+    /// Sets the time after which the call is denied without an answer.
+    #[must_use]
+    pub fn with_deadline(self, at: Timestamp) -> Self {
+        Self { deadline: Some(at), ..self }
+    }
+
+    /// Returns `true` if the deadline has passed.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.deadline.is_some_and(|at| at <= now)
+    }
+
+    /// Sets a deadline, unless the request has one.
+    pub(crate) fn expire_at(&mut self, at: Option<Timestamp>) {
+        self.deadline = self.deadline.or(at);
+    }
+
+    /// Returns the outcome without an answer. An interrupted call may have taken effect.
+    pub(crate) fn expired(&self) -> ToolOutcome {
+        if self.is_recovery() {
+            return ToolOutcome::Unknown;
+        }
+        ToolOutcome::Blocked { reason: EXPIRED.to_owned() }
+    }
+
     /// The source of requests about interrupted calls.
     pub(crate) const RECOVERY: &'static str = "recovery";
 
@@ -248,12 +282,25 @@ pub enum ApprovalDecision {
         /// The reason, for the model.
         reason: String,
     },
+    /// Do not run it, and stop the run, including those of the agents above a sub-agent.
+    DenyAndStop {
+        /// The reason, for the model.
+        reason: String,
+    },
     /// Use this as the tool's output; after an interruption, the call is taken as done.
     Answer(ToolOutput),
     /// The answer to the tool's question in the middle of the call: the tool is called again with
-    /// it.
+    /// it. For a tool that runs elsewhere, its result.
     Reply(Value),
+    /// The tool that runs elsewhere failed.
+    Fail {
+        /// The error, for the model.
+        message: String,
+    },
 }
+
+/// The reason for the model if no answer came before the deadline.
+const EXPIRED: &str = "no decision or answer arrived before the deadline";
 
 /// The actual arguments of a tool, as JSON text. They differ from those of the model if a hook
 /// rewrote them.

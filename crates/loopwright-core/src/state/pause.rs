@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    outcome::{ApprovalDecision, ApprovalRequest, Arguments},
+    clock::Timestamp,
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
     step::{CallState, OpenStep},
 };
 
@@ -70,18 +71,45 @@ pub enum RequestKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Arc<Value>>,
     },
+    /// The result of a tool that [runs elsewhere](crate::ExternalTool):
+    /// [`ApprovalDecision::Reply`], or [`ApprovalDecision::Fail`] for an error.
+    External {
+        /// The JSON Schema of the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Arc<Value>>,
+    },
 }
 
 impl RequestKind {
     pub(crate) const APPROVAL: Self = Self::Approval { parameters: None };
 
+    /// Returns the name for users and programs: `approval`, `question` or `result`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approval { .. } => "approval",
+            Self::Question { .. } => "question",
+            Self::External { .. } => "result",
+        }
+    }
+
+    /// Returns the JSON Schema of the answer or the result.
+    pub fn answer_schema(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Approval { .. } => None,
+            Self::Question { schema } | Self::External { schema } => schema.as_ref(),
+        }
+    }
+
     /// Returns `true` if a decision matches.
     pub(crate) fn accepts(&self, decision: &ApprovalDecision) -> bool {
-        let is_question = matches!(self, Self::Question { .. });
+        let is_approval = matches!(self, Self::Approval { .. });
         match decision {
-            ApprovalDecision::Deny { .. } | ApprovalDecision::Answer(_) => true,
-            ApprovalDecision::Approve | ApprovalDecision::ApproveWith { .. } => !is_question,
-            ApprovalDecision::Reply(_) => is_question,
+            ApprovalDecision::Deny { .. }
+            | ApprovalDecision::DenyAndStop { .. }
+            | ApprovalDecision::Answer(_) => true,
+            ApprovalDecision::Approve | ApprovalDecision::ApproveWith { .. } => is_approval,
+            ApprovalDecision::Reply(_) => !is_approval,
+            ApprovalDecision::Fail { .. } => matches!(self, Self::External { .. }),
         }
     }
 }
@@ -89,10 +117,27 @@ impl RequestKind {
 impl ToolPause {
     /// Creates a pause with a question; any JSON value answers it.
     pub fn ask(text: impl Into<String>) -> Self {
-        let question = ApprovalRequest { text: text.into(), source: "".into() };
-        let kind = RequestKind::Question { schema: None };
+        Self::of(text, RequestKind::Question { schema: None })
+    }
+
+    /// Creates a pause until the result of the call arrives from elsewhere.
+    pub(crate) fn external(tool: &str, schema: Option<Arc<Value>>) -> Self {
+        let text = format!("`{tool}` runs elsewhere: its result is needed");
+        Self::of(text, RequestKind::External { schema })
+    }
+
+    fn of(text: impl Into<String>, kind: RequestKind) -> Self {
+        let question = ApprovalRequest::new(text, "");
         let own = PauseRequest { path: Vec::new(), call: None, question, kind, decision: None };
         Self { requests: vec![own], resume: None }
+    }
+
+    /// Sets the time after which the call is denied without an answer.
+    pub fn with_deadline(mut self, at: Timestamp) -> Self {
+        for request in &mut self.requests {
+            request.question.deadline = Some(at);
+        }
+        self
     }
 
     /// Sets the JSON Schema of the answer.
@@ -124,9 +169,35 @@ impl ToolPause {
         self.requests.iter().find(|it| it.path.is_empty())?.decision.as_ref()
     }
 
-    /// Returns `true` if the call can continue.
-    pub(crate) fn is_answered(&self) -> bool {
-        self.requests.is_empty() || self.requests.iter().any(|it| it.decision.is_some())
+    /// Sets the deadline of the tool's own questions that have none. A sub-agent sets those of its
+    /// own.
+    pub(crate) fn expire_at(&mut self, at: Option<Timestamp>) {
+        for request in self.requests.iter_mut().filter(|it| it.path.is_empty()) {
+            request.question.expire_at(at);
+        }
+    }
+
+    /// Returns the outcome of the call if its own question has no answer and its deadline has
+    /// passed.
+    pub(crate) fn expired(&self, now: Timestamp) -> Option<ToolOutcome> {
+        let mut own = self.requests.iter().filter(|it| it.path.is_empty());
+        let expired = own.find(|it| it.decision.is_none() && it.question.is_expired(now))?;
+        Some(expired.question.expired())
+    }
+
+    /// Returns the reason if a decision stops the run.
+    pub(crate) fn stop_reason(&self) -> Option<&str> {
+        self.requests.iter().find_map(|it| match &it.decision {
+            Some(ApprovalDecision::DenyAndStop { reason }) => Some(&**reason),
+            _ => None,
+        })
+    }
+
+    /// Returns `true` if the call can continue: it has an answer, or a request of a sub-agent has
+    /// expired.
+    pub(crate) fn can_continue(&self, now: Timestamp) -> bool {
+        let is_over = |it: &PauseRequest| it.decision.is_some() || it.question.is_expired(now);
+        self.requests.is_empty() || self.requests.iter().any(is_over)
     }
 
     pub(crate) fn decide(&mut self, below: &[u16], decision: &ApprovalDecision) {
@@ -208,6 +279,9 @@ pub struct PendingApproval<'a> {
 
 impl<'a> PendingApproval<'a> {
     pub(crate) fn of(open: &'a OpenStep) -> Vec<Self> {
+        if open.is_being_stopped() {
+            return Vec::new();
+        }
         let calls = open.thought.iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
         let mut pending = Vec::new();
         for ((call, index), state) in calls.zip(&open.calls) {

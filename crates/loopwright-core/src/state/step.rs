@@ -291,6 +291,18 @@ impl OpenStep {
         self.notes.push(CallNote { call, arguments, pause });
     }
 
+    /// Returns `true` if a decision stops the run, so that no other call waits any more.
+    pub(crate) fn is_being_stopped(&self) -> bool {
+        self.calls.iter().zip(0..=u16::MAX).any(|(state, call)| match state {
+            CallState::Decided(ApprovalDecision::DenyAndStop { .. }) => true,
+            CallState::AwaitingAnswer => {
+                let pause = self.note(call).and_then(|it| it.pause.as_ref());
+                pause.is_some_and(|it| it.stop_reason().is_some())
+            }
+            _ => false,
+        })
+    }
+
     pub(crate) fn note(&self, call: u16) -> Option<&CallNote> {
         self.notes.iter().find(|it| it.call == call)
     }

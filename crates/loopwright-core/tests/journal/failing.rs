@@ -261,9 +261,8 @@ fn what_is_kept_while_a_hook_is_at_work_is_sent_once() {
 #[test]
 fn an_edit_of_a_state_that_waits_for_a_decision_is_kept_by_a_step_that_does_nothing() {
     let journal = MemoryJournal::new();
-    let ask = CallableHook::new("ask").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(ApprovalRequest { text: "really?".into(), source: "ask".into() }))
-    });
+    let ask = CallableHook::new("ask")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("really?", "ask"))));
     let agent = hooked(&agent([ScenarioStep::tool_call("scripted", json!({}))]), ask);
     let paused = execute_with(&agent, asked(), &journal);
     assert_eq!(paused.status(), &ExecutionStatus::Paused);

@@ -105,7 +105,7 @@ impl Hook for AskFirst {
         _: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         let text = "May it roll?".to_owned();
-        Ok(ToolDecision::Ask(ApprovalRequest { text, source: "test".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest::new(text, "test")))
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
         _ if READERS.contains(&name) || COPIERS.contains(&name) => Access::Read,
         _ if EDITORS.contains(&name) => Access::Read,
         _ if super::opaque::is_shell(name) => Access::Read,
+        "git" => return git(words),
         "dd" => {
             for word in &words[1..] {
                 let (access, path) = match word.text.split_once('=') {
@@ -84,6 +85,61 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
             && word.text.starts_with('-')
         {
             push(&mut uses, access, word, path);
+        }
+    }
+    uses
+}
+
+/// Commands of git whose operands are files that they show, or whose content they take.
+const GIT_READERS: [&str; 12] = [
+    "add",
+    "annotate",
+    "apply",
+    "archive",
+    "blame",
+    "cat-file",
+    "diff",
+    "difftool",
+    "grep",
+    "hash-object",
+    "log",
+    "show",
+];
+
+/// Commands of git whose operands are files that they change.
+const GIT_WRITERS: [&str; 5] = ["checkout", "clean", "mv", "restore", "rm"];
+
+/// Returns the files that a command of git names, also in the form `COMMIT:FILE`.
+fn git(words: &[Word]) -> Vec<PathUse> {
+    let mut uses = Vec::new();
+    let (mut at, mut folder) = (1, None);
+    while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        let takes_value = matches!(&*word.text, "-C" | "-c" | "--namespace");
+        if word.text == "-C" {
+            folder = words.get(at + 1);
+        }
+        at += 1 + usize::from(takes_value);
+    }
+    let Some(command) = words.get(at).and_then(Word::literal) else { return uses };
+    let access = match command {
+        name if GIT_READERS.contains(&name) => Access::Read,
+        name if GIT_WRITERS.contains(&name) => Access::Write,
+        _ => return uses,
+    };
+    for word in &words[at + 1..] {
+        let value = word.text.strip_prefix('-').map(|option| option.split_once('=').unzip().1);
+        let text = match value {
+            Some(None) => continue,
+            Some(Some(value)) => value,
+            None => &word.text,
+        };
+        let path = text.split_once(':').map_or(text, |(_, path)| path);
+        match folder.filter(|_| !path.starts_with(['/', '~'])) {
+            Some(folder) if folder.is_unknown => {
+                uses.push(PathUse { access, path: None, glob: None })
+            }
+            Some(folder) => push(&mut uses, access, word, &format!("{}/{path}", folder.text)),
+            None => push(&mut uses, access, word, path),
         }
     }
     uses

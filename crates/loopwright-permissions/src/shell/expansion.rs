@@ -1,5 +1,6 @@
 //! Words: quotes, expansions and substitutions.
 
+use super::evaluation::{has_offset, runs};
 use super::reader::{Read, Reader, read_into};
 use super::script::{Direction, Problem, ReadError, ScopeKind, slice};
 use super::word::Word;
@@ -164,6 +165,7 @@ impl Reader<'_> {
     /// contain something that ends the reading here.
     pub(super) fn arithmetic(&mut self) -> Read<()> {
         self.enter()?;
+        let start = self.at;
         let mut ignored = Word::default();
         let mut open = 0_usize;
         loop {
@@ -199,6 +201,7 @@ impl Reader<'_> {
             }
             self.bump();
         }
+        self.script.evaluate(slice(self.text, start..self.at));
         self.leave();
         Ok(())
     }
@@ -206,6 +209,7 @@ impl Reader<'_> {
     /// Reads `${…}` after its start.
     fn braces(&mut self, in_quotes: bool) -> Read<()> {
         self.enter()?;
+        let start = self.at;
         match self.peek() {
             Some(b' ' | b'\t' | b'\n' | b'|' | b'(') => {
                 return self.fail("`${` is followed by a command");
@@ -256,6 +260,7 @@ impl Reader<'_> {
         }
         // Offsets and subscripts are arithmetic.
         self.script.has_arithmetic |= own.contains(['[', ':']);
+        self.script.evaluates_names |= has_offset(&own);
         let is_posix = |c: char| c == '_' || c.is_ascii_alphanumeric() || ":-=+?#%".contains(c);
         self.script.is_bash_only |= !own.chars().all(is_posix);
         if own.contains("@P") {
@@ -268,6 +273,7 @@ impl Reader<'_> {
         if own.contains('=') && is_powerful(name) {
             self.script.problems.push(Problem::Variable);
         }
+        self.script.reads_data |= own.contains('=') && runs(slice(self.text, start..self.at));
         self.bump();
         self.leave();
         Ok(())

@@ -1,5 +1,6 @@
 //! Pipelines, lists and compound commands.
 
+use super::evaluation::is_data;
 use super::reader::{MAX_COMMANDS, Read, Reader};
 use super::script::{Function, Problem, ScopeKind, Simple, slice};
 use super::word::{Word, is_identifier};
@@ -319,7 +320,10 @@ impl Reader<'_> {
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
                     return self.fail("a loop is not understood");
                 }
-                Some(_) => drop(self.word()?),
+                Some(_) => {
+                    let word = self.word()?;
+                    self.script.reads_data |= is_data(&word);
+                }
             }
         }
     }
@@ -392,7 +396,9 @@ impl Reader<'_> {
                     }
                     is_regex = is_bare && word.text == "=~";
                     let is_number = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"];
-                    self.script.has_arithmetic |= is_number.contains(&word.text.as_str());
+                    let is_number = is_number.contains(&word.text.as_str());
+                    self.script.has_arithmetic |= is_number;
+                    self.script.evaluates_names |= is_number;
                     words.push(word);
                 }
             }

@@ -17,6 +17,10 @@ pub(crate) struct Script {
     pub(crate) is_bash_only: bool,
     /// Arithmetic is done with variables.
     pub(crate) has_arithmetic: bool,
+    /// Arithmetic uses a variable or a text, which it evaluates again.
+    pub(crate) evaluates_names: bool,
+    /// A variable gets a value that is not in the text: from a file, a command, or the names of files.
+    pub(crate) reads_data: bool,
     /// A quoted text contains a command, which arithmetic would run if it got the text.
     pub(crate) has_quoted_command: bool,
     /// The texts of here-documents and here-strings, as far as they are known.
@@ -124,6 +128,8 @@ pub(crate) enum Problem {
     Subscript,
     /// Arithmetic could run a command that a quoted text contains.
     Arithmetic,
+    /// Arithmetic could run a command that data contains.
+    Data,
     /// A loop, `read` or an expansion sets a variable that changes what commands do.
     Variable,
 }
@@ -135,6 +141,7 @@ impl Problem {
             Self::Indirection => "`${!…}` uses a variable whose name is not in the text",
             Self::Subscript => "a quoted subscript is evaluated a second time",
             Self::Arithmetic => "arithmetic could run a command that a quoted text contains",
+            Self::Data => "arithmetic could run a command that a file or an output contains",
             Self::Variable => "a variable that changes how commands run is set",
         }
     }

@@ -117,7 +117,9 @@ fn decision(resume: &Resume, kind: PendingKind) -> DecisionBody {
     let approved = payload.get("approved").and_then(Value::as_bool).unwrap_or(true);
     let reason = payload.get("reason").and_then(Value::as_str).map(str::to_owned);
     match (&*resume.status, kind) {
-        ("resolved", PendingKind::Answer) => DecisionBody::Answer { answer: payload.clone() },
+        ("resolved", PendingKind::Answer | PendingKind::Result) => {
+            DecisionBody::Answer { answer: payload.clone() }
+        }
         ("resolved", PendingKind::Approval) if approved => {
             let arguments = payload.get("editedArgs").or_else(|| payload.get("arguments"));
             DecisionBody::Approve { arguments: arguments.cloned() }
@@ -181,6 +183,7 @@ fn interrupt(pending: &PendingView) -> Value {
     let reason = match pending.kind {
         PendingKind::Approval => "tool_call",
         PendingKind::Answer => "input_required",
+        PendingKind::Result => "tool_result",
     };
     let mut interrupt = json!({
         "id": pending.call, "reason": reason, "message": pending.question,

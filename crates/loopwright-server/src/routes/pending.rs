@@ -37,10 +37,21 @@ pub enum DecisionBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The answer to the question of the tool.
+    /// The call does not run, and the run stops.
+    Stop {
+        /// The reason, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The answer to the question of the tool, or the result of a tool that runs elsewhere.
     Answer {
-        /// The answer, which the schema of the question accepts.
+        /// The answer, which the schema of the question or the result accepts.
         answer: Value,
+    },
+    /// The tool that runs elsewhere failed.
+    Error {
+        /// The error, for the model.
+        message: String,
     },
     /// The call does not run, and this is its result: it was done already, or by hand.
     Result {
@@ -124,6 +135,15 @@ pub(crate) async fn decided(
     Ok(session)
 }
 
+fn denied(asked: &PendingApproval<'_>) -> String {
+    let text = if asked.question.is_recovery() {
+        "The call was interrupted, and the user decided not to run it again."
+    } else {
+        "The user denied the call."
+    };
+    text.to_owned()
+}
+
 fn resolution(body: DecisionBody, asked: &PendingApproval<'_>) -> ApprovalDecision {
     match body {
         DecisionBody::Approve { arguments: None } => ApprovalDecision::Approve,
@@ -131,13 +151,12 @@ fn resolution(body: DecisionBody, asked: &PendingApproval<'_>) -> ApprovalDecisi
             ApprovalDecision::ApproveWith { arguments: Arguments::new(arguments.to_string()) }
         }
         DecisionBody::Deny { reason } => {
-            let default = if asked.question.is_recovery() {
-                "The call was interrupted, and the user decided not to run it again."
-            } else {
-                "The user denied the call."
-            };
-            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| default.to_owned()) }
+            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| denied(asked)) }
         }
+        DecisionBody::Stop { reason } => {
+            ApprovalDecision::DenyAndStop { reason: reason.unwrap_or_else(|| denied(asked)) }
+        }
+        DecisionBody::Error { message } => ApprovalDecision::Fail { message },
         DecisionBody::Answer { answer } => ApprovalDecision::Reply(answer),
         DecisionBody::Result { text } => ApprovalDecision::Answer(ToolOutput::text(text)),
     }

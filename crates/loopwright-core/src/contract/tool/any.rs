@@ -1,6 +1,6 @@
 //! Tools with their types erased.
 
-use std::{fmt, future::ready, sync::Arc};
+use std::{borrow::Cow, fmt, future::ready, sync::Arc};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::{
     file_changes::Writes,
     outcome::ToolOutput,
+    pause::ToolPause,
     tool::{
-        IntoToolOutput as _, Tool, ToolCx, ToolError, ToolOptions,
+        IntoToolOutput as _, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
         schema::{Checker, schema_of},
     },
 };
@@ -34,6 +35,8 @@ enum Handler {
     /// Reads its arguments as written by the model.
     Typed(Arc<dyn TypedHandler>),
     Dynamic(Arc<dyn ToolHandler>),
+    /// Runs elsewhere; the value is the schema of its result.
+    External(Option<Arc<Value>>),
     /// The source of this name no longer lists the tool.
     Withdrawn(Arc<str>),
 }
@@ -47,6 +50,11 @@ pub trait ToolHandler: Send + Sync {
     /// Returns the files that a call can write, without running it; see [`Tool::writes`].
     fn writes(&self, _arguments: &Value, options: &ToolOptions) -> Writes {
         options.side_effects.into()
+    }
+
+    /// Returns the question to the user if a call needs approval; see [`Tool::approval`].
+    fn approval(&self, _arguments: &Value) -> Option<String> {
+        None
     }
 }
 
@@ -86,6 +94,8 @@ trait TypedHandler: Send + Sync {
     async fn call(&self, arguments: RawArgs<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
 
     fn writes(&self, arguments: &Value) -> Writes;
+
+    fn approval(&self, arguments: &Value) -> Option<String>;
 }
 
 struct Typed<T>(T);
@@ -102,6 +112,11 @@ impl<T: Tool> TypedHandler for Typed<T> {
             Ok(arguments) => self.0.writes(&arguments),
             Err(_) => Writes::Unknown,
         }
+    }
+
+    /// Arguments that the tool cannot read need no approval: the call fails.
+    fn approval(&self, arguments: &Value) -> Option<String> {
+        self.0.approval(&T::Args::deserialize(arguments).ok()?)
     }
 }
 
@@ -120,6 +135,14 @@ impl AnyTool {
     /// Creates a tool whose schema is only known at run time.
     pub fn dynamic(spec: ToolSpec, options: ToolOptions, handler: Arc<dyn ToolHandler>) -> Self {
         Self::of(spec, options, Handler::Dynamic(handler))
+    }
+
+    pub(super) fn external(
+        spec: ToolSpec,
+        options: ToolOptions,
+        result: Option<Arc<Value>>,
+    ) -> Self {
+        Self::of(spec, options, Handler::External(result))
     }
 
     fn of(spec: ToolSpec, options: ToolOptions, handler: Handler) -> Self {
@@ -160,6 +183,11 @@ impl AnyTool {
         Self::of(spec, self.0.options.clone(), self.0.handler.clone())
     }
 
+    /// Returns `true` if the tool [runs elsewhere](crate::ExternalTool).
+    pub fn is_external(&self) -> bool {
+        matches!(self.0.handler, Handler::External(_))
+    }
+
     /// Returns `true` if the [source](crate::ToolSource) of the tool no longer lists it. Such a tool stays in requests
     /// until the run ends, and its calls fail.
     pub fn is_withdrawn(&self) -> bool {
@@ -198,7 +226,20 @@ impl AnyTool {
         match &self.0.handler {
             Handler::Typed(handler) => handler.writes(arguments),
             Handler::Dynamic(handler) => handler.writes(arguments, &self.0.options),
+            Handler::External(_) => self.0.options.side_effects.into(),
             Handler::Withdrawn(_) => Writes::Nothing,
+        }
+    }
+
+    /// Returns the question to the user if the tool declares that a call needs approval. The
+    /// arguments are only read if that depends on them.
+    pub fn approval<'a>(&self, arguments: impl FnOnce() -> Cow<'a, Value>) -> Option<String> {
+        match (&self.0.options.approval, &self.0.handler) {
+            (ToolApproval::Never, _) => None,
+            (ToolApproval::Always(text), _) => Some(text.to_string()),
+            (ToolApproval::PerCall, Handler::Typed(handler)) => handler.approval(&arguments()),
+            (ToolApproval::PerCall, Handler::Dynamic(handler)) => handler.approval(&arguments()),
+            (ToolApproval::PerCall, Handler::External(_) | Handler::Withdrawn(_)) => None,
         }
     }
 
@@ -231,6 +272,10 @@ impl AnyTool {
                 Ok(value) => handler.call(value, cx),
                 Err(error) => Box::pin(ready(Err(error))),
             },
+            Handler::External(schema) => Box::pin(ready(match cx.answer() {
+                Some(result) => Ok(ToolOutput::json(result.clone())),
+                None => Err(ToolPause::external(self.name(), schema.clone()).into()),
+            })),
             Handler::Withdrawn(source) => {
                 let error = self.withdrawal(source);
                 Box::pin(ready(Err(ToolError::Failed(error.into()))))

@@ -87,6 +87,7 @@ impl Run {
         let left = self.time_left();
         let cut_off =
             matches!(thought.finish_reason, FinishReason::Length | FinishReason::ContentFilter);
+        let now = self.now();
         let mut batch = Batch::new(self, thought, self.key()?, left);
         for index in (0..=u16::MAX).take(count) {
             let open = self.state.execution().and_then(|it| it.open_step());
@@ -95,8 +96,11 @@ impl Run {
             if cut_off && state == CallState::Queued {
                 let reason = "the answer was cut off, so the call may not be whole".to_owned();
                 self.complete_call(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
-            } else if let Some(outcome) = batch.sort(index, state, self) {
-                self.complete_call(&batch.acting, index, outcome.into());
+            } else if let Some(ended) = batch.sort(index, state, self, now) {
+                if ended.signal.is_some() {
+                    batch.halt = Some(StopMode::Stopped);
+                }
+                self.complete_call(&batch.acting, index, ended);
             }
         }
         batch.queue.reverse();
@@ -304,7 +308,8 @@ impl Run {
     }
 
     /// Records the request of a tool in the middle of its call.
-    fn pause_call(&mut self, call: u16, paused: PausedCall, spend: Spend) {
+    fn pause_call(&mut self, call: u16, mut paused: PausedCall, spend: Spend) {
+        paused.pause.expire_at(self.answer_deadline());
         let Some(batch) = &mut self.batch else { return };
         batch.waiting.push(call);
         let written =
@@ -316,6 +321,12 @@ impl Run {
             pause: Arc::new(paused.pause),
             spend,
         });
+    }
+
+    /// Returns the deadline of a request that sets none.
+    fn answer_deadline(&mut self) -> Option<Timestamp> {
+        let limit = self.agent.executor().answer_within?;
+        Some(self.now().plus(limit))
     }
 
     /// Records the outcome of a call, and emits the event.
@@ -392,7 +403,9 @@ impl Run {
         let mut calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
         calls.extend(&waiting);
         calls.sort_unstable();
-        for (call, question) in asked {
+        let deadline = self.answer_deadline();
+        for (call, mut question) in asked {
+            question.expire_at(deadline);
             let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
             self.record(Change::ApprovalRequested { call, question: question.clone() });
             self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });

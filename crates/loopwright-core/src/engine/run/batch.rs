@@ -70,7 +70,8 @@ impl Queued {
         match self.again {
             None => {
                 let written = || Arguments::new(Arc::clone(&call.arguments));
-                acting.validate(call, self.edited.unwrap_or_else(written))
+                let verdict = acting.validate(call, self.edited.unwrap_or_else(written));
+                verdict.unless_asked(self.resolved)
             }
             Some((attempt, arguments)) => match acting.validate(call, arguments) {
                 CallDisposition::Run(ready) => {
@@ -125,22 +126,30 @@ impl Batch {
     }
 
     /// Sorts a call by its state. Returns its outcome if it already has one.
-    pub(super) fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
+    pub(super) fn sort(
+        &mut self,
+        index: u16,
+        state: CallState,
+        run: &Run,
+        now: Timestamp,
+    ) -> Option<FinishedCall> {
         let note = self.acting.notes.iter().find(|it| it.call == index);
         let mut edited = note.map(|it| it.arguments.clone());
         let (resolved, again) = match state {
             CallState::Completed(_) => return None,
             CallState::Queued => (false, None),
+            CallState::AwaitingApproval(question) if question.is_expired(now) => {
+                return Some(question.expired().into());
+            }
             CallState::AwaitingApproval(question) => {
                 self.asked.push((index, question));
                 return None;
             }
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
             // No tool asked for a value: whether the call may run is still open.
-            CallState::Decided(ApprovalDecision::Reply(_)) => {
+            CallState::Decided(ApprovalDecision::Reply(_) | ApprovalDecision::Fail { .. }) => {
                 let text = "a reply does not say whether the call may run, and it may have run already: run it?";
-                let source = ApprovalRequest::RECOVERY.into();
-                self.asked.push((index, ApprovalRequest { text: text.to_owned(), source }));
+                self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
                 return None;
             }
             CallState::Decided(ApprovalDecision::ApproveWith { arguments }) => {
@@ -149,45 +158,55 @@ impl Batch {
             }
             CallState::AwaitingAnswer => {
                 let acting = Arc::clone(&self.acting);
-                let pause = acting.pause(index).filter(|it| it.is_answered());
+                let pause = acting.pause(index).filter(|it| it.can_continue(now));
                 let (Some(pause), Some(arguments)) = (pause, edited.take()) else {
                     self.waiting.push(index);
                     return None;
                 };
-                match pause.own_decision() {
-                    Some(ApprovalDecision::Deny { reason }) => {
-                        return Some(ToolOutcome::Blocked { reason: reason.clone() });
-                    }
-                    Some(ApprovalDecision::Answer(output)) => {
-                        return Some(ToolOutcome::Returned(output.clone()));
-                    }
-                    // Its attempts count anew.
-                    _ => (true, Some((0, arguments))),
+                let over = pause.expired(now).map(FinishedCall::from);
+                let over = over.or_else(|| self.over(index, pause.own_decision()?));
+                if over.is_some() {
+                    return over;
                 }
+                // Its attempts count anew.
+                (true, Some((0, arguments)))
             }
-            CallState::Decided(ApprovalDecision::Deny { reason }) => {
-                return Some(ToolOutcome::Blocked { reason });
-            }
-            CallState::Decided(ApprovalDecision::Answer(output)) => {
-                return Some(ToolOutcome::Returned(output));
-            }
+            CallState::Decided(decision) => return self.over(index, &decision),
             CallState::Started { attempt, arguments } => {
                 let has_begun = run.unstarted_calls.binary_search(&index).is_err();
                 if has_begun && !self.may_run_again(index) {
-                    return self.interrupted(index, run.options.on_interrupted);
+                    return self.interrupted(index, run.options.on_interrupted).map(Into::into);
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!(
                         "each of the {attempt} attempts of this call was interrupted, and it is not made again"
                     );
                     let failure = Failure::new(FailureKind::CrashLoop, text);
-                    return Some(ToolOutcome::Failed(failure));
+                    return Some(ToolOutcome::Failed(failure).into());
                 }
                 (true, Some((attempt, arguments)))
             }
         };
         self.queue.push(Queued { index, resolved, edited, again });
         None
+    }
+
+    /// Returns the end of a call that a decision ends without running the tool.
+    fn over(&self, index: u16, decision: &ApprovalDecision) -> Option<FinishedCall> {
+        let blocked = |reason: &String| ToolOutcome::Blocked { reason: reason.clone() };
+        let outcome = match decision {
+            ApprovalDecision::Deny { reason } => blocked(reason),
+            ApprovalDecision::DenyAndStop { reason } => {
+                let signal = self.acting.rejection(index, reason);
+                return Some(FinishedCall { signal: Some(signal), ..blocked(reason).into() });
+            }
+            ApprovalDecision::Answer(output) => ToolOutcome::Returned(output.clone()),
+            ApprovalDecision::Fail { message } => {
+                ToolOutcome::Failed(Failure::new(FailureKind::Tool, message.clone()))
+            }
+            _ => return None,
+        };
+        Some(outcome.into())
     }
 
     pub(super) fn tool(&self, index: u16) -> Option<&AnyTool> {
@@ -204,11 +223,7 @@ impl Batch {
             OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
             OnInterrupted::RequireApproval => {
                 let text = "the tool was interrupted, and may have taken effect: run it again?";
-                let question = ApprovalRequest {
-                    text: text.to_owned(),
-                    source: ApprovalRequest::RECOVERY.into(),
-                };
-                self.asked.push((index, question));
+                self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
                 None
             }
         }

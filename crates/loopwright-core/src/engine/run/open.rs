@@ -20,7 +20,7 @@ impl Run {
     /// Starts an execution, or resumes one that was interrupted or paused.
     pub(super) fn open(&mut self) -> PhaseResult {
         let now = self.now();
-        if *self.state.status() == ExecutionStatus::Paused && !self.state.pending().is_empty() {
+        if *self.state.status() == ExecutionStatus::Paused && self.state.waits_at(now) {
             self.drain_inbox_final();
             self.point = Phase::Over;
             return PhaseResult::Finished;

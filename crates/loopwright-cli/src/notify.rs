@@ -1,0 +1,65 @@
+//! Tells the user that a run waits: with a command and a webhook of the user's own configuration.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use loopwright_core::BoxError;
+use loopwright_models::{Timeouts, WebClient};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::config::NotifySettings;
+use crate::console;
+use crate::report::SCHEMA_VERSION;
+
+/// How long a command or a webhook may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Tells that a session waits. What fails is a warning: the session waits all the same.
+pub(crate) async fn waiting(settings: &NotifySettings, session: &str, text: &str) {
+    if settings.command.is_none() && settings.webhook.is_none() {
+        return;
+    }
+    let message = json!({
+        "type": "waiting", "schema_version": SCHEMA_VERSION, "session_id": session, "text": text,
+    });
+    if let Some(command) = &settings.command {
+        let (program, arguments) = command.value.words();
+        let told = run(program, arguments, &message);
+        warn("notify.command", tokio::time::timeout(LIMIT, told).await);
+    }
+    if let Some(webhook) = &settings.webhook {
+        let told = post(webhook.value.as_str(), &message);
+        warn("notify.webhook", tokio::time::timeout(LIMIT, told).await);
+    }
+}
+
+fn warn(key: &str, told: Result<Result<(), BoxError>, tokio::time::error::Elapsed>) {
+    match told {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => console::warn(&format!("`{key}` failed: {error}")),
+        Err(_) => console::warn(&format!("`{key}` took longer than {} s", LIMIT.as_secs())),
+    }
+}
+
+/// Runs a command, which gets the message as its input. It ends with this future.
+async fn run(program: &str, arguments: &[String], message: &Value) -> Result<(), BoxError> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.kill_on_drop(true).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // A command that does not read it is told by being run.
+        let _told = input.write_all(message.to_string().as_bytes()).await;
+    }
+    let status = child.wait().await?;
+    if status.success() { Ok(()) } else { Err(status.to_string().into()) }
+}
+
+async fn post(url: &str, message: &Value) -> Result<(), BoxError> {
+    let client = WebClient::with_proxies(Timeouts::default());
+    let headers = [("content-type", "application/json")];
+    let answer = client.post(&url.parse()?, &headers, message.to_string()).await?;
+    let status = answer.status();
+    if (200..300).contains(&status) { Ok(()) } else { Err(format!("status {status}").into()) }
+}

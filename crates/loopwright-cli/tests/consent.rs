@@ -1,0 +1,177 @@
+//! Tools that run elsewhere, deadlines, and answers that stop the run or deny for good.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::terminal::Terminal;
+use crate::world::{Done, World};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
+
+const AGENT: &str = "---\nname: finder\ndescription: Finds.\ncapabilities:\n  - use_external_tools:\n      tools:\n        \
+    - name: locate\n          description: Finds.\n          result: { type: array }\n---\n\nGo.\n";
+
+fn run(world: &World, server: &Server, options: &[&str]) -> Done {
+    world.run(&[&MODEL[..], &[&server.url], options].concat())
+}
+
+fn locating() -> Vec<Reply> {
+    vec![streamed_tool("", "locate", &json!({})), streamed("Found.", "stop")]
+}
+
+fn removing() -> Vec<Reply> {
+    vec![streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
+}
+
+fn result(done: &Done) -> Value {
+    serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap()
+}
+
+/// What the model reads as the result of its call.
+fn told(server: &Server) -> Value {
+    let (_, body) = server.heard().into_iter().next_back().unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    messages.iter().find(|it| it["role"] == "tool").unwrap()["content"].clone()
+}
+
+#[test]
+fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process() {
+    let answers =
+        [(&["result", "[46, 7]"][..], "[46,7]"), (&["error", "no signal"], "Error: no signal")];
+    for (answer, expect) in answers {
+        let world = World::new().file("project/.claude/agents/finder.md", AGENT);
+        let server = Server::start(locating());
+        let paused = run(&world, &server, &["--agent", "finder", "--output-format", "json", "Go."]);
+        assert_eq!(paused.status, 9, "{}", paused.stderr);
+        let report = result(&paused);
+        let pending = json!([{
+            "call": "0", "tool": "locate", "arguments": {}, "kind": "result", "schema": { "type": "array" },
+            "question": "`locate` runs elsewhere: its result is needed",
+        }]);
+        assert_eq!(report["pending"], pending);
+        let id = report["session_id"].as_str().unwrap();
+        let decide = |what: &[&str]| world.run(&[&["sessions", "decide", id], what].concat());
+        let refused = decide(&["result", "here"]);
+        assert_ne!(refused.status, 0);
+        assert!(
+            refused.stderr.contains("does not fit what `locate` asks for"),
+            "{}",
+            refused.stderr
+        );
+        assert_ne!(decide(&["approve"]).status, 0);
+        assert_eq!(decide(answer).status, 0);
+        let done = run(&world, &server, &["--resume", id]);
+        assert_eq!((done.status, told(&server)), (0, expect.into()), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
+    let world = World::new().file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let ask =
+        ["--permission-mode", "ask", "--answer-within", "0.001", "--output-format", "json", "Go."];
+    let paused = run(&world, &server, &ask);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let report = result(&paused);
+    assert!(report["pending"][0]["deadline"].is_string(), "{report}");
+    let id = report["session_id"].as_str().unwrap();
+    let late = world.run(&["sessions", "decide", id, "approve"]);
+    assert_ne!(late.status, 0);
+    assert!(
+        late.stderr.contains("the deadline of the call of `bash` has passed"),
+        "{}",
+        late.stderr
+    );
+    let done = run(&world, &server, &["--resume", id]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let text = "Blocked: no decision or answer arrived before the deadline";
+    assert_eq!((told(&server), world.path("project/a.txt").exists()), (text.into(), true));
+}
+
+#[test]
+fn a_decision_that_stops_ends_the_run_with_the_code_of_denied_work() {
+    let world = World::new().file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let paused =
+        run(&world, &server, &["--permission-mode", "ask", "--output-format", "json", "Go."]);
+    let report = result(&paused);
+    let id = report["session_id"].as_str().unwrap();
+    let decided = world.run(&["sessions", "decide", id, "stop", "leave it"]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    let done = run(&world, &server, &["--resume", id, "--output-format", "json"]);
+    assert_eq!(done.status, 8, "{}", done.stderr);
+    assert_eq!(result(&done)["denials"][0]["reason"], "leave it");
+    assert_eq!((server.heard().len(), world.path("project/a.txt").exists()), (1, true));
+}
+
+#[test]
+fn a_command_of_the_user_and_a_webhook_are_told_that_a_run_waits_and_a_project_names_neither() {
+    let hook = Server::start(vec![streamed("", "stop")]);
+    let script = "#!/bin/sh\ncat > told.json\n";
+    let world = World::new().file("tell.sh", script);
+    let told = world.path("project/told.json");
+    let (command, url) =
+        (world.path("tell.sh").display().to_string(), format!("{}/waiting", hook.url));
+    let config = format!("[notify]\ncommand = [\"sh\", \"{command}\"]\nwebhook = \"{url}\"\n");
+    let world = world.file(".config/loopwright/config.toml", &config);
+    let server = Server::start(removing());
+    let ask = ["--permission-mode", "ask", "--output-format", "json", "Go."];
+    let paused = run(&world, &server, &ask);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let expect = json!({
+        "type": "waiting", "schema_version": result(&paused)["schema_version"],
+        "session_id": result(&paused)["session_id"],
+        "text": "approval needed: bash rm a.txt: no rule matches, mode `ask`",
+    });
+    let told: Value = serde_json::from_str(&std::fs::read_to_string(told).unwrap()).unwrap();
+    assert_eq!((told, &hook.heard()[0].1), (expect.clone(), &expect));
+
+    let world = World::new().file("project/loopwright.toml", &config);
+    let refused = run(&world, &server, &ask);
+    assert_eq!(refused.status, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("`notify`"), "{}", refused.stderr);
+    assert!(!world.path("project/told.json").exists());
+}
+
+/// The status of a turn that has used 350 of 430 millionths of a dollar after five steps, how often the model was called, and what
+/// the session has on record of the answer.
+fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
+    let prices = "[models.'openai-compatible/test']\nprices = { input = 1, output = 2 }";
+    let world =
+        World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", prices);
+    let server =
+        Server::start(vec![streamed_tool("", "list_dir", &json!({})), streamed("Done.", "stop")]);
+    let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00043", "Go."]].concat();
+    let shown = "are used";
+    let seen = Terminal::new(100).typing(shown, answer).run(&world, &line);
+    let listed: Value =
+        serde_json::from_str(&world.run(&["sessions", "list", "--json"]).stdout).unwrap();
+    let id = listed["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let exported = world.run(&["sessions", "export", &id]).stdout;
+    let decision = exported.rsplit_once("\"decision\":\"").map(|(_, rest)| rest.split('"').next());
+    (seen.status, server.heard().len(), json!(decision.flatten()))
+}
+
+#[test]
+fn an_attended_turn_asks_at_four_fifths_of_its_cost_limit_and_the_answer_is_on_record() {
+    assert_eq!(near_the_limit("1"), (0, 6, json!("continue")));
+    assert_eq!(near_the_limit("2"), (0, 6, json!("more")));
+    assert_eq!(near_the_limit("3"), (6, 5, json!("stop")));
+}
+
+#[test]
+fn never_denies_for_good_with_the_rule_that_was_shown() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let options = ["--permission-mode", "ask", "Go."];
+    let line = [&MODEL[..], &[&server.url], &options].concat();
+    Terminal::new(100).typing("n! never", "n!").run(&world, &line);
+    let kept = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).unwrap();
+    assert!(kept.contains("deny = [\"Bash(rm a.txt)\"]"), "{kept}");
+    let server = Server::start(removing());
+    let again =
+        run(&world, &server, &["--permission-mode", "auto", "--output-format", "json", "Go."]);
+    assert_eq!((again.status, world.path("project/a.txt").exists()), (8, true), "{}", again.stderr);
+    assert_eq!(result(&again)["denials"][0]["arguments"], json!({ "command": "rm a.txt" }));
+}
