@@ -127,7 +127,7 @@ fn the_next_turn_begins_anew_and_is_judged_by_its_own_task() {
 }
 
 #[test]
-fn what_is_asked_after_an_answer_was_accepted_is_judged_anew() {
+fn the_next_question_is_critiqued_again() {
     let model = FakeModel::script(["a", "b"]);
     let handle: Arc<OnceLock<RunHandle>> = Arc::default();
     let slot = Arc::clone(&handle);
@@ -170,7 +170,7 @@ fn a_critic_that_cannot_judge_does_what_the_policy_says() {
 }
 
 #[test]
-fn what_the_critic_uses_counts_and_is_bounded_by_the_budget() {
+fn the_critics_usage_counts_and_is_bounded_by_the_budget() {
     let critic = FakeModel::script([ScenarioStep::from(YES).with_usage(Usage::new(5, 0))]);
     let model = FakeModel::script([ScenarioStep::final_answer("a").with_usage(Usage::new(10, 0))]);
     let agent = agent(&model, UseSelfCritique::with_model(critic.clone()));
@@ -205,7 +205,7 @@ fn the_critic_is_shown_the_newest_of_what_there_is_and_long_results_cut() {
 }
 
 #[test]
-fn the_tool_says_in_its_first_line_whether_an_answer_is_approved() {
+fn the_first_line_of_the_critique_tool_is_its_verdict() {
     let judged = |judgement: &str| {
         let args = json!({ "original_task": "t", "proposed_response": "r" });
         let model = FakeModel::script([ScenarioStep::tool_call("self_critic", args), "ok".into()]);

@@ -42,7 +42,7 @@ fn a_question_is_answered_by_the_model_that_was_named_and_charged_to_the_run() {
 }
 
 #[test]
-fn what_has_no_answer_is_told() {
+fn a_query_without_an_answer_is_reported() {
     let other = FakeModel::script([ScenarioStep::final_answer(" "), ScenarioStep::error("down")]);
     let state = run(&other, &["one", "two", " "], Budget::default());
     let expect = ["(no answer)", "Error: down", "Error: the query cannot be empty"];

@@ -36,7 +36,7 @@ fn read(key: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn what_is_stored_can_be_read_from_the_next_step_on() {
+fn stored_metadata_can_be_read_from_the_next_step_on() {
     let state = run(
         MetadataPolicy::default(),
         [
@@ -70,7 +70,7 @@ fn what_is_stored_can_be_read_from_the_next_step_on() {
 }
 
 #[test]
-fn what_a_policy_forbids_is_not_stored() {
+fn metadata_that_the_policy_forbids_is_not_stored() {
     let policy = MetadataPolicy { max_value_bytes: 6, ..MetadataPolicy::default() };
     let long = "k".repeat(257);
     let calls = vec![

@@ -40,7 +40,7 @@ fn tools_of(model: &FakeModel) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_is_made_by_somebody_who_sees_only_the_specification() {
+fn the_planner_sees_only_the_specification() {
     let plan = ScenarioStep::final_answer(" 1. Look.\n").with_usage(Usage::new(9, 0));
     let (state, model) = plans(UsePlanningSubagent::default(), " Goal: it. ", plan);
     assert_eq!(told(&state), ["1. Look."]);

@@ -97,7 +97,7 @@ fn the_model_reads_that_the_user_declined() {
 }
 
 #[test]
-fn a_question_that_nobody_can_answer_is_declined_or_stops_the_run() {
+fn a_question_without_a_user_is_declined_or_stops_the_run() {
     let done = run(&asking(OnQuestion::Decline, &colors(false)));
     let expect =
         "The user declined to answer: no user is present. Continue without an answer.".to_owned();
@@ -146,7 +146,7 @@ fn a_question_and_its_answer_survive_new_processes() {
 }
 
 #[test]
-fn what_a_subagent_asks_waits_at_the_root_with_its_path() {
+fn a_sub_agents_question_waits_at_the_root_with_its_path() {
     let mut helpers = DefinitionRegistry::new();
     helpers.register(AgentDefinition::new("painter", "Paints.", "You paint."));
     let spawn = json!({ "subagent": "painter", "prompt": "Paint the door." });

@@ -106,7 +106,7 @@ fn the_answer_is_cut_and_its_value_says_who_gave_it() {
 }
 
 #[test]
-fn who_there_is_stands_in_schema_and_description() {
+fn the_names_of_sub_agents_are_in_schema_and_description() {
     let reader = AgentDefinition {
         tools: Some(["read_file"].into_iter().collect()),
         ..AgentDefinition::new("reader", "Reads.", "")
@@ -392,7 +392,7 @@ fn sub_agents_work_at_the_same_time_and_no_more_of_them_than_may() {
 }
 
 #[test]
-fn research_is_done_by_somebody_who_only_reads() {
+fn the_research_agent_has_read_only_tools() {
     let task = json!({ "task": "Where is it?", "files": ["a.rs", "b.rs"] });
     let steps =
         [ScenarioStep::tool_call("research_subagent", task), "In b.rs.".into(), "ok".into()];
