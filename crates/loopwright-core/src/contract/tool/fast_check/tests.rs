@@ -57,7 +57,7 @@ fn the_fast_check_does_not_accept_unknown_keywords() {
         json!({ "pattern": "^a" }),
         json!({ "anyOf": [true] }),
         json!({ "$ref": "#/$defs/a", "$defs": { "a": true } }),
-        json!({ "type": "string", "format": "date" }),
+        json!({ "$schema": "http://json-schema.org/draft-07/schema#" }),
         json!(false),
     ] {
         assert!(!FastSchema::of(&schema).matches(&json!("a")), "{schema}");
