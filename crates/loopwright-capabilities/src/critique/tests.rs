@@ -7,7 +7,7 @@ use loopwright_core::{
     AgentLoop, AgentState, Budget, RunHandle, RunOptions, Step, StopReason,
     messages::{Message, Usage},
 };
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, turn_texts};
 use serde_json::json;
 
 use crate::retrospective::UseExecutionRetrospective;
@@ -33,11 +33,6 @@ fn agent(model: &FakeModel, critique: UseSelfCritique) -> AgentLoop {
 
 fn run(agent: &AgentLoop, state: AgentState, text: &str) -> AgentState {
     block_on(agent.execute(state.with_user_message(text)))
-}
-
-/// What was said, turn by turn.
-fn said(state: &AgentState) -> Vec<String> {
-    state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
 fn question(critic: &FakeModel, number: usize) -> String {
@@ -73,7 +68,7 @@ fn an_answer_that_is_not_accepted_goes_back_once_and_is_not_repeated() {
     let critic = FakeModel::script([NO, YES]);
     let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "what colour?");
-    assert_eq!(said(&state), ["what colour?", "green", FEEDBACK, "", "blue"]);
+    assert_eq!(turn_texts(&state), ["what colour?", "green", FEEDBACK, "", "blue"]);
     assert_eq!(state.text(), "blue");
     let first = "<task>\nwhat colour?\n</task>\n\n<evidence>\n(no tools were called)\n</evidence>\n\n\
                  <answer>\ngreen\n</answer>";
@@ -89,7 +84,7 @@ fn the_last_judgement_stops_the_run_and_nothing_is_said_after_it() {
     let (model, critic) = (FakeModel::script(["a", "b", "c"]), FakeModel::script([NO]));
     let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "q");
-    assert_eq!(said(&state), ["q", "a", FEEDBACK, "b"]);
+    assert_eq!(turn_texts(&state), ["q", "a", FEEDBACK, "b"]);
     assert_eq!((reason(&state), critic.asked()), (Some(StopReason::RetryLimitReached), 2));
     let signal = state.stop_signal().unwrap();
     assert_eq!(signal.source.as_deref(), Some("self_critique"));
