@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Interceptor,
-    Priority,
+    AgentLoop, AgentParts, AnyTool, Budget, EventEnvelope, EventSink, EventSinks, EventType,
+    HAS_SCHEMA_VALIDATOR, Interceptor, Priority, ToolSet,
 };
 
 use crate::{
@@ -99,6 +99,9 @@ impl AgentBuilder {
         let driver = agent.driver.resolve(|| None).ok_or(BuildError::NoDriver)?;
         // 5. The tools: first the direct ones, then those that want to see the driver.
         let tools = agent.tools.resolve(&driver, &compiler, &agent.sinks)?;
+        if !HAS_SCHEMA_VALIDATOR {
+            refuse_unchecked(&tools)?;
+        }
         // 6. The interceptor: an explicit one, or else the hooks.
         if !agent.processors.0.is_empty() {
             agent.processors.register(&mut agent.hooks);
@@ -122,6 +125,15 @@ impl AgentBuilder {
     }
 }
 
+/// Refuses tools whose arguments cannot be checked without a validator for all of JSON Schema.
+fn refuse_unchecked(tools: &ToolSet) -> Result<(), BuildError> {
+    let unchecked = |tool: &AnyTool| {
+        let keyword = tool.keyword_for_validator()?.to_owned();
+        Some(BuildError::UncheckedSchema { tool: Arc::clone(tool.name()), keyword })
+    };
+    tools.iter().find_map(unchecked).map_or(Ok(()), Err)
+}
+
 /// Returns an explicit interceptor. It must not silently disable the limits and policies of other capabilities.
 fn replacing(explicit: Interceptor, hooks: &Interceptor) -> Result<Interceptor, BuildError> {
     if hooks.hooks().is_empty() {
@@ -142,5 +154,29 @@ impl fmt::Debug for AgentBuilder {
             .field("capabilities", &self.capability_names())
             .field("sinks", &self.sinks)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_testing::MockTool;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_with_a_keyword_that_is_not_checked_is_refused_with_the_feature_that_checks_it() {
+        let tool = |name, schema| MockTool::returning(name, "", "called").with_schema(schema);
+        let named =
+            json!({ "properties": { "name": { "type": "string", "pattern": "^[a-z]+$" } } });
+        let tools = ToolSet::new()
+            .with(tool("plain", json!({ "properties": { "name": { "type": "string" } } })));
+        assert!(refuse_unchecked(&tools).is_ok());
+        let error = refuse_unchecked(&tools.with(tool("named", named))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the schema of tool `named` has the keyword `pattern`, which this build does not check; enable the feature \
+             `json-schema` of `loopwright`"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Capabilities, from which agents are composed.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use loopwright_core::BoxError;
 
@@ -43,6 +43,17 @@ pub enum BuildError {
         /// The cause.
         #[source]
         source: Option<BoxError>,
+    },
+    /// A schema has a keyword that this build does not check.
+    #[error(
+        "the schema of tool `{tool}` has the keyword `{keyword}`, which this build does not check; enable the feature \
+         `json-schema` of `loopwright`"
+    )]
+    UncheckedSchema {
+        /// The tool's name.
+        tool: Arc<str>,
+        /// The keyword.
+        keyword: String,
     },
     /// A name is unknown.
     #[error("unknown {kind} `{name}`; available: {known}")]

@@ -441,7 +441,7 @@ fn deferred_tools_come_after_all_others_and_may_replace_them() {
 }
 
 #[test]
-fn what_keeps_an_agent_from_being_built_names_the_remedy() {
+fn build_errors_name_the_remedy() {
     let missing = AgentBuilder::standard().build().unwrap_err().to_string();
     let expect = "the agent has no driver; add `UseLlmConfig` with a model, or `UseDriver`";
     assert_eq!(missing, expect);
@@ -455,7 +455,7 @@ fn what_keeps_an_agent_from_being_built_names_the_remedy() {
 }
 
 #[test]
-fn a_hook_that_nobody_calls_costs_nothing() {
+fn an_unused_hook_point_costs_nothing() {
     let agent = with(scripted(["done"]), UseHook::new(CallableHook::new("idle")));
     assert!(HookPoint::ALL.iter().all(|point| !agent.interceptor().contains(*point)));
 }

@@ -167,7 +167,7 @@ fn every_processor_that_was_opened_is_closed() {
 }
 
 #[test]
-fn of_processors_that_stop_the_strongest_reason_counts_and_then_the_first() {
+fn the_strongest_stop_of_processors_counts_and_then_the_first() {
     use Closes::Stopping;
     let by = |outer, inner| stopped(&closed(Stopping(outer), Stopping(inner)).1).unwrap();
     let (strong, weak) = (StopReason::StopRequested, StopReason::Unknown);

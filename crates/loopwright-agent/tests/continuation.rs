@@ -55,7 +55,7 @@ fn forbid_wins_over_request_and_request_over_stop_and_stop_over_allow() {
 }
 
 #[test]
-fn of_several_that_forbid_the_strongest_reason_is_told() {
+fn the_strongest_reason_of_forbidding_criteria_is_reported() {
     let forbid = |name: &str, reason| {
         let stop_reason = Some(reason);
         Evaluation { stop_reason, ..voice(name, ForbidContinuation) }
@@ -136,7 +136,7 @@ fn criteria_can_be_asked_in_tests() {
 }
 
 #[test]
-fn nobody_to_ask_is_a_stop() {
+fn without_criteria_the_run_stops() {
     let outcome = ContinuationCriteria::new().evaluate(&AgentState::new(), now());
     assert_eq!((outcome.should_continue, &*outcome.resolved_by), (false, "nobody"));
 }
@@ -372,7 +372,7 @@ fn a_criterion_that_forbids_is_stronger_than_one_that_requests() {
 }
 
 #[test]
-fn of_two_criteria_of_one_name_the_one_that_forbids_raises_the_signal() {
+fn a_forbidding_criterion_raises_its_signal_beside_one_of_the_same_name() {
     for limits in [[2, 4], [4, 2]] {
         let criteria = limits
             .into_iter()
@@ -451,7 +451,7 @@ fn a_criterion_that_forbids_the_first_step_is_not_overruled_either() {
 }
 
 #[test]
-fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
+fn evaluations_of_criteria_hold_for_one_step() {
     let criteria = ContinuationCriteria::new().with(always(RequestContinuation));
     let limited =
         counting(criteria).with_capability(UseGuards::new(Budget::unlimited().with_steps(3)));

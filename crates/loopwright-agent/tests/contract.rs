@@ -112,7 +112,7 @@ fn steps_are_taken_one_by_one_and_the_states_can_be_handed_on() {
 }
 
 #[test]
-fn what_is_iterated_ends_as_what_is_run() {
+fn an_iterated_agent_ends_like_one_that_is_executed() {
     let agent = greeter("hi");
     let states = agent.iterator(asked()).unwrap();
     let texts: Vec<_> = block_on(states.map(|state| state.step_count()).collect());
@@ -121,7 +121,7 @@ fn what_is_iterated_ends_as_what_is_run() {
 }
 
 #[test]
-fn it_is_built_once_and_not_before_it_is_used() {
+fn a_deferred_loop_is_built_once_on_first_use() {
     #[derive(Serialize, Deserialize)]
     struct Counted;
     static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -328,7 +328,7 @@ fn a_capability_is_made_with_the_configuration_that_a_definition_has_for_it() {
 }
 
 #[test]
-fn what_a_definition_names_and_there_is_not_is_an_error_that_names_what_there_is() {
+fn an_unknown_name_in_a_definition_is_an_error_that_lists_the_known_ones() {
     let check = |definition: AgentDefinition, expect: &str| {
         assert_eq!(built(&definition).unwrap_err().to_string(), expect);
     };
@@ -375,7 +375,7 @@ fn a_state_carries_what_the_definition_says() {
 }
 
 #[test]
-fn what_a_definition_leaves_open_stays_as_the_seed_has_it() {
+fn a_field_missing_in_a_definition_keeps_the_value_of_the_seed_state() {
     let seed = asked()
         .with_system_prompt("Be brief.")
         .with_llm(LlmConfig::named("large"))

@@ -261,7 +261,7 @@ fn tool_errors_and_models_that_do_not_answer_count_together() {
 }
 
 #[test]
-fn a_hook_that_fails_is_of_no_known_class() {
+fn a_failing_hook_has_the_class_unknown() {
     let failing = |policy| {
         let broken = CallableHook::new("broken").before_step(|state, _| match state.step_count() {
             0 => Err("no paper".into()),

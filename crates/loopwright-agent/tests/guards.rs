@@ -304,7 +304,7 @@ fn failed_steps_count() {
 }
 
 #[test]
-fn of_two_sets_of_guards_the_stricter_limit_ends_the_run() {
+fn the_stricter_of_two_guards_ends_the_run() {
     for limits in [[2, 4], [4, 2]] {
         let [one, other] = limits.map(|max| UseGuards::new(Budget::unlimited().with_steps(max)));
         let state = execute(&with(endless().with_capability(one), other), asked());

@@ -210,7 +210,7 @@ fn a_failed_decision_can_be_tried_again_as_another_step() {
 }
 
 #[test]
-fn there_is_always_one_attempt() {
+fn react_makes_at_least_one_attempt() {
     let model = FakeModel::script([ANSWER]);
     let react = UseReActConfig::model(model).with_attempts(0);
     assert_eq!(execute(&builder(react).build().unwrap(), asked()).text(), "It is 3.");
@@ -307,7 +307,7 @@ fn the_form_of_decisions_is_a_choice() {
 }
 
 #[test]
-fn what_was_written_of_a_decision_is_no_part_of_an_answer() {
+fn the_text_of_a_react_decision_is_no_part_of_the_answer() {
     let agent = agent(&FakeModel::echo());
     assert_eq!((agent.driver().name(), agent.driver().answers_in_text()), ("react", false));
 }

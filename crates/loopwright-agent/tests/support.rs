@@ -5,13 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, Capability, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, Driver, RunOptions, StepError, StepResponse, StopReason, ThinkCx,
+    AgentLoop, AgentState, Driver, StepError, StepResponse, StopReason, ThinkCx,
     events::PromptCacheBroken,
     messages::{CacheBreak, Message},
 };
-use loopwright_testing::{
-    EventRecorder, FakeDriver, FakeModel, MockTool, ScenarioStep, Timeline, block_on, test_env,
-};
+use loopwright_testing::{EventRecorder, FakeDriver, FakeModel, MockTool, ScenarioStep, Timeline};
+pub(crate) use loopwright_testing::{execute, test_options as options, turn_texts as said};
 
 /// A builder whose agent follows a script.
 pub(crate) fn scripted<S: Into<ScenarioStep>>(steps: impl IntoIterator<Item = S>) -> AgentBuilder {
@@ -39,27 +38,12 @@ pub(crate) fn asked() -> AgentState {
     AgentState::new().with_user_message("go")
 }
 
-pub(crate) fn options() -> RunOptions {
-    RunOptions { env: test_env(1), ..RunOptions::default() }
-}
-
-/// Runs to the end, by a frozen clock.
-#[track_caller]
-pub(crate) fn execute(agent: &AgentLoop, state: AgentState) -> AgentState {
-    block_on(agent.start(state, options()).finish())
-}
-
 /// Runs to the end and keeps what was told.
 #[track_caller]
 pub(crate) fn recorded(agent: &AgentLoop, state: AgentState) -> (AgentState, EventRecorder) {
     let events = EventRecorder::new();
     let state = execute(&agent.with_event_sink(events.sink()), state);
     (state, events)
-}
-
-/// What was said, turn by turn.
-pub(crate) fn said(state: &AgentState) -> Vec<String> {
-    state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
 /// The words of each message.

@@ -392,7 +392,7 @@ fn a_request_that_does_not_begin_with_the_one_before_says_why() {
 }
 
 #[test]
-fn what_a_hook_says_at_the_tail_breaks_nothing() {
+fn a_hooks_text_in_the_prompts_tail_keeps_the_prefix() {
     let tail = CallableHook::new("tail").before_inference(|request, state, _| {
         let text = format!("{} steps are over", state.step_count());
         request.prompt.tail.push(Message::user(text));

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_passwords_are_blackened_wherever_they_stand() {
+    fn keys_and_passwords_are_redacted_everywhere() {
         let check = |text: &str, clean: &str| {
             assert_eq!(Redactor::new(["hunter2hunter2"]).text(text), clean);
         };
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_text_only_the_beginning_is_looked_at() {
+    fn only_the_beginning_of_a_long_text_is_redacted() {
         let key = "sk-abcdef0123456789abcdef";
         let text = format!("{} {key} {}", "x".repeat(90), "y".repeat(1 << 20));
         let redaction = Redactor::default();

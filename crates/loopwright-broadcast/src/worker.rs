@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_goes_on_when_the_work_is_done_or_breaks_off() {
+    fn waiting_ends_when_the_worker_finishes_or_panics() {
         let (goes_on, waits) = mpsc::channel();
         let worker = Worker::spawn("works", move || assert_eq!(waits.recv(), Ok(()))).unwrap();
         worker.wait(Duration::ZERO);

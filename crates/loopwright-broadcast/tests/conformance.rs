@@ -391,7 +391,7 @@ fn an_execution_that_waits_for_a_decision_is_idle_and_goes_on() {
 }
 
 #[test]
-fn what_a_tool_asks_a_model_is_no_part_of_the_answer() {
+fn a_tools_own_model_call_is_no_part_of_the_answer() {
     let beside = FakeModel::script(["beside"]).streaming(2);
     let asks = MockTool::with_cx("ask", "Asks.", move |_, cx| {
         let beside = beside.clone();
@@ -452,7 +452,7 @@ fn a_run_that_is_cancelled_before_it_begins_has_a_status_too() {
 }
 
 #[test]
-fn nothing_is_heard_of_a_run_to_which_nobody_listens() {
+fn a_run_without_listeners_emits_nothing() {
     let broadcasting = Broadcasting::new(BroadcastConfig::debug());
     drop(run(&looking(), Arc::new(broadcasting.clone())));
     let subscription = broadcasting.subscribe(ROOM);

@@ -105,7 +105,7 @@ fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_shown() {
+fn the_console_omits_event_kinds_that_are_switched_off() {
     let hook = json!({ "type": "hook_executed", "point": "before_step", "hook": "h", "duration": { "secs": 0, "nanos": 0 } });
     assert_eq!(ConsoleOptions::default().line(&event(hook.clone())), None);
     let all = ConsoleOptions {

@@ -106,7 +106,7 @@ fn item_10_a_console_that_blocks_for_ever_costs_the_run_nothing() {
 }
 
 #[test]
-fn what_a_slow_listener_missed_is_told_and_ends_are_never_missed() {
+fn a_slow_listener_receives_a_count_of_dropped_events_and_every_status() {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("s");
     let slow = broadcasting.subscribe(2);
     drop(run(&answering(["abcdefghij"]), Arc::new(broadcasting)));

@@ -14,6 +14,7 @@ mod directory;
 mod tool;
 mod background;
 mod capability;
+pub(crate) mod settings;
 
 pub use self::{
     background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},

@@ -43,7 +43,7 @@ pub(crate) use self::{
 
 pub use self::{
     capability::UseSummarization,
-    counter::{ApproximateCounter, LazyCounter, TokenCounter, turn_tokens},
+    counter::{ApproximateCounter, LazyCounter, TokenCounter, part_tokens, turn_tokens},
     event::{MessageBufferSummarized, MessagesMovedToBuffer, SummarizationFailed, TranscriptSize},
     policy::SummarizationPolicy,
     summarizer::{ModelSummarizer, Summarizer, SummaryInput},

@@ -96,7 +96,7 @@ async fn a_command_is_run_by_the_shell_under_the_policy() {
 }
 
 #[tokio::test]
-async fn what_is_protected_from_file_tools_is_protected_from_commands() {
+async fn paths_protected_from_file_tools_are_protected_from_commands() {
     let home = tempfile::tempdir().unwrap();
     let sandbox = says(Output::exited(0, "", ""));
     let root = WorkspaceRoot::new(home.path()).protect("Cargo.lock");
@@ -174,7 +174,7 @@ async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
 }
 
 #[tokio::test]
-async fn what_confines_commands_changes_without_their_time_and_output() {
+async fn changing_the_policy_keeps_time_limit_and_output_policy() {
     let sandbox = says(Output::exited(0, "", ""));
     let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
     let bash = bash.confine(|policy| policy.memory(7).timeout(Duration::from_secs(1)));
@@ -206,7 +206,7 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
 }
 
 #[tokio::test]
-async fn what_the_sandbox_refuses_is_an_error() {
+async fn a_command_that_the_sandbox_refuses_is_an_error() {
     let bash = UseBash::in_dir("/srv").sandbox(Arc::new(FakeSandbox::new()));
     let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert!(told[0].starts_with("Error: no output is queued for"), "{}", told[0]);
@@ -328,7 +328,7 @@ fn git(folder: &std::path::Path, words: &[&str]) -> Option<String> {
 }
 
 #[tokio::test]
-async fn what_git_keeps_for_itself_is_kept_and_what_it_would_run_is_not() {
+async fn git_objects_are_kept_and_hooks_are_not() {
     let home = tempfile::tempdir().unwrap();
     let told = said(
         home.path(),
@@ -370,7 +370,7 @@ async fn what_git_keeps_for_itself_is_kept_and_what_it_would_run_is_not() {
 }
 
 #[tokio::test]
-async fn what_a_policy_protects_besides_is_kept_as_it_is() {
+async fn paths_protected_by_a_policy_stay_unchanged() {
     loopwright_sandbox::set_helper_path(sandbox_helper());
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let policy = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock");

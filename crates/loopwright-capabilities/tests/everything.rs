@@ -200,3 +200,15 @@ pub(crate) fn builder(model: &FakeModel) -> AgentBuilder {
 pub(crate) fn all() -> impl Iterator<Item = &'static Part> {
     PARTS.iter().filter(|it| !["use_replay", "use_coding_tools"].contains(&it.name))
 }
+
+#[test]
+fn every_build_checks_the_schemas_of_all_tools() {
+    let world = World::new();
+    for part in PARTS.iter().filter(|it| it.name != "use_replay") {
+        let agent =
+            builder(&model(Vec::new())).with_shared_capability(part.make(&world)).build().unwrap();
+        for tool in agent.tools().iter() {
+            assert_eq!(tool.keyword_for_validator(), None, "{} of {}", tool.name(), part.name);
+        }
+    }
+}

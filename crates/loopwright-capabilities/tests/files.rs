@@ -71,7 +71,7 @@ fn schemas_name_what_is_required_and_accept_nothing_else() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_no_agent() {
+fn a_missing_directory_is_a_build_error() {
     let built = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script(["ok"])))
         .with_capability(UseFileTools::in_dir("/no/such/directory"))
@@ -108,7 +108,7 @@ async fn files_are_written_read_edited_and_found() {
 }
 
 #[tokio::test]
-async fn what_a_model_can_repair_is_an_error_that_says_how() {
+async fn errors_that_a_model_can_repair_say_how() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("d")).unwrap();
     let calls = [

@@ -108,7 +108,7 @@ fn blocked(told: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_models_may_choose_is_in_the_instructions_and_not_in_the_history() {
+async fn the_list_of_skills_is_in_the_instructions_and_not_in_the_history() {
     let model = FakeModel::script(["ok"]);
     let state = agent(&model).execute(start()).await;
     let system = model.requests()[0].system.clone().unwrap();
@@ -138,7 +138,7 @@ async fn a_skill_is_listed_loaded_and_filled_in() {
 }
 
 #[tokio::test]
-async fn what_a_skill_allows_holds_from_step_to_step_until_it_is_done() {
+async fn a_skills_allowed_tools_hold_until_the_skill_is_done() {
     let model = script(&[
         load("review"),
         call("write_file"),
@@ -340,7 +340,7 @@ async fn a_skill_is_carried_out_by_the_agent_that_it_names() {
 }
 
 #[tokio::test]
-async fn what_a_skill_that_is_carried_out_by_itself_waits_for_is_decided_at_the_root() {
+async fn a_forked_skills_request_is_decided_at_the_root() {
     for agent in [None, Some("reader")] {
         let apart = skill("apart", |info| {
             info.context = SkillContext::Fork;
@@ -436,7 +436,7 @@ async fn a_skill_can_work_in_a_conversation_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_skill_says_of_itself_holds_where_it_works_by_itself() {
+async fn a_skills_allowed_tools_hold_in_its_fork() {
     let steps = [
         ScenarioStep::tool_call("load_skill", load("checked").1),
         ScenarioStep::tool_calls([run("git log"), run("rm x"), call("write_file")]),

@@ -157,7 +157,7 @@ async fn a_model_is_told_what_is_wrong_and_asked_again() {
 }
 
 #[tokio::test]
-async fn it_is_given_up_after_as_many_tries_as_schema_or_policy_say() {
+async fn extraction_ends_after_the_configured_number_of_attempts() {
     let policy = |default_max_retries| StructuredOutputPolicy {
         default_max_retries,
         ..StructuredOutputPolicy::default()
@@ -277,7 +277,7 @@ async fn a_model_may_say_that_there_is_no_such_data() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_not_asked_for() {
+async fn a_key_that_cannot_be_stored_is_not_extracted() {
     let policy = StructuredOutputPolicy { max_keys: 1, ..StructuredOutputPolicy::default() };
     let cases = [
         (json!({ "input": " ", "schema": "lead" }), "Error: Input cannot be empty"),
@@ -304,7 +304,7 @@ async fn what_cannot_be_stored_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn what_extraction_takes_is_charged_to_the_execution() {
+async fn extraction_is_charged_to_the_execution() {
     let spent = |text: &str| ScenarioStep::from(text).with_usage(Usage::new(10, 1));
     let steps = [ask(None), spent(WRONG), spent(FOUND), spent("done")];
     let agent = agent(&FakeModel::script(steps), UseStructuredOutputs::new(schemas()));

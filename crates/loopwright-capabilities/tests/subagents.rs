@@ -120,7 +120,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_is_shown_a_tool_that_the_one_who_asked_could_not_use(
+    fn a_sub_agent_is_not_shown_tools_that_its_parent_lacks(
         definitions in [definition("a"), definition("b"), definition("c")]
     ) {
         let shown = shown_to_each(&definitions);
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_one_who_asked_may_not_do_nobody_does_for_it() {
+fn a_sub_agent_has_no_tool_that_its_parent_may_not_call() {
     let model = FakeModel::from_fn(|request| {
         let step = match (first_said(request).as_str(), request.prompt.turns.len()) {
             ("go", 1) => ScenarioStep::tool_calls([ask("helper", "one")]),
@@ -350,7 +350,7 @@ fn a_crash_in_the_middle_of_a_sub_agent_resumes_it_and_nothing_is_paid_twice() {
 }
 
 #[test]
-fn what_a_sub_agent_used_before_a_crash_still_counts_against_the_budget() {
+fn usage_of_a_sub_agent_before_a_crash_counts_against_the_budget() {
     let (model, journal) = (chain(), MemoryJournal::new());
     let (agent, _) = interrupted(&model, &["one", "two"]);
     let journaled =
@@ -365,7 +365,7 @@ fn what_a_sub_agent_used_before_a_crash_still_counts_against_the_budget() {
 }
 
 #[test]
-fn what_a_sub_agent_used_before_a_crash_is_not_there_for_others() {
+fn usage_of_a_sub_agent_before_a_crash_is_not_available_to_others() {
     let left: Arc<Mutex<Vec<bool>>> = Arc::default();
     let found = Arc::clone(&left);
     let probe = MockTool::with_cx("probe", "", move |_, cx| {

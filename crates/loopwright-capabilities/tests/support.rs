@@ -1,7 +1,8 @@
 //! What many facts need.
 
 use loopwright_agent::{AgentBuilder, Capability, UseLlmConfig};
-use loopwright_core::{AgentLoop, AgentState, Step};
+use loopwright_core::{AgentLoop, AgentState};
+pub(crate) use loopwright_testing::tool_results as told;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::Value;
 
@@ -14,15 +15,6 @@ pub(crate) fn calling(capability: impl Capability + 'static, calls: &[(&str, Val
         .with_capability(capability)
         .build()
         .unwrap()
-}
-
-/// What the model was told about its calls.
-pub(crate) fn told(state: &AgentState) -> Vec<String> {
-    (0..)
-        .map_while(|step| state.step_at(step))
-        .flat_map(Step::tool_executions)
-        .map(|(_, outcome)| outcome.to_result().to_text())
-        .collect()
 }
 
 /// Runs the calls and returns what the model was told.

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decided_about_a_folder_is_kept_beside_that_of_others() {
+    fn decisions_about_folders_are_kept_beside_each_other() {
         let (_home, sources) = home();
         let (one, two) = (Path::new("/work/one"), Path::new("/work/two \"2\""));
         assert_eq!(folder(&sources, one).unwrap(), Folder::default());

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_was_looked_for_and_fits_a_terminal() {
+    fn the_model_hint_lists_what_was_searched_and_fits_a_terminal() {
         let local = ProviderConfig { local: true, ..ProviderConfig::default() };
         let mine = ProviderConfig {
             key: Some(SecretRef::env("MY_KEY")),

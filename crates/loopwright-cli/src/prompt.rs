@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_piped_in_stands_between_tags_below_the_typed_prompt() {
+    fn piped_input_stands_between_tags_below_the_typed_prompt() {
         let joined = "explain\n\n<stdin>\none\ntwo\n</stdin>";
         assert_eq!(read(Some("explain"), StdinKind::Piped, b"one\ntwo\n"), joined);
         let joined = "explain\n\n<stdin-2>\na</stdin>b\n</stdin-2>";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_to_a_typed_prompt_is_bounded_and_text() {
+    fn piped_input_beside_a_prompt_is_bounded_and_text() {
         let large = vec![b'x'; usize::try_from(MAX_STDIN).unwrap() + 1];
         let error = read(Some("explain"), StdinKind::Piped, &large);
         assert!(error.starts_with("error: standard input is larger than 10 MiB"), "{error}");

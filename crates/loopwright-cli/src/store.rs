@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_known_by_their_scheme() {
+    fn store_locations_are_read_by_their_scheme() {
         let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).ok();
         assert_eq!(parse("files:/a"), Some(StoreLocation::Files("/a".into())));
         assert_eq!(parse("files:a"), Some(StoreLocation::Files("/w/a".into())));

@@ -100,7 +100,7 @@ fn a_permission_for_the_session_is_not_asked_for_again() {
 }
 
 #[test]
-fn what_was_not_offered_allows_nothing() {
+fn an_option_that_was_not_offered_allows_nothing() {
     let (world, server) = (World::new(), Server::start([write("1\n"), streamed("No.", "stop")]));
     let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
     let session = editor.new_session(&world);

@@ -410,7 +410,7 @@ fn the_users_agent_counts_before_the_projects_and_both_files_are_named() {
 }
 
 #[test]
-fn what_is_validated_is_what_runs() {
+fn agents_validate_checks_the_agent_that_runs() {
     let cases = [
         ("disallowedTools: WebFetch", true),
         ("toolsDeny: [todo_write, mcp__github, NotebookEdit]", true),
@@ -455,7 +455,7 @@ fn no_file_is_begun_through_a_link_of_the_project() {
 }
 
 #[test]
-fn what_is_checked_is_told_on_a_line_of_its_own() {
+fn each_checked_file_has_its_own_line() {
     let done = World::new().run(&["agents", "validate"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
     assert!(done.stderr.starts_with("no agents are defined"), "{}", done.stderr);

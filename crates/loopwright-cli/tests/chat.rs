@@ -58,7 +58,7 @@ fn nothing_is_kept_before_something_is_said() {
 }
 
 #[test]
-fn what_can_be_typed_is_told_before_and_in_a_talk() {
+fn help_lists_the_commands_before_and_in_a_chat() {
     let (world, server) = (World::new(), answering([]));
     let told = chat(&world, &server, &[], "/help\n").stderr;
     let help = world.run(&["chat", "--help"]).stdout;
@@ -110,7 +110,7 @@ fn a_change_of_the_permission_mode_is_a_line_between_the_runs_of_a_stream() {
 }
 
 #[test]
-fn what_was_said_last_is_taken_back_and_said_otherwise() {
+fn the_last_message_can_be_rewound_and_replaced() {
     let (world, server) = (World::new(), answering(["one", "two", "three"]));
     let done = chat(&world, &server, &[], "1?\n2?\n/rewind\n3?\n/rewind 9\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
@@ -119,7 +119,7 @@ fn what_was_said_last_is_taken_back_and_said_otherwise() {
 }
 
 #[test]
-fn what_was_said_first_is_taken_back_and_said_otherwise() {
+fn the_first_message_can_be_rewound_and_replaced() {
     let (world, server) = (World::new(), answering(["one", "two"]));
     let done = chat(&world, &server, &[], "1?\n/rewind\n2?\n/rewind\n/rewind\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
@@ -335,7 +335,7 @@ fn only_what_the_user_typed_attaches_files() {
 }
 
 #[test]
-fn what_fills_the_context_and_what_it_cost_are_shown() {
+fn context_and_cost_show_tokens_and_dollars() {
     let (world, server) = (World::new(), answering(["one"]));
     let done = chat(&world, &server, &[], "/cost\n/context\nhello there\n/context\n/cost\n");
     assert_eq!(done.status, 0, "{}", done.stderr);

@@ -23,7 +23,7 @@ fn a_file_is_written_edited_and_read() {
 }
 
 #[test]
-fn what_is_refused_ends_with_8() {
+fn a_refused_file_operation_ends_with_8() {
     let world = World::new().file("secret", "s");
     for line in [["read", "../secret"], ["read", "/etc/passwd"], ["list", ".."], ["search", "../*"]]
     {
@@ -39,7 +39,7 @@ fn what_is_refused_ends_with_8() {
 }
 
 #[test]
-fn what_a_file_holds_does_not_steer_a_terminal_and_is_whole_in_a_pipe() {
+fn control_characters_of_files_are_escaped_in_a_terminal_and_whole_in_a_pipe() {
     let text = "one \u{1b}[2J\u{1b}]0;title\u{7} \u{9b}31m \u{202e}two";
     let world = World::new().file("project/b.txt", text);
     fs::write(world.path("project/\u{1b}[31mred.txt"), "").unwrap();

@@ -131,7 +131,7 @@ fn a_resource_that_the_user_names_is_attached_and_nothing_that_a_server_names() 
 }
 
 #[test]
-fn what_is_piped_into_a_run_attaches_nothing() {
+fn mentions_in_piped_input_attach_nothing() {
     let world = world();
     add(&world);
     let server = Server::start(vec![streamed("Done.", "stop")]);

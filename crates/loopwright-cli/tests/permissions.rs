@@ -227,7 +227,7 @@ fn a_rule_of_the_users_file_is_explained_with_its_line() {
 }
 
 #[test]
-fn what_waits_is_listed_over_all_sessions_and_goes_on_when_it_is_decided() {
+fn approvals_lists_requests_of_all_sessions_and_a_decision_resumes_the_run() {
     let world = World::new();
     let ask = ["--permission-mode", "ask"];
     assert_eq!(run(&world, removing(), &ask).status, 9);

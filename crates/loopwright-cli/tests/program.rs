@@ -25,7 +25,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_wrong_usage() {
+fn a_missing_directory_is_a_usage_error() {
     let (status, _, stderr) = check("", &["run", "-C", "missing", "x"], "");
     assert_eq!(status, 2);
     assert_eq!(

@@ -278,7 +278,7 @@ fn a_command_of_an_agent_finds_the_toolchain() {
 }
 
 #[test]
-fn what_package_managers_keep_is_there_for_the_next_command_of_the_project() {
+fn caches_of_package_managers_are_kept_between_commands_of_a_project() {
     let project = Project::with(&[("a.txt", "a\n")]);
     let output = project.inside("echo kept > $XDG_CACHE_HOME/mark && echo $XDG_CACHE_HOME");
     assert_eq!(said(&output), "/tmp/home/.cache\n");

@@ -68,7 +68,7 @@ fn without_streaming_the_same_is_said() {
 }
 
 #[test]
-fn what_is_piped_in_is_joined_to_the_typed_prompt() {
+fn piped_input_is_joined_to_the_typed_prompt() {
     let server = Server::start([streamed("It counts.", "stop")]);
     let done = World::new().run_with(&line(&server.url, &[], "explain"), "one\ntwo\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
@@ -107,7 +107,7 @@ fn a_quiet_run_with_events_prints_the_answer_and_nothing_else() {
 }
 
 #[test]
-fn what_the_result_tells_is_not_told_beside_it() {
+fn a_json_result_has_no_second_report_on_standard_error() {
     let (done, _) = run(conversation(), &["--output-format", "json"]);
     assert!(!done.stderr.contains("steps ·") && !done.stderr.contains("resume"), "{}", done.stderr);
 }

@@ -44,7 +44,7 @@ fn long_output_loses_its_middle() {
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn a_command_that_cannot_run_says_why() {
     let done = exec(&World::new(), &[], &["no-such-program"]);
     let stderr = "error: cannot start `no-such-program`: No such file or directory (os error 2)\n";
     assert_eq!((done.status, done.stderr.as_str()), (127, stderr));
@@ -147,7 +147,7 @@ fn the_configuration_says_what_commands_leave_behind_and_use() {
 }
 
 #[test]
-fn what_commands_see_is_explained() {
+fn sandbox_explain_lists_what_commands_see() {
     let world = configured("read = ['~/data']\npath = ['~/tools']\nmemory = '1G'\ntimeout = 60")
         .file(".cargo/bin/cargo", "")
         .file(".gitconfig", "[user]\n\tname = A\n\temail = a@b\n")

@@ -116,7 +116,7 @@ fn a_run_is_listed_shown_and_goes_on() {
 }
 
 #[test]
-fn it_says_how_to_go_on_and_that_works_as_it_is() {
+fn the_printed_resume_command_works_as_it_is() {
     let place = Place::new(answers(["Hello.", "Again."]));
     let done = place.run(&["x"]);
     let hint = done.stderr.lines().last().unwrap().strip_prefix("resume with: loopwright ");
@@ -211,7 +211,7 @@ fn nothing_is_kept_without_a_session() {
 }
 
 #[test]
-fn what_is_kept_is_for_the_user_only() {
+fn session_files_are_readable_by_the_user_only() {
     let place = Place::new(answers(["one", "two"]));
     place.ran(&["1?"]);
     let state = place.world.path(".local/state/loopwright");
@@ -310,7 +310,7 @@ fn a_session_is_rewound_and_goes_on_from_there() {
 }
 
 #[test]
-fn rewinding_undoes_what_file_tools_did_where_nobody_else_did_anything_since() {
+fn rewinding_undoes_file_changes_unless_the_file_changed_since() {
     let write = |path: &str, content: &str| {
         let arguments = json!({"path": path, "content": content, "overwrite": true});
         streamed_tool("", "write_file", &arguments)
@@ -401,7 +401,7 @@ fn a_suspended_session_takes_no_message_until_it_is_resumed() {
 }
 
 #[test]
-fn pages_follow_one_another() {
+fn session_lists_continue_with_the_next_page() {
     let place = Place::new(answers(["one", "two", "three"]));
     let ids = ["1?", "2?", "3?"].map(|it| place.ran(&[it]));
     let first = place.json(&["list", "-n", "2"]);
@@ -501,7 +501,7 @@ fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
 }
 
 #[test]
-fn a_directory_that_everybody_may_write_to_is_refused() {
+fn a_world_writable_directory_is_refused() {
     let place = Place::new(answers(["one"]));
     let folder = place.world.path("open");
     fs::create_dir(&folder).unwrap();
@@ -516,7 +516,7 @@ fn a_directory_that_everybody_may_write_to_is_refused() {
 }
 
 #[test]
-fn what_a_fork_or_an_import_cannot_undo_is_told() {
+fn changes_that_a_fork_or_an_import_cannot_undo_are_reported() {
     let write = json!({ "path": "b.txt", "content": "1" });
     let [done] = answers(["done"]);
     let place = Place::new([streamed_tool("", "write_file", &write), done]);
@@ -555,7 +555,7 @@ fn files_of(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn what_is_old_is_pruned() {
+fn old_sessions_are_pruned() {
     let place = Place::new(answers(["one", "two"]));
     let id = place.ran(&["1?"]);
     let done = place.json(&["prune", "--older-than", "1d"]);

@@ -70,7 +70,7 @@ fn a_terminal_that_goes_away_ends_a_run_as_a_termination_does() {
 }
 
 #[test]
-fn a_second_interrupt_ends_at_once_even_while_nobody_reads() {
+fn a_second_interrupt_ends_at_once_while_the_output_is_blocked() {
     let world = World::new();
     let (mut child, _server) = start(&world, Reply::Flood(1 << 20), &[]);
     let began = Instant::now();

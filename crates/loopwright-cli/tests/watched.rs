@@ -34,7 +34,7 @@ fn markdown_is_shown_as_what_it_means() {
 }
 
 #[test]
-fn whoever_wants_no_colours_reads_what_the_model_wrote() {
+fn without_colours_the_answer_is_printed_as_the_model_wrote_it() {
     let plain = |world: World, options: &[&str]| {
         let seen = markdown(world, &[&["-q"], options].concat());
         assert_eq!(seen.text(), MARKDOWN.trim_end(), "{options:?}");
@@ -47,7 +47,7 @@ fn whoever_wants_no_colours_reads_what_the_model_wrote() {
 }
 
 #[test]
-fn what_is_shown_keeps_to_the_width() {
+fn output_fits_the_width_of_the_terminal() {
     let long = "word ".repeat(60);
     for columns in [40, 80, 200] {
         let seen = watch(World::new(), columns, vec![streamed(&long, "stop")], &["-q"]);

@@ -44,7 +44,7 @@ fn names(done: &Done) -> (String, String) {
 }
 
 #[test]
-fn what_is_submitted_is_done_by_a_worker() {
+fn a_submitted_job_is_done_by_a_worker() {
     let place = Place::new(["Hello.", "Again."]);
     let (job, session) = names(&place.submit(&["Who are you?"]));
     let (next, same) = names(&place.submit(&["--session", &session[..8], "And now?"]));
@@ -106,7 +106,7 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
 }
 
 #[test]
-fn whoever_follows_hears_the_answer() {
+fn a_follower_of_a_job_receives_the_answer() {
     let place = Place::new(["Hello."]);
     let mut worker = place.world.start(&place.line("worker", &["--json"]));
     let done = place.submit(&["--follow", "Who are you?"]);
@@ -118,7 +118,7 @@ fn whoever_follows_hears_the_answer() {
 }
 
 #[test]
-fn what_is_submitted_twice_under_one_name_is_one_job() {
+fn jobs_submitted_twice_under_one_id_are_one_job() {
     let place = Place::new(["Hello."]);
     let first = names(&place.submit(&["--id", "nightly", "Who are you?"]));
     let second = names(&place.submit(&["--id", "nightly", "Who are you?"]));
@@ -131,7 +131,7 @@ fn what_is_submitted_twice_under_one_name_is_one_job() {
 }
 
 #[test]
-fn where_there_is_no_queue_the_remedy_is_told() {
+fn a_store_without_a_queue_names_the_remedy() {
     let place = Place::new([]);
     let store = format!("files:{}", place.world.path("sessions").display());
     for line in [
@@ -226,7 +226,7 @@ fn a_worker_does_not_follow_what_was_put_in_the_place_of_a_directory() {
 }
 
 #[test]
-fn jobs_that_are_over_are_forgotten_with_what_is_old() {
+fn pruning_removes_finished_jobs() {
     let place = Place::new(["Hello."]);
     names(&place.submit(&["Who are you?"]));
     place.work();

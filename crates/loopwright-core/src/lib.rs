@@ -92,6 +92,12 @@ pub use crate::{
     run::{Run, RunOptions},
 };
 
+/// `true` if this build checks every keyword of JSON Schema: it has the feature `json-schema`.
+///
+/// Without it, arguments are checked by the keywords that describe Rust types and most hand-written schemas. A schema
+/// with another keyword, such as `pattern`, is refused when an agent is built, and calls of such a tool fail.
+pub const HAS_SCHEMA_VALIDATOR: bool = cfg!(feature = "json-schema");
+
 /// All event types, by name.
 pub mod events {
     pub use crate::event::*;

@@ -167,7 +167,7 @@ impl Driver for Odd {
 }
 
 #[test]
-fn a_driver_that_answers_as_somebody_else() {
+fn a_driver_reply_in_another_role_fails_the_step() {
     let state = execute(&test_loop(Odd(|| Message::user("I am you"))), asked());
     let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, FailureKind::Driver);
@@ -232,7 +232,7 @@ fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
 }
 
 #[test]
-fn of_two_calls_with_the_same_id_one_is_denied_and_the_other_runs() {
+fn calls_with_the_same_id_are_decided_separately() {
     let ask = CallableHook::new("policy").before_tool(|call, _, _| {
         Ok(match call.id.as_deref() {
             Some("same") => ToolDecision::Ask(ApprovalRequest::new("?", "me")),

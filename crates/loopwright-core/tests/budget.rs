@@ -207,7 +207,7 @@ fn a_hook_may_raise_the_budget_of_a_run() {
 }
 
 #[test]
-fn what_remains_is_capped_and_never_below_nothing() {
+fn the_remaining_budget_is_capped_and_never_negative() {
     let budget = Budget {
         steps: Some(5),
         tokens: Some(10),
@@ -266,7 +266,7 @@ fn settling_replaces_the_estimate_here_and_above() {
 }
 
 #[test]
-fn what_is_refused_for_money_is_not_kept_of_tokens() {
+fn a_reservation_refused_for_its_cost_reserves_no_tokens() {
     let budget =
         Budget { tokens: Some(10), cost: Some(Cost::from_picodollars(5)), ..Budget::unlimited() };
     let meter = BudgetAccount::new(&budget);
@@ -313,7 +313,7 @@ fn sub_agents_draw_from_the_account_of_their_parent() {
 }
 
 #[test]
-fn what_was_drawn_beyond_an_account_is_not_forgotten() {
+fn usage_beyond_an_account_is_kept() {
     let meter = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let (one, other) =
         (meter.reserve(5, Cost::ZERO).unwrap(), meter.reserve(5, Cost::ZERO).unwrap());
@@ -469,7 +469,7 @@ impl loopwright_core::Hook for Judge {
 }
 
 #[test]
-fn what_a_hook_asks_about_an_answer_is_spent_and_asked_about_no_further() {
+fn a_hooks_own_model_call_is_charged_and_calls_no_hooks() {
     let judge = FakeModel::script([ScenarioStep::from("good").with_usage(Usage::new(30, 4))]);
     let model = FakeModel::script([ScenarioStep::from("done").with_usage(Usage::new(1, 2))]);
     let agent = hooked(&test_loop(ModelDriver::new(model)), Judge(judge.clone()));

@@ -19,7 +19,7 @@ fn spend(tokens: u64) -> Spend {
 }
 
 #[test]
-fn what_a_tool_adds_is_spent_by_the_agent_and_not_drawn_from_the_account_again() {
+fn usage_that_a_tool_adds_is_charged_once() {
     let child = MockTool::with_cx("child", "", |_, cx| {
         Box::pin(async {
             cx.add_spend(spend(7));
@@ -35,7 +35,7 @@ fn what_a_tool_adds_is_spent_by_the_agent_and_not_drawn_from_the_account_again()
 }
 
 #[test]
-fn what_a_call_used_that_was_given_up_is_known() {
+fn usage_of_an_abandoned_call_is_recorded() {
     let asking = MockTool::with_cx("asking", "", |_, cx| {
         Box::pin(async move {
             let step = ScenarioStep::from("yes").with_usage(Usage::new(9, 0));

@@ -188,7 +188,7 @@ fn a_pause_and_what_comes_after_it() {
 }
 
 #[test]
-fn a_paused_run_that_nobody_has_decided_about_tells_nothing() {
+fn resuming_a_paused_run_without_a_decision_emits_nothing() {
     let hook = CallableHook::new("approval")
         .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "approval"))));
     let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);

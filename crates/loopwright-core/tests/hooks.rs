@@ -208,7 +208,7 @@ fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_o
 }
 
 #[test]
-fn what_a_failing_hook_leaves_of_its_step() {
+fn a_failing_hook_keeps_the_finished_part_of_its_step() {
     for point in HookPoint::ALL {
         let (_, state) = fail_at(*point, || "no luck".into());
         let kinds: Vec<_> = state.execution().unwrap().steps().map(Step::kind).collect();
@@ -242,7 +242,7 @@ fn a_before_step_hook_that_fails_leaves_one_error_step_with_its_events() {
 }
 
 #[test]
-fn what_a_tool_did_stands_when_the_hook_after_it_fails() {
+fn a_tools_result_stays_if_the_hook_after_it_fails() {
     let (_, state) = fail_at(HookPoint::AfterTool, || "no luck".into());
     assert_eq!(outcomes(&state, 0)[0].output().unwrap().to_text(), "done");
 }
@@ -373,7 +373,7 @@ fn an_edit_cannot_put_calls_without_results_into_the_conversation() {
 }
 
 #[test]
-fn values_of_an_execution_are_gone_in_the_next_and_those_of_a_session_stay() {
+fn execution_values_end_with_the_execution_and_session_values_stay() {
     const SHORT: Key<u32> = Key::execution("test", "short");
     const LONG: Key<u32> = Key::session("test", "long");
     assert_ne!(SHORT.slot(), LONG.slot());
@@ -499,7 +499,7 @@ fn all_hooks_of_a_point_are_called_if_one_has_something_to_say() {
 }
 
 #[test]
-fn whoever_listens_is_told_of_hooks_that_have_nothing_to_say() {
+fn listeners_receive_events_of_hooks_without_a_decision() {
     assert_eq!(calls_of([3, 4], true), [3, 3]);
 }
 
@@ -560,7 +560,7 @@ fn no_call_begins_after_a_hook_that_failed_about_another_one() {
 }
 
 #[test]
-fn of_equal_decisions_about_a_call_the_first_counts() {
+fn the_first_of_equal_decisions_about_a_call_counts() {
     let block = |reason: &'static str| -> Arc<dyn Hook> {
         let block = move || Ok(ToolDecision::Block { reason: reason.to_owned() });
         Arc::new(CallableHook::new(reason).before_tool(move |_, _, _| block()))

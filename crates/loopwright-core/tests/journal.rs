@@ -246,7 +246,7 @@ fn whatever_append_the_machine_stops_after_no_effect_happens_twice() {
 }
 
 #[test]
-fn what_a_step_says_goes_on_record_with_the_beginning_of_the_next_one() {
+fn the_evaluation_of_a_step_is_appended_with_the_start_of_the_next_one() {
     let script = || {
         let calls = (0..3).map(|_| ScenarioStep::tool_call("pay", json!({})));
         agent(calls.chain(["done".into()])).with_tool(MockTool::returning("pay", "Pays.", "paid"))
@@ -316,7 +316,7 @@ fn an_interrupted_call_can_be_asked_about_and_run_again() {
 }
 
 #[test]
-fn an_interrupted_call_that_nobody_decided_about_stays_unknown_when_the_run_is_given_up() {
+fn an_undecided_interrupted_call_stays_unknown_when_the_run_is_abandoned() {
     let journal = MemoryJournal::new();
     let agent = agent([ScenarioStep::tool_call("pay", json!({})), "done".into()])
         .with_tool(MockTool::hanging("pay"));
@@ -420,7 +420,7 @@ fn a_step_that_is_resumed_is_timed_from_where_it_went_on() {
 // Hosts that replay
 
 #[test]
-fn what_a_host_has_on_record_does_not_happen_again() {
+fn a_call_that_the_journal_has_recorded_does_not_run_again() {
     let journal = MemoryJournal::new();
     let (model, pay) = (FakeModel::echo(), MockTool::returning("pay", "", "paid"));
     let agent = test_loop(ModelDriver::new(model.clone())).with_tool(pay.clone());
@@ -533,7 +533,7 @@ fn a_journal_that_panics_is_not_available() {
 }
 
 #[test]
-fn what_was_changed_without_a_run_can_be_saved_without_one() {
+fn edits_outside_of_a_run_can_be_saved_without_a_run() {
     let journal = MemoryJournal::new();
     let clock = FrozenClock::new();
     let mut state = asked().with_metadata("a", 1);

@@ -34,7 +34,7 @@ fn approve_with(json: &str) -> ApprovalDecision {
 }
 
 #[test]
-fn a_call_runs_with_the_arguments_that_whoever_approved_it_wrote() {
+fn a_call_runs_with_the_arguments_of_its_approval() {
     let (agent, pay) = careful();
     let paused = execute(&agent, asked());
     let decided = agent.decide(&paused, &[0], approve_with(r#"{"sum":9}"#)).unwrap();

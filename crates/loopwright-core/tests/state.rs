@@ -208,7 +208,7 @@ fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
 }
 
 #[test]
-fn what_a_caller_edits_waits_for_a_journal() {
+fn edits_of_a_caller_wait_for_a_journal() {
     let state = asked().with_metadata("color", json!("red"));
     assert_eq!(
         state.unsaved_changes().map(Change::name).collect::<Vec<_>>(),

@@ -228,7 +228,7 @@ fn after_the_end_a_message_is_given_back() {
 }
 
 #[test]
-fn a_message_that_nobody_heard_is_part_of_the_state_that_is_given_back() {
+fn an_unread_message_is_part_of_the_returned_state() {
     let run = agent([]).start(asked(), options());
     run.handle().steer(Message::user("by the way")).unwrap();
     let state = run.into_state();

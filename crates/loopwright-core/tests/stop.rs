@@ -195,7 +195,7 @@ fn a_failed_step_counts_against_the_limit_and_may_be_tried_again() {
 }
 
 #[test]
-fn what_was_signalled_before_a_crash_still_stops_the_run() {
+fn a_stop_signal_from_before_a_crash_stops_the_run() {
     let journal = MemoryJournal::new();
     // That the last hook is asked, the signal is on record.
     let hook = CallableHook::new("stops")
@@ -336,7 +336,7 @@ fn a_soft_stop_before_a_step_leaves_the_round_going_and_a_hard_one_ends_it() {
 }
 
 #[test]
-fn of_two_hooks_that_stop_after_a_step_the_stronger_signal_decides_and_both_are_told() {
+fn the_stronger_of_two_stops_after_a_step_decides_and_both_are_reported() {
     let stops = |name: &'static str, reason| {
         Arc::new(
             CallableHook::new(name)
@@ -391,7 +391,7 @@ fn requesting_once() -> CallableHook {
 }
 
 #[test]
-fn what_was_said_of_one_step_does_not_buy_a_step_after_the_next() {
+fn a_criterions_request_for_a_step_holds_for_one_step() {
     let budget = Budget { steps: Some(5), ..Budget::default() };
     let agent = hooked(&agent(["one".into(), "two".into()]), requesting_once());
     let state = execute(&agent, asked().with_budget(budget));
@@ -412,7 +412,7 @@ impl Driver for Once {
 }
 
 #[test]
-fn what_was_said_of_a_step_does_not_overrule_the_stop_of_a_step_without_an_answer() {
+fn an_earlier_evaluation_does_not_overrule_the_stop_of_a_step_without_an_answer() {
     let driver = Once(FakeDriver::steps(["one".into()]));
     let state = execute(&hooked(&test_loop(driver), requesting_once()), asked());
     assert_eq!((state.step_count(), state.status().as_str()), (1, "stopped"));
@@ -525,7 +525,7 @@ fn every_step_may_be_followed_by_a_veto() {
 }
 
 #[test]
-fn of_the_stops_of_one_point_the_strongest_counts_wherever_it_stands() {
+fn the_strongest_stop_of_a_hook_point_counts_in_any_order() {
     let stop = |reason| -> Arc<dyn Hook> {
         let stop = move || Ok(Flow::Stop(StopSignal::new(reason, reason.as_str(), "")));
         Arc::new(CallableHook::new("stop").after_inference(move |_, _, _| stop()))
@@ -546,7 +546,7 @@ fn of_the_stops_of_one_point_the_strongest_counts_wherever_it_stands() {
 }
 
 #[test]
-fn of_equally_strong_stops_of_one_point_the_first_counts() {
+fn the_first_of_equally_strong_stops_counts() {
     let stop = |by: &'static str| -> Arc<dyn Hook> {
         let stop = move || Ok(Flow::Stop(StopSignal::requested(by, "")));
         Arc::new(CallableHook::new(by).after_inference(move |_, _, _| stop()))

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use loopwright_core::{
     AgentLoop, AgentState, Hook, HookStack, Interceptor, Priority, RunOptions, ToolOutcome,
-    messages::{Turn, TurnBody},
 };
-use loopwright_testing::{
-    FakeDriver, MemoryJournal, ScenarioStep, block_on, test_env, test_loop, validate,
+use loopwright_testing::{FakeDriver, MemoryJournal, ScenarioStep, block_on, test_loop, validate};
+pub(crate) use loopwright_testing::{
+    execute, test_options as options, tool_results as told, turn_texts as said,
 };
 
 /// An agent that follows a script.
@@ -20,18 +20,8 @@ pub(crate) fn asked() -> AgentState {
     AgentState::new().with_user_message("go")
 }
 
-pub(crate) fn options() -> RunOptions {
-    RunOptions { env: test_env(1), ..RunOptions::default() }
-}
-
 pub(crate) fn journaled(journal: &MemoryJournal) -> RunOptions {
     RunOptions { journal: Some(Arc::new(journal.clone())), ..options() }
-}
-
-/// Runs to the end, by a frozen clock.
-#[track_caller]
-pub(crate) fn execute(agent: &AgentLoop, state: AgentState) -> AgentState {
-    block_on(agent.start(state, options()).finish())
 }
 
 /// Runs to the end with a journal.
@@ -57,25 +47,11 @@ pub(crate) fn hooks(hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Intercept
     stack.into_interceptor()
 }
 
-/// What the model was told about the calls of all exchanges, in order.
-pub(crate) fn told(state: &AgentState) -> Vec<String> {
-    let results = |turn: &Arc<Turn>| match turn.body() {
-        TurnBody::ToolExchange(exchange) => exchange.results().to_vec(),
-        _ => Vec::new(),
-    };
-    state.transcript().iter().flat_map(results).map(|it| it.to_text()).collect()
-}
-
 /// What became of the calls of a step.
 #[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 pub(crate) fn outcomes(state: &AgentState, step: usize) -> Vec<ToolOutcome> {
     let step = state.step_at(step).unwrap();
     step.tool_executions().map(|(_, outcome)| outcome.clone()).collect()
-}
-
-/// What was said, turn by turn.
-pub(crate) fn said(state: &AgentState) -> Vec<String> {
-    state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
 /// The state that a journal tells of, from its beginning.

@@ -273,7 +273,7 @@ fn a_model_finds_what_it_kept_once_and_nothing_of_another_type() {
 }
 
 #[test]
-fn what_calls_have_come_to_is_kept_when_their_execution_is_given_up() {
+fn outcomes_of_calls_are_kept_when_their_execution_is_abandoned() {
     let exclusive = ToolOptions { exclusive: true, ..ToolOptions::default() };
     let calls = [("quick", json!({})), ("endless", json!({}))];
     let agent = agent([ScenarioStep::tool_calls(calls)])

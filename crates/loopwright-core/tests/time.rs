@@ -24,7 +24,7 @@ use crate::support::{
 };
 
 #[test]
-fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
+fn changes_after_hooks_and_tools_have_the_time_after_them() {
     let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
     let (hooks, tools) = (clock.clone(), clock.clone());
     let hook = CallableHook::new("slow").before_step(move |state, _| {
@@ -374,7 +374,7 @@ impl Journal for SlowJournal {
 }
 
 #[test]
-fn what_comes_after_an_append_has_the_time_after_it() {
+fn changes_after_an_append_have_the_time_after_it() {
     let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
     let slow = SlowJournal(journal.clone(), clock.clone());
     let began = clock.now();
@@ -392,7 +392,7 @@ fn what_comes_after_an_append_has_the_time_after_it() {
 }
 
 #[test]
-fn what_hooks_take_to_decide_about_a_call_is_part_of_the_step() {
+fn the_time_of_hooks_before_a_call_is_part_of_the_step() {
     let clock = FrozenClock::new();
     let slow = clock.clone();
     let hook = CallableHook::new("slow").before_tool(move |_, _, _| {
@@ -423,7 +423,7 @@ fn a_call_begins_after_the_hooks_that_decided_about_it() {
 }
 
 #[test]
-fn what_was_said_before_a_run_is_given_up_has_the_time_of_its_end() {
+fn the_interrupted_answer_of_an_abandoned_run_has_the_time_of_its_end() {
     let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
     let plain = RunOptions { env: clock.env(1), ..RunOptions::default() };
     let journaled = RunOptions { env: clock.env(1), ..journaled(&journal) };

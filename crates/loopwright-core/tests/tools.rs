@@ -104,7 +104,7 @@ fn a_rewrite_asks_all_hooks_again_about_the_new_arguments() {
 }
 
 #[test]
-fn what_was_approved_before_a_rewrite_is_not_what_runs_after_it() {
+fn an_approval_does_not_cover_arguments_that_a_hook_rewrites_later() {
     let policy =
         deciding(
             "policy",
@@ -503,7 +503,7 @@ impl Driver for Talkative {
 
 /// Where each look at a call went through the answer, this would take minutes.
 #[test]
-fn what_a_call_costs_does_not_grow_with_what_the_answer_holds() {
+fn the_cost_of_a_call_does_not_grow_with_the_number_of_calls_in_an_answer() {
     for exclusive in [false, true] {
         let options = ToolOptions {
             exclusive,
@@ -521,7 +521,7 @@ fn what_a_call_costs_does_not_grow_with_what_the_answer_holds() {
 }
 
 #[test]
-fn what_a_tool_asks_of_a_model_is_charged_to_the_execution() {
+fn a_tools_model_call_is_charged_to_the_execution() {
     let model = FakeModel::script([ScenarioStep::from("four").with_usage(Usage::new(5, 2))]);
     let asking = model.clone();
     let tool = MockTool::with_cx("ask", "", move |_, cx| {
@@ -558,7 +558,7 @@ fn a_tool_set_keeps_the_place_of_a_tool_that_is_replaced() {
 }
 
 #[test]
-fn what_a_call_left_running_ends_when_the_run_is_over_or_dropped() {
+fn background_work_of_a_call_ends_with_its_run() {
     let kept: Arc<Mutex<Vec<CancellationToken>>> = Arc::default();
     let notes = Arc::clone(&kept);
     let leave = MockTool::with_cx("leave", "", move |_, cx| {

@@ -100,7 +100,7 @@ fn options_without_values_ask_for_them() {
 }
 
 #[test]
-fn values_of_the_wrong_kind_are_shown_what_fits() {
+fn a_value_of_the_wrong_kind_is_reported_with_the_right_kind() {
     let options = r#"name = 7, description = 7, instructions = true, namespace = web, timeout = true,
         side_effects = 7, retry = "3", exclusive = true"#;
     assert_eq!(

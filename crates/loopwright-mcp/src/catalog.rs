@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_is_kept_for_the_same_server_only() {
+    fn an_approved_catalog_holds_for_the_same_server_only() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileCatalogs::new(folder.path().join("mcp"));
         let server = |command: &str| McpServer::stdio("s", StdioServer::new(command));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_privileged_is_taken_out_unless_it_is_granted_with_that_very_value() {
+    fn privileged_settings_are_removed_unless_that_value_is_granted() {
         let mut options = options();
         let granted =
             [("headers.x.y", json!("z")), ("extra.a.b", json!(2)), ("extra.tools", json!([]))];

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_completed() {
+    fn a_base_url_variable_without_scheme_or_port_is_completed() {
         for (value, expect) in [
             ("box", "http://box:11434"),
             ("box:8080", "http://box:8080"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_leave_out_is_put_at_the_end() {
+    fn the_missing_path_of_a_base_url_variable_is_appended() {
         let variable = BaseUrlVar { path: Some("v1".into()), ..BaseUrlVar::named("A") };
         let read = |value: &'static str| variable.read(&move |_: &str| Some(value.to_owned()));
         assert_eq!(read("https://x").as_deref(), Some("https://x/v1"));

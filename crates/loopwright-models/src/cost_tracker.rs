@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_says_of_the_cost_counts() {
+    fn the_cost_that_the_provider_reports_counts() {
         let mut account = CostTracker::new(Some(priced()));
         assert_eq!(settled(&mut account, Usage::new(1, 1), Some(micros(7))).cost, Some(micros(7)));
         let mut account = CostTracker::new(None);

@@ -238,7 +238,7 @@ async fn c3_an_error_that_is_null_is_no_error() {
 }
 
 #[tokio::test]
-async fn c4_an_answer_ends_with_a_finish_reason_even_if_nobody_says_done() {
+async fn c4_an_answer_ends_with_a_finish_reason_without_a_done_event() {
     let answer = answer("c4").await;
     assert_eq!(content(&answer.message), json!([{ "text": "Hello world" }]));
     assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Stop, USAGE));

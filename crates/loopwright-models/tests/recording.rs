@@ -69,7 +69,7 @@ fn miss(error: &ModelError) -> &ReplayMiss {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_answered_without_a_network() {
+async fn recorded_exchanges_are_answered_without_a_network() {
     let server = Server::start([Reply::words(&["one"]), Reply::words(&["two"])]).await;
     let address = format!("{}/v1", server.address);
     let tape = Tape::new();
@@ -159,7 +159,7 @@ async fn keys_are_not_recorded() {
 }
 
 #[tokio::test]
-async fn what_broke_off_is_recorded_as_broken_and_breaks_off_again() {
+async fn an_aborted_exchange_is_recorded_and_replayed_as_aborted() {
     let begun = Reply::Broken(vec![content_event("Hel")]);
     let server = Server::start([begun]).await;
     let tape = Tape::new();
@@ -191,7 +191,7 @@ async fn half_a_last_line_is_left_out() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn a_file_that_is_no_recording_is_refused() {
     let tape = Tape::new();
     let header = "{\"format\":\"loopwright-http\",\"version\":1}\n";
     let refused = |text: &str| {

@@ -263,7 +263,7 @@ async fn a_server_may_answer_before_it_has_read_everything() {
 }
 
 #[tokio::test]
-async fn what_is_only_announced_does_not_end_the_request() {
+async fn an_informational_response_does_not_end_the_request() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let length = 16 << 20;
@@ -356,7 +356,7 @@ fn a_connection_of_another_runtime_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn what_may_succeed_later_is_sent_again_with_the_same_bytes() {
+async fn a_retried_request_has_the_same_bytes() {
     let asked = ask([Reply::error(429, ""), Reply::error(500, ""), Reply::words(&["ok"])]).await;
     assert_eq!(asked.text(), "ok");
     let received = asked.server.received();
@@ -481,7 +481,7 @@ async fn a_page_instead_of_an_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_network_error_that_names_the_place() {
+async fn an_unreachable_server_is_a_network_error_that_names_it() {
     let address = Server::start([Reply::Drop]).await.address.clone();
     let chat =
         RemoteModel::new(WireApi::OpenAiChat, "test", &format!("{address}/v1?key=hidden"), "m")

@@ -146,7 +146,7 @@ fn a_definition_that_lists_commands_lists_no_files_that_they_are_redirected_to()
 }
 
 #[test]
-fn what_is_not_understood_is_read_in_the_stricter_way() {
+fn unreadable_rules_are_read_in_the_stricter_way() {
     let check = |rule: &str, tool: &str, expect: Decision| {
         let arguments = json!({ "command": "ls", "path": "/etc/a", "url": "https://a.example" });
         let policy = policy(Mode::Ask, &[rule]);
@@ -316,7 +316,7 @@ fn a_table_names_the_line_that_fails() {
 }
 
 #[test]
-fn what_only_bash_reads_as_bash_asks_in_another_shell() {
+fn bash_syntax_asks_in_another_shell() {
     let rules = source(SourceKind::User, "u").allow("Bash(echo *)", 1).allow("Bash(ls *)", 2);
     let policy = Policy::builder(PROJECT).shell(Shell::Posix).source(rules).build();
     for command in [

@@ -108,7 +108,7 @@ fn an_unknown_mode_only_tightens() {
 }
 
 #[test]
-fn what_is_no_permission_is_a_warning() {
+fn unknown_permission_entries_are_warnings() {
     let (policy, warnings) = read(
         "{ \"model\": \"x\",\n \"hooks\": {},\n \"permissions\": { \"allow\": [\"Read\"],\n\"allowed\": [\"Bash\"] },\n \"env\": {} }",
     );
@@ -210,7 +210,7 @@ fn values_of_the_wrong_type_are_read_in_the_stricter_way() {
 }
 
 #[test]
-fn of_keys_that_occur_twice_the_first_one_only_tightens() {
+fn the_first_of_two_equal_keys_only_tightens() {
     let (policy, warnings) = read(
         "{ \"permissions\": { \"allow\": [\"Bash\"], \"deny\": [\"Read(.env)\"], \"defaultMode\": \"auto\" },\n\
          \"permissions\": { \"allow\": [\"Edit\"],\n \"allow\": [\"Read\"],\n \"deny\": [\"Grep\"] } }",

@@ -111,7 +111,7 @@ fn other_calls_get_the_rule_that_names_them() {
 }
 
 #[test]
-fn what_is_suggested_allows_the_call_and_nothing_that_it_does_not_name() {
+fn a_suggested_rule_allows_the_call_and_only_what_it_names() {
     let commands = [
         "make all",
         "echo 'a b'",

@@ -515,7 +515,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_forgotten_is_forgotten_when_another_transaction_begins() {
+    fn a_transaction_that_could_not_be_removed_is_removed_when_another_one_starts() {
         let world = tempfile::tempdir().unwrap();
         let (staging, root) = (world.path().join("staging"), world.path().join("root"));
         fs::create_dir(&root).unwrap();

@@ -8,7 +8,7 @@ use loopwright_sandbox::{Backend, ExitOutcome, Guarantee, Network};
 use crate::world::{World, mark, sh};
 
 #[tokio::test]
-async fn what_is_outside_is_neither_read_nor_written() {
+async fn paths_outside_are_neither_read_nor_written() {
     for backend in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(backend);
         fs::write(world.outside("secret"), "hidden").unwrap();
@@ -22,7 +22,7 @@ async fn what_is_outside_is_neither_read_nor_written() {
 }
 
 #[tokio::test]
-async fn what_the_policy_names_is_read_and_written() {
+async fn paths_named_by_the_policy_are_read_and_written() {
     for backend in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(backend);
         fs::create_dir(world.outside("library")).unwrap();
@@ -170,7 +170,7 @@ async fn scratch_space_is_private_and_limited() {
 }
 
 #[tokio::test]
-async fn files_belong_to_whoever_runs_the_agent() {
+async fn files_of_commands_belong_to_the_user_of_the_agent() {
     use std::os::unix::fs::MetadataExt as _;
     let world = World::new();
     world.says("touch mine").await;

@@ -78,7 +78,7 @@ async fn silence_ends_a_command_and_output_starts_its_time_anew() {
 }
 
 #[tokio::test]
-async fn what_runs_in_the_background_ends_with_the_command() {
+async fn background_processes_end_with_their_command() {
     for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
         let world = World::in_tier(backend);
         let mark = mark();

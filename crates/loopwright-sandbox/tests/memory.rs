@@ -198,7 +198,7 @@ async fn page_tables_count() {
 }
 
 #[tokio::test]
-async fn what_is_used_below_the_limit_is_no_reason_to_end() {
+async fn memory_below_the_limit_does_not_end_a_command() {
     let line = "import os, mmap, socket\n\
                 f = os.memfd_create('m'); os.write(f, bytes(20 << 20))\n\
                 open('/dev/shm/a', 'wb').write(bytes(20 << 20))\n\

@@ -403,12 +403,12 @@ fn those_that(cases: &'static [Case], way: Way, expect: bool) -> Vec<&'static st
 const NONE: [&str; 0] = [];
 
 #[test]
-fn what_is_planted_for_git_does_not_run_later() {
+fn files_planted_for_git_do_not_run_later() {
     assert_eq!(those_that(CASES, Way::Collected, true), NONE);
 }
 
 #[test]
-fn what_is_planted_for_other_programs_does_not_run_later() {
+fn files_planted_for_other_programs_do_not_run_later() {
     assert_eq!(those_that(planted_tools::CASES, Way::Collected, true), NONE);
 }
 
@@ -476,7 +476,7 @@ async fn work_with_the_folders_own_repository_is_kept() {
 }
 
 #[tokio::test]
-async fn what_two_commands_make_together_is_no_repository_with_settings() {
+async fn two_commands_together_cannot_make_a_repository_with_settings() {
     let world = world();
     let first = staged(&world, "mkdir -p d/objects d/refs").await;
     let second = staged(

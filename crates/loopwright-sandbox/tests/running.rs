@@ -50,7 +50,7 @@ async fn a_megabyte_of_input_flows_while_its_echo_is_read() {
 }
 
 #[tokio::test]
-async fn input_that_nobody_reads_holds_nothing_up() {
+async fn unread_input_blocks_nothing() {
     let world = World::new();
     let command = sh("exit 3").stdin(Stdin::Bytes(Bytes::from(vec![0; 1 << 20])));
     let output = world.run(&command, &world.policy()).await;

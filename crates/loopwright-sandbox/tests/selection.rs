@@ -57,7 +57,7 @@ async fn landlock_says_what_it_does_not_enforce() {
 }
 
 #[tokio::test]
-async fn what_is_chosen_by_default_tells_what_the_strongest_tier_does() {
+async fn the_default_sandbox_reports_what_the_strongest_backend_does() {
     let _world = World::new();
     let (auto, strongest) = (auto_select(), BackendSandbox::new(Backend::Namespaces));
     assert_eq!(auto.name(), "auto");

@@ -102,7 +102,7 @@ async fn nothing_is_real_before_it_is_applied_and_all_of_it_is_then() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_never_was() {
+async fn a_dropped_transaction_changes_nothing() {
     let world = World::new();
     world.file("file", "one");
     let before = snapshot(&world);
@@ -160,7 +160,7 @@ async fn undoing_leaves_what_was_changed_since() {
 }
 
 #[tokio::test]
-async fn of_two_commands_at_once_neither_loses_what_the_other_wrote() {
+async fn two_commands_at_once_lose_no_writes_of_each_other() {
     let world = World::new();
     world.file("both", "zero");
     world.file("gone", "zero");
@@ -184,7 +184,7 @@ async fn of_two_commands_at_once_neither_loses_what_the_other_wrote() {
 }
 
 #[tokio::test]
-async fn one_command_after_the_other_is_no_conflict() {
+async fn commands_in_sequence_do_not_conflict() {
     let world = World::new();
     for number in 0..20 {
         let applied =
@@ -208,7 +208,7 @@ async fn one_of_several_names_of_a_file_that_is_written_to_becomes_a_file_of_its
 }
 
 #[tokio::test]
-async fn what_was_left_in_the_middle_is_finished_and_what_had_no_plan_is_forgotten() {
+async fn a_half_applied_transaction_is_finished_and_one_without_a_plan_is_removed() {
     let world = World::new();
     world.file("file", "one");
     let ran = staged(&world, "echo two > file").await;
@@ -242,7 +242,7 @@ async fn a_folder_named_as_direct_is_written_at_once() {
 }
 
 #[tokio::test]
-async fn what_would_be_obeyed_later_is_not_left_behind() {
+async fn files_that_take_effect_later_are_not_left_behind() {
     let world = World::new();
     world.file("sub/file", "text");
     let ran = staged(
@@ -278,7 +278,7 @@ async fn what_would_be_obeyed_later_is_not_left_behind() {
 }
 
 #[tokio::test]
-async fn what_is_changed_after_the_look_and_before_the_application_is_kept() {
+async fn a_file_changed_between_scan_and_apply_is_kept() {
     let world = World::new();
     for name in ["replaced", "removed"] {
         world.file(name, "one");

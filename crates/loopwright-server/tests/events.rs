@@ -158,7 +158,7 @@ async fn an_event_is_an_id_and_an_envelope_and_the_header_counts_first() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_what_there_is_not_is_told_so() {
+async fn an_unknown_session_is_404_and_an_invalid_position_400() {
     let store = MemoryStore::default();
     recorded(&store, 0, 1).await;
     let app = app(&store);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_checked_when_it_is_read() {
+    fn a_stored_session_id_is_validated_when_it_is_read() {
         assert!(serde_json::from_str::<SessionId>("\"../etc\"").is_err());
         assert_eq!(serde_json::from_str::<SessionId>("\"a\"").unwrap().as_str(), "a");
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_on_another_machine_is_taken_for_gone() {
+    fn a_process_of_another_machine_is_not_taken_for_exited() {
         let owner = Owner { place: "elsewhere".to_owned(), process: 1, ..Owner::this_process() };
         assert!(!owner.is_gone());
         let nowhere = Owner { place: String::new(), ..owner };

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_up_an_execution_that_was_stopped_is_a_turn_of_its_own() {
+    fn resuming_a_stopped_execution_is_a_turn_of_its_own() {
         let [begins, ends] = step();
         let stopped = ended(ExecutionStatus::Stopped(StopSignal::user_requested("enough")));
         let first = [said("1"), started(), begins.clone(), ends.clone(), stopped];

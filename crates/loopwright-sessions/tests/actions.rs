@@ -152,7 +152,7 @@ fn a_session_is_opened_if_it_is_there_and_created_if_it_is_not() {
 }
 
 #[test]
-fn what_is_over_is_not_continued() {
+fn a_finished_execution_is_not_continued() {
     let (agent, model) = answering(["one"]);
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
@@ -162,7 +162,7 @@ fn what_is_over_is_not_continued() {
 }
 
 #[test]
-fn what_failed_before_an_answer_is_resumed_as_the_same_execution() {
+fn an_execution_that_failed_before_its_answer_resumes_as_the_same_execution() {
     let (agent, _) = answering([ScenarioStep::error("the model is down"), "one".into()]);
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();

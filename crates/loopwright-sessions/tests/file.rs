@@ -30,7 +30,7 @@ fn a_store_in_files_does_what_every_store_must() {
 }
 
 #[test]
-fn what_was_written_is_there_after_reopening() {
+fn written_sessions_are_there_after_reopening() {
     let world = World::new();
     create(&world.store, "a", 2);
     append(&world.store, "a", 1, 2, 3).unwrap();
@@ -57,7 +57,7 @@ fn two_handles_see_what_the_other_wrote() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_may_read_what_is_stored() {
+fn stored_files_are_private_to_the_user() {
     use loopwright_sessions::{ControlMessage, SessionLog, SessionStore as _};
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -44,7 +44,7 @@ async fn rest(following: &mut EventFollower) -> Vec<(u64, String)> {
 }
 
 #[tokio::test]
-async fn what_agents_do_is_kept_and_can_be_followed_from_any_place() {
+async fn events_are_kept_and_can_be_followed_from_any_position() {
     let store = MemoryStore::default();
     let runtime = begun(&store).await;
     runtime.execute(&id("a"), &SendMessage::text("Is it there?")).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_second_turn_is_told_after_the_first() {
 }
 
 #[tokio::test]
-async fn whoever_follows_too_early_waits_and_whoever_follows_nothing_is_told() {
+async fn following_waits_for_the_first_event_and_an_unknown_session_is_an_error() {
     let store = MemoryStore::default();
     let runtime = begun(&store).await;
     let mut following = follow(&store, 0).await;

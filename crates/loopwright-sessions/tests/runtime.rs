@@ -101,7 +101,7 @@ fn an_action_is_told_between_loading_and_saving() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_told_and_nothing_else() {
+fn a_session_that_cannot_be_loaded_is_an_error_without_side_effects() {
     let (agent, _) = answering([""; 0]);
     let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
     let missing = block_on(runtime.execute(&id("a"), &SuspendSession));
@@ -195,7 +195,7 @@ fn a_session_that_is_in_use_refuses_another_action_before_a_model_is_asked() {
 }
 
 #[test]
-fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
+fn a_message_to_a_busy_session_can_be_left_to_its_runner() {
     let store = MemoryStore::new();
     let (agent, _) = answering(["one"]);
     let (runtime, _) = runtime(&store, &agent);
@@ -211,7 +211,7 @@ fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
 }
 
 #[test]
-fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
+fn a_message_to_an_idle_session_reaches_the_next_run() {
     let store = MemoryStore::new();
     let (agent, _) = answering(["one", "two"]);
     let (runtime, _) = runtime(&store, &agent);
@@ -261,7 +261,7 @@ fn a_rewind_that_is_refused_loads_nothing() {
 }
 
 #[test]
-fn what_is_returned_is_what_is_kept_though_the_clock_was_set_back() {
+fn the_returned_state_equals_the_stored_one_after_a_clock_change() {
     let (agent, _) = answering([""; 0]);
     let (store, clock) = (MemoryStore::new(), FrozenClock::new());
     clock.advance(Duration::from_hours(1));
@@ -303,7 +303,7 @@ impl SessionHook for Fails {
 }
 
 #[test]
-fn what_was_saved_is_told_as_saved_although_a_hook_after_it_fails() {
+fn a_saved_action_is_reported_as_saved_if_a_later_hook_fails() {
     let store = MemoryStore::new();
     let (agent, _) = answering([""; 0]);
     let (runtime, notes) = runtime(&store, &agent);
@@ -404,7 +404,7 @@ fn a_session_has_something_to_do_if_its_first_message_was_not_answered() {
 }
 
 #[test]
-fn whoever_runs_a_session_is_asked_to_stop_or_to_cancel() {
+fn stop_and_cancel_reach_the_runner_of_a_session() {
     let store = MemoryStore::new();
     let (agent, _) = answering([""; 0]);
     let runtime = runtime(&store, &agent).0;

@@ -74,7 +74,7 @@ async fn a_file_that_has_changed_since_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_rewind_left_in_files_stays() {
+async fn files_left_by_an_earlier_rewind_stay() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (runtime, root) = written(at).await;
@@ -87,7 +87,7 @@ async fn what_an_earlier_rewind_left_in_files_stays() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_any_more_is_left_and_the_rest_is_undone() {
+async fn a_path_that_is_no_file_any_more_is_left_and_the_rest_is_undone() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (runtime, root) = written(at).await;
@@ -110,7 +110,7 @@ async fn the_changes_of_files_after_a_step_are_listed_oldest_first() {
 }
 
 #[tokio::test]
-async fn what_was_at_a_path_before_its_first_change_after_a_step_is_returned() {
+async fn original_files_returns_the_content_before_the_first_change_after_a_step() {
     let directory = tempfile::tempdir().unwrap();
     let (runtime, _) = written(directory.path()).await;
     let session = id("a");
@@ -125,7 +125,7 @@ async fn what_was_at_a_path_before_its_first_change_after_a_step_is_returned() {
 }
 
 #[tokio::test]
-async fn only_what_was_done_without_a_note_of_it_is_told_to_stay() {
+async fn only_unrecorded_changes_are_reported_as_kept() {
     let directory = tempfile::tempdir().unwrap();
     let (runtime, _) = written(directory.path()).await;
     assert_eq!(runtime.unrecorded_files(&id("a"), 0).await.unwrap(), []);

@@ -48,7 +48,7 @@ async fn each_job_of_a_database_is_claimed_once_however_many_claim() {
 }
 
 #[tokio::test]
-async fn what_was_kept_in_a_database_is_there_for_whoever_connects() {
+async fn sessions_in_a_database_are_there_for_every_connection() {
     let address = Server::shared().database().await;
     let (one, other) = (connect(&address).await, connect(&address).await);
     keep(&one).await;
@@ -232,7 +232,7 @@ async fn note(store: &PostgresStore, text: &str) {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_of_notes_without_looking() {
+async fn followers_are_notified_of_notes_without_polling() {
     let address = Server::shared().database().await;
     let (one, other) = (connect(&address).await, connect(&address).await);
     create(&one, "a").await;

@@ -87,7 +87,7 @@ async fn a_file_in_order_is_left_alone() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_file_none_is_made() {
+async fn salvaging_a_missing_file_creates_none() {
     let folder = TempDir::new().unwrap();
     let refused = SqliteStore::salvage(folder.path().join("typo.db")).await.unwrap_err();
     assert!(refused.to_string().contains("typo.db"), "{refused}");
@@ -179,7 +179,7 @@ async fn a_file_that_was_cut_leaves_what_is_before() {
 }
 
 #[tokio::test]
-async fn where_lines_begin_is_found_out_from_their_changes() {
+async fn salvage_derives_the_start_of_a_branch_from_its_changes() {
     let (_folder, path) = file().await;
     let store = SqliteStore::open(&path).await.unwrap();
     let name = id("s2");
@@ -211,7 +211,7 @@ async fn root_of(table: &str, path: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn what_only_the_log_holds_is_saved_too() {
+async fn rows_that_only_the_wal_holds_are_salvaged() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(&path).await.unwrap();
@@ -230,7 +230,7 @@ async fn what_only_the_log_holds_is_saved_too() {
 }
 
 #[tokio::test]
-async fn what_somebody_works_with_is_left_alone() {
+async fn a_database_in_use_is_not_salvaged() {
     let (folder, path) = file().await;
     let store = SqliteStore::open(&path).await.unwrap();
     let owner = Owner::this_process().to_string();
@@ -250,7 +250,7 @@ async fn what_somebody_works_with_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_never_was_a_store_is_left_alone() {
+async fn a_database_of_another_program_is_not_salvaged() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("photo.jpg");
     let bytes = [0x0d, 0xff, 0x0a, 7].repeat(9_000);

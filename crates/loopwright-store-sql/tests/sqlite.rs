@@ -74,7 +74,7 @@ async fn sqlite_does_what_every_store_must() {
 }
 
 #[tokio::test]
-async fn what_was_kept_in_a_file_is_there_when_it_is_opened_again() {
+async fn sessions_in_a_file_are_there_when_it_is_opened_again() {
     let (_folder, path) = place();
     keep(&open(&path).await).await;
     is_kept(&open(&path).await).await;
@@ -191,7 +191,7 @@ async fn a_session_of_a_newer_form_is_refused_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn what_is_something_else_is_left_alone() {
+async fn a_database_of_another_program_is_left_alone() {
     let (folder, path) = place();
     fs::write(&path, "not a database, and longer than the beginning of one would be".repeat(9))
         .unwrap();

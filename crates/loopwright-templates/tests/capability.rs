@@ -131,7 +131,7 @@ fn invalid(field: &str, message: &str) -> Value {
 const COUNT: &str = "must be a whole number from 0 on that is not too large";
 
 #[tokio::test]
-async fn what_is_wrong_is_told_field_by_field_and_nothing_is_written() {
+async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
     let folder = TempDir::new().unwrap();
     let review = Skill::new(SkillInfo::new("review", "Reviews."), "Look.");
     let validator = DefinitionValidator::new().with_skills(SkillLibrary::default().with(review));

@@ -73,7 +73,7 @@ fn every_expectation_has_its_file() {
 }
 
 #[test]
-fn what_is_good_is_read_again_in_every_format_without_loss() {
+fn a_valid_definition_round_trips_in_every_format() {
     for path in files().into_iter().filter(|it| !is_expectation(it)) {
         let Ok(loaded) = loader().load(&path) else { continue };
         for format in DefinitionFormat::ALL {

@@ -129,7 +129,7 @@ fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
 }
 
 #[test]
-fn of_equal_names_in_a_directory_the_last_path_counts() {
+fn the_last_path_of_equal_names_in_a_directory_counts() {
     let folder = TempDir::new().unwrap();
     put(&folder, "z.md", &agent("same", "last"));
     put(&folder, "a.md", &agent("same", "first"));
@@ -172,7 +172,7 @@ fn directories_are_looked_into_without_following_links() {
 }
 
 #[test]
-fn what_is_wrong_with_a_directory_is_told_once_and_until_it_is_mended() {
+fn an_unreadable_directory_is_reported_once_until_it_is_readable() {
     let folder = TempDir::new().unwrap();
     put(&folder, "agents/a.md", &agent("a", "top"));
     put(&folder, "agents/gone.md", "no front matter");

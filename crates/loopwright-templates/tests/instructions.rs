@@ -49,7 +49,7 @@ fn the_nearest_file_comes_last_and_each_directory_has_one() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_between_characters_and_what_leads_out_is_left_out() {
+fn long_instructions_are_cut_between_characters_and_links_that_lead_out_are_omitted() {
     let folder = project();
     put(&folder, "AGENTS.md", &"ä".repeat(20_000));
     put(&folder, "web/AGENTS.md", "nearest");

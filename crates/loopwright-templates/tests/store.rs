@@ -37,7 +37,7 @@ fn a_definition_is_written_and_read_again() {
 }
 
 #[test]
-fn what_is_there_stays_unless_it_may_be_replaced() {
+fn an_existing_definition_stays_unless_it_may_be_replaced() {
     let folder = TempDir::new().unwrap();
     let store = FileDefinitionStore::open(folder.path()).unwrap();
     store.save(&ada("one")).unwrap();
@@ -58,7 +58,7 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn a_definition_that_could_not_be_read_back_is_not_written() {
     let folder = TempDir::new().unwrap();
     let store =
         FileDefinitionStore::open(folder.path()).unwrap().with_existing(OnExisting::Replace);
@@ -106,7 +106,7 @@ fn a_link_is_replaced_and_not_followed() {
 }
 
 #[test]
-fn of_many_who_write_the_same_name_one_does() {
+fn one_of_many_concurrent_writers_of_a_name_succeeds() {
     let folder = TempDir::new().unwrap();
     let store = FileDefinitionStore::open(folder.path()).unwrap();
     let write = |number: usize| store.save(&ada(&number.to_string())).is_ok();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentParts, AgentState, CompileError, ContextCompiler, Driver,
+    AgentLoop, AgentParts, AgentState, CompileError, ContextCompiler, Driver, RunOptions,
     messages::{Prompt, SectionName, Selection},
 };
 
-use crate::tool::MockTool;
+use crate::{clock::test_env, poll::block_on, tool::MockTool};
 
 /// Makes the smallest agent of a driver: it offers [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL), shows the
 /// whole conversation, and has neither hooks nor listeners.
@@ -16,6 +16,26 @@ pub fn test_loop(driver: impl Driver + 'static) -> AgentLoop {
     let mut parts = AgentParts::new(Arc::new(driver), Arc::new(FullTranscript));
     parts.tools.add(MockTool::scripted());
     AgentLoop::new(parts)
+}
+
+/// Returns the options of a run by a frozen clock.
+pub fn test_options() -> RunOptions {
+    RunOptions { env: test_env(1), ..RunOptions::default() }
+}
+
+/// Runs a state to its end, by a frozen clock.
+pub fn execute(agent: &AgentLoop, state: AgentState) -> AgentState {
+    block_on(agent.start(state, test_options()).finish())
+}
+
+/// Returns the texts of the results of all tool calls, as the model sees them, oldest first.
+pub fn tool_results(state: &AgentState) -> Vec<String> {
+    state.tool_calls().map(|(_, result)| result.to_text()).collect()
+}
+
+/// Returns the texts of all turns, oldest first.
+pub fn turn_texts(state: &AgentState) -> Vec<String> {
+    state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
 /// Shows a model everything.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_by_a_manual_clock_waits_for_it() {
+    fn a_sleep_on_a_manual_clock_waits_for_it() {
         let clock = FrozenClock::manual();
         let mut sleep = clock.sleep(Duration::from_secs(3));
         assert_eq!(run_until_stuck(&mut sleep), None);

@@ -26,7 +26,10 @@ mod agent;
 pub mod recorded;
 
 pub use crate::{
-    agent::{CurrentTraceOnly, FullTranscript, test_loop},
+    agent::{
+        CurrentTraceOnly, FullTranscript, execute, test_loop, test_options, tool_results,
+        turn_texts,
+    },
     clock::{FrozenClock, test_env},
     driver::{FakeDriver, ModelDriver},
     journal::{Fault, MemoryJournal},

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_nobody_wakes_is_given_up() {
+    fn a_future_that_is_never_woken_is_given_up() {
         assert_eq!(run_until_stuck(std::future::pending::<()>()), None);
         assert_eq!(run_until_stuck(async { 1 }), Some(1));
         block_on(yield_times(3));

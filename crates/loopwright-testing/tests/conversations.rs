@@ -178,7 +178,7 @@ fn every_request_begins_with_the_turns_of_the_one_before_it() {
 }
 
 #[test]
-fn what_became_of_a_call_is_told_in_words_on_every_wire() {
+fn a_calls_outcome_is_sent_in_words_on_every_wire() {
     for (wire, encoder) in encoders() {
         let all = Turns { wire, step: 0 }.all();
         let text = String::from_utf8(encoder.encode(&asking(&all[..3], &[]))).unwrap();

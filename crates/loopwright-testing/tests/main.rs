@@ -2,11 +2,15 @@
 
 #[cfg(test)]
 mod architecture;
+#[cfg(test)]
+mod contributing;
 mod ladder;
 #[cfg(test)]
 mod modules;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod portability;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

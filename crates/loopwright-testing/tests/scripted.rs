@@ -13,7 +13,7 @@ fn scripted(name: &str, script: &str, command: &[&str]) -> Output {
 }
 
 #[test]
-fn it_ends_with_the_status_of_its_command_which_knows_where_the_model_is() {
+fn scripted_ends_with_the_status_of_its_command_and_passes_the_models_address() {
     let done = scripted(
         "status",
         "",

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_now_is_tried_later_and_later_and_then_given_up() {
+    fn a_transient_failure_is_retried_at_growing_intervals_and_then_final() {
         let options = WorkerOptions { max_attempts: 3, ..WorkerOptions::default() };
         let outcome = |attempts| {
             let now = Timestamp::from_millis(0);

@@ -148,7 +148,7 @@ async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
 }
 
 #[tokio::test]
-async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() {
+async fn a_transient_failure_is_retried_without_repeating_the_message() {
     let world = World::with(&["a"]).await;
     let job = world.push("a", "hi").await;
     let asked = AtomicUsize::new(0);
@@ -164,7 +164,7 @@ async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() 
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_tried_again() {
+async fn a_refused_job_is_not_retried() {
     let world = World::with(&["a"]).await;
     let job = world.push("a", "hi").await;
     let model = FakeModel::from_fn(|_| Err(ModelError::new(ModelErrorKind::Auth, "wrong key")));

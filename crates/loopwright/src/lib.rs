@@ -84,6 +84,7 @@
 //! |---|---|
 //! | `http`, on by default | the module `models`: providers over HTTP, and `UseLlm` |
 //! | `tools`, on by default | tools for files and commands, and the module `sandbox` |
+//! | `json-schema` | schemas of tools with any keyword of JSON Schema, such as `pattern` |
 //! | `skills` | instructions that the model loads when it needs them; with `tools` |
 //! | `structured` | answers of a Rust type, with a validator of JSON Schemas |
 //! | `recording` | recording and replay of model calls, in files |
@@ -100,6 +101,9 @@
 //!
 //! Without any feature, the crate contains the loop, the builder, and the capabilities that need
 //! neither files nor a network. The program `loopwright` enables all features that it uses.
+//!
+//! Without `json-schema`, the loop checks arguments by the keywords that describe Rust types and most hand-written schemas.
+//! [`build`](agent::AgentBuilder::build) refuses a tool whose schema has another one, and names the feature.
 //!
 //! Features only add items; they never change existing ones. On systems other than Linux, `tools`,
 //! `skills` and `inventory` add only the module `sandbox`, which refuses every command there.
@@ -136,8 +140,7 @@ pub use loopwright_core::__private;
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use loopwright_agent::{
-        AgentBuilder, AgentDefinition, AgentLoopExt, Capability, UseGuards, UseHook, UseLlmConfig,
-        UseTools,
+        AgentBuilder, AgentDefinition, AgentLoopExt, Capability, UseGuards, UseHook, UseTools,
     };
     #[cfg(feature = "http")]
     pub use loopwright_capabilities::llm::UseLlm;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use loopwright::agent::{UseContextCompiler, UseContextConfig};
+use loopwright::agent::{UseContextCompiler, UseContextConfig, UseLlmConfig};
 use loopwright::messages::{Part, Role};
 use loopwright::models::Providers;
 use loopwright::runtime::{LlmConfig, StopSignal, ToolOutput, ToolSet};

@@ -39,7 +39,7 @@ fn fragments_go_before_events_and_what_is_kept_stays() {
 }
 
 #[test]
-fn what_is_in_a_closed_queue_can_be_taken_out() {
+fn a_closed_queue_can_be_drained() {
     let (entrance, mut exit) = queue(2);
     entrance.push(Item(0, DropPriority::Event));
     entrance.close();
@@ -49,7 +49,7 @@ fn what_is_in_a_closed_queue_can_be_taken_out() {
 }
 
 #[test]
-fn nothing_waits_for_somebody_who_has_gone() {
+fn a_queue_without_a_receiver_does_not_wait() {
     let (entrance, exit) = queue(2);
     entrance.push(Item(0, DropPriority::Kept));
     drop(exit);

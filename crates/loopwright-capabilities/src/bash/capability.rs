@@ -1,16 +1,12 @@
 //! Commands as a capability.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_sandbox::{BackendChoice, Sandbox, SandboxPolicy};
 use serde::{Deserialize, Serialize};
 
-use crate::bash::{Bash, BashPolicy, background};
-use crate::files::FileJournal;
+use crate::bash::{Bash, background, settings::bash_settings};
 
 /// Adds the tool `bash`, which runs commands in a sandbox.
 ///
@@ -56,77 +52,7 @@ impl UseBash {
         Self { bash, background: Background::default() }
     }
 
-    /// Sets the sandbox; see [`Bash::sandbox`].
-    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
-        self.bash = self.bash.sandbox(sandbox);
-        self
-    }
-
-    /// Sets what commands may do; see [`Bash::policy`].
-    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
-        self.bash = self.bash.policy(policy);
-        self
-    }
-
-    /// Changes what commands may do; see [`Bash::confine`].
-    pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
-        self.bash = self.bash.confine(change);
-        self
-    }
-
-    /// Sets how long a command may take at most; see [`Bash::longest`].
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.bash = self.bash.longest(longest);
-        self
-    }
-
-    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
-    pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
-        self.bash = self.bash.driver(driver);
-        self
-    }
-
-    /// Sets what is shown of commands; see [`Bash::with_output_policy`].
-    pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
-        self.bash = self.bash.with_output_policy(display);
-        self
-    }
-
-    /// Collects what commands change in this folder until they have ended; see [`Bash::staging`].
-    pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.bash = self.bash.staging(folder);
-        self
-    }
-
-    /// Lets commands make their changes at once; see [`Bash::write_at_once`].
-    pub fn write_at_once(mut self) -> Self {
-        self.bash = self.bash.write_at_once();
-        self
-    }
-
-    /// Lets commands leave behind what is refused otherwise; see [`Bash::allow`].
-    pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
-        self.bash = self.bash.allow(path);
-        self
-    }
-
-    /// Sets where changes of commands are recorded; see [`Bash::journal`].
-    pub fn journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
-        self.bash = self.bash.journal(journal);
-        self
-    }
-
-    /// Lets commands ask for more than the sandbox gives; see [`Bash::allow_needs`].
-    pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
-        self.bash = self.bash.allow_needs(home);
-        self
-    }
-
-    /// Lets each command begin in the directory that the one before ended in.
-    pub fn persist_cwd(mut self) -> Self {
-        self.bash = self.bash.persist_cwd();
-        self
-    }
+    bash_settings!();
 
     /// Sets whether commands may run in the background.
     pub fn background(mut self, background: Background) -> Self {

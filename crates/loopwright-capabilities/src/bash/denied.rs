@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_does_not_show_is_named() {
+    fn a_denied_path_is_named_after_the_output() {
         let note = ["`/home/me/.aws/config` is not visible in the sandbox"];
         check("cat: /home/me/.aws/config: No such file or directory", &note);
         check("E: [Errno 2] No such file or directory: '/home/me/.aws/config'", &note);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_another_cause_is_not_named() {
+    fn a_failure_with_another_possible_cause_names_no_denied_path() {
         check("cat: /srv/web/a: No such file or directory", &[]);
         check("cat: /srv/out/a: Permission denied", &[]);
         check("cat: /home/me/caches/a: No such file or directory", &[]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn where_more_is_shown_than_the_policy_says_nothing_is_named() {
+    fn no_denied_path_is_named_if_commands_see_more_than_the_policy_says() {
         let stderr = "cat: /home/me/.aws/config: No such file or directory";
         for driver in ["landlock", "docker", "host"] {
             let output = Output { driver: driver.to_owned(), ..Output::exited(1, "", stderr) };

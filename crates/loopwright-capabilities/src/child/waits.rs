@@ -109,7 +109,7 @@ fn answer_at_the_root(journal: Option<&MemoryJournal>) {
 }
 
 #[test]
-fn what_a_child_two_levels_down_asks_is_answered_at_the_root_and_the_child_goes_on() {
+fn a_question_two_levels_down_is_answered_at_the_root_and_the_child_resumes() {
     answer_at_the_root(Some(&MemoryJournal::new()));
 }
 

@@ -7,7 +7,7 @@ use loopwright_core::{
     AgentLoop, AgentState, Budget, RunHandle, RunOptions, Step, StopReason,
     messages::{Message, Usage},
 };
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, turn_texts};
 use serde_json::json;
 
 use crate::retrospective::UseExecutionRetrospective;
@@ -33,11 +33,6 @@ fn agent(model: &FakeModel, critique: UseSelfCritique) -> AgentLoop {
 
 fn run(agent: &AgentLoop, state: AgentState, text: &str) -> AgentState {
     block_on(agent.execute(state.with_user_message(text)))
-}
-
-/// What was said, turn by turn.
-fn said(state: &AgentState) -> Vec<String> {
-    state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
 fn question(critic: &FakeModel, number: usize) -> String {
@@ -73,7 +68,7 @@ fn an_answer_that_is_not_accepted_goes_back_once_and_is_not_repeated() {
     let critic = FakeModel::script([NO, YES]);
     let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "what colour?");
-    assert_eq!(said(&state), ["what colour?", "green", FEEDBACK, "", "blue"]);
+    assert_eq!(turn_texts(&state), ["what colour?", "green", FEEDBACK, "", "blue"]);
     assert_eq!(state.text(), "blue");
     let first = "<task>\nwhat colour?\n</task>\n\n<evidence>\n(no tools were called)\n</evidence>\n\n\
                  <answer>\ngreen\n</answer>";
@@ -89,7 +84,7 @@ fn the_last_judgement_stops_the_run_and_nothing_is_said_after_it() {
     let (model, critic) = (FakeModel::script(["a", "b", "c"]), FakeModel::script([NO]));
     let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "q");
-    assert_eq!(said(&state), ["q", "a", FEEDBACK, "b"]);
+    assert_eq!(turn_texts(&state), ["q", "a", FEEDBACK, "b"]);
     assert_eq!((reason(&state), critic.asked()), (Some(StopReason::RetryLimitReached), 2));
     let signal = state.stop_signal().unwrap();
     assert_eq!(signal.source.as_deref(), Some("self_critique"));
@@ -127,7 +122,7 @@ fn the_next_turn_begins_anew_and_is_judged_by_its_own_task() {
 }
 
 #[test]
-fn what_is_asked_after_an_answer_was_accepted_is_judged_anew() {
+fn the_next_question_is_critiqued_again() {
     let model = FakeModel::script(["a", "b"]);
     let handle: Arc<OnceLock<RunHandle>> = Arc::default();
     let slot = Arc::clone(&handle);
@@ -170,7 +165,7 @@ fn a_critic_that_cannot_judge_does_what_the_policy_says() {
 }
 
 #[test]
-fn what_the_critic_uses_counts_and_is_bounded_by_the_budget() {
+fn the_critics_usage_counts_and_is_bounded_by_the_budget() {
     let critic = FakeModel::script([ScenarioStep::from(YES).with_usage(Usage::new(5, 0))]);
     let model = FakeModel::script([ScenarioStep::final_answer("a").with_usage(Usage::new(10, 0))]);
     let agent = agent(&model, UseSelfCritique::with_model(critic.clone()));
@@ -205,7 +200,7 @@ fn the_critic_is_shown_the_newest_of_what_there_is_and_long_results_cut() {
 }
 
 #[test]
-fn the_tool_says_in_its_first_line_whether_an_answer_is_approved() {
+fn the_first_line_of_the_critique_tool_is_its_verdict() {
     let judged = |judgement: &str| {
         let args = json!({ "original_task": "t", "proposed_response": "r" });
         let model = FakeModel::script([ScenarioStep::tool_call("self_critic", args), "ok".into()]);

@@ -83,7 +83,7 @@ fn each_execution_is_kept_with_how_it_really_ended() {
 }
 
 #[test]
-fn of_an_agent_that_is_not_known_there_is_nothing() {
+fn an_unknown_agent_has_no_history() {
     let nobody = AgentId::new("nobody");
     let stores: [&dyn HistoryStore; 2] =
         [&MemoryHistory::new(), &FileHistory::open("/nonexistent/history.jsonl")];

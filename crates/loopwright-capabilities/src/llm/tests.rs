@@ -156,7 +156,7 @@ async fn a_failed_request_is_sent_as_often_as_the_capability_says() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_an_error_when_the_agent_is_built() {
+fn an_unusable_model_is_a_build_error() {
     let check = |llm: UseLlm, expect: &str| {
         let llm = llm.with_providers(providers("http://127.0.0.1:1/v1"));
         let error = AgentBuilder::base().with_capability(llm).build().unwrap_err().to_string();

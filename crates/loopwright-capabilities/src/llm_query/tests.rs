@@ -1,6 +1,6 @@
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-use loopwright_core::{AgentState, Budget, LlmConfig, Step, StopReason, messages::Usage};
-use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+use loopwright_core::{AgentState, Budget, LlmConfig, StopReason, messages::Usage};
+use loopwright_testing::{FakeModel, ScenarioStep, block_on, tool_results};
 use serde_json::json;
 
 use super::*;
@@ -19,17 +19,12 @@ fn run(other: &FakeModel, queries: &[&str], budget: Budget) -> AgentState {
     block_on(agent.execute(AgentState::new().with_user_message("go").with_budget(budget)))
 }
 
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
-}
-
 #[test]
 fn a_question_is_answered_by_the_model_that_was_named_and_charged_to_the_run() {
     let answer = ScenarioStep::final_answer("42").with_usage(Usage::new(7, 3));
     let other = FakeModel::script([answer]);
     let state = run(&other, &[" What is it? "], Budget::default());
-    assert_eq!(told(&state), ["42"]);
+    assert_eq!(tool_results(&state), ["42"]);
     assert_eq!(state.usage(), Usage::new(7, 3));
     let request = &other.requests()[0];
     let said: Vec<_> = request.prompt.turns.iter().map(|it| it.message().text()).collect();
@@ -42,11 +37,11 @@ fn a_question_is_answered_by_the_model_that_was_named_and_charged_to_the_run() {
 }
 
 #[test]
-fn what_has_no_answer_is_told() {
+fn a_query_without_an_answer_is_reported() {
     let other = FakeModel::script([ScenarioStep::final_answer(" "), ScenarioStep::error("down")]);
     let state = run(&other, &["one", "two", " "], Budget::default());
     let expect = ["(no answer)", "Error: down", "Error: the query cannot be empty"];
-    assert_eq!(told(&state), expect);
+    assert_eq!(tool_results(&state), expect);
     assert_eq!(state.text(), "done");
 }
 

@@ -1,6 +1,6 @@
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_core::{AgentLoop, AgentState, Key, Step};
-use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+use loopwright_core::{AgentLoop, AgentState, Key};
+use loopwright_testing::{FakeModel, ScenarioStep, block_on, tool_results};
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,11 +22,6 @@ fn run(
     block_on(agent(policy, steps).execute(AgentState::new().with_user_message("go")))
 }
 
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
-}
-
 fn store(key: &str, value: impl Into<Value>) -> (&'static str, Value) {
     ("store_metadata", json!({ "key": key, "value": value.into() }))
 }
@@ -36,7 +31,7 @@ fn read(key: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn what_is_stored_can_be_read_from_the_next_step_on() {
+fn stored_metadata_can_be_read_from_the_next_step_on() {
     let state = run(
         MetadataPolicy::default(),
         [
@@ -65,12 +60,12 @@ fn what_is_stored_can_be_read_from_the_next_step_on() {
         "null",
         &list.to_string(),
     ];
-    assert_eq!(told(&state), expect);
+    assert_eq!(tool_results(&state), expect);
     assert_eq!(state.metadata().get("name"), Some(&json!("Ada")));
 }
 
 #[test]
-fn what_a_policy_forbids_is_not_stored() {
+fn metadata_that_the_policy_forbids_is_not_stored() {
     let policy = MetadataPolicy { max_value_bytes: 6, ..MetadataPolicy::default() };
     let long = "k".repeat(257);
     let calls = vec![
@@ -92,7 +87,7 @@ fn what_a_policy_forbids_is_not_stored() {
         "Error: the key has 257 bytes; at most 256 are allowed",
         "Error: the key cannot be empty",
     ];
-    assert_eq!(told(&state), expect);
+    assert_eq!(tool_results(&state), expect);
     assert_eq!(state.metadata().len(), 1);
 }
 
@@ -104,7 +99,7 @@ fn the_number_of_keys_is_limited_within_a_step_too() {
     let state = run(policy, [one_step, vec![store("d", 5), store("b", 6)]]);
     let full = "Error: the limit of 2 keys is reached; overwrite an existing key";
     let expect = ["Stored `a`: 1", "Stored `a`: 2", "Stored `b`: 3", full, full, "Stored `b`: 6"];
-    assert_eq!(told(&state)[1..], expect);
+    assert_eq!(tool_results(&state)[1..], expect);
     let kept: Vec<_> = state.metadata().iter().map(|(key, it)| (key, it.clone())).collect();
     assert_eq!(kept, [("a", json!(2)), ("b", json!(6))]);
 }
@@ -129,7 +124,7 @@ fn a_second_turn_reads_what_the_first_one_stored() {
     let agent = agent(MetadataPolicy::default(), steps.to_vec());
     let first = block_on(agent.execute(AgentState::new().with_user_message("store")));
     let second = block_on(agent.execute(first.with_user_message("read")));
-    assert_eq!(told(&second), ["1"]);
+    assert_eq!(tool_results(&second), ["1"]);
 }
 
 #[test]

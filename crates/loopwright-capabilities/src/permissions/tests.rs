@@ -152,7 +152,7 @@ fn a_tool_that_only_looks_runs_in_every_mode_but_deny() {
 }
 
 #[test]
-fn what_a_sub_agent_may_not_do_without_approval_pauses_its_parent() {
+fn a_sub_agents_call_that_needs_approval_pauses_its_parent() {
     let spawn = MockTool::with_cx("spawn", "", |_, cx| {
         Box::pin(async move {
             let agent = ChildAgent::of(cx, "helper");

@@ -1,8 +1,8 @@
 //! What a planner is given, and what comes back.
 
 use loopwright_agent::{AgentBuilder, AgentDefinition, DefinitionRegistry, UseLlmConfig, UseTools};
-use loopwright_core::{AgentState, Budget, Step, messages::Usage};
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
+use loopwright_core::{AgentState, Budget, messages::Usage};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, tool_results};
 use serde_json::json;
 
 use super::UsePlanningSubagent;
@@ -30,20 +30,15 @@ fn plans(
     (block_on(agent.execute(AgentState::new().with_user_message("go"))), model)
 }
 
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
-}
-
 fn tools_of(model: &FakeModel) -> Vec<String> {
     model.requests()[1].tools.iter().map(|it| it.name.to_string()).collect()
 }
 
 #[test]
-fn a_plan_is_made_by_somebody_who_sees_only_the_specification() {
+fn the_planner_sees_only_the_specification() {
     let plan = ScenarioStep::final_answer(" 1. Look.\n").with_usage(Usage::new(9, 0));
     let (state, model) = plans(UsePlanningSubagent::default(), " Goal: it. ", plan);
-    assert_eq!(told(&state), ["1. Look."]);
+    assert_eq!(tool_results(&state), ["1. Look."]);
     assert_eq!(state.usage(), Usage::new(9, 0));
     let requests = model.requests();
     assert!(requests[0].system.as_deref().unwrap().contains("plan_with_subagent"));
@@ -73,22 +68,22 @@ fn a_planner_has_the_tools_that_it_is_left_and_those_that_it_is_given() {
 fn a_plan_needs_a_specification() {
     let (state, model) = plans(UsePlanningSubagent::default(), "  ", "unused");
     let expect = "Error: specification is required: say what is to be planned";
-    assert_eq!((told(&state), model.asked()), (vec![expect.to_owned()], 2));
+    assert_eq!((tool_results(&state), model.asked()), (vec![expect.to_owned()], 2));
 }
 
 #[test]
 fn a_planner_that_fails_is_an_error_and_one_that_says_nothing_has_no_plan() {
     let (state, _) = plans(UsePlanningSubagent::default(), "it", ScenarioStep::error("down"));
-    let told_of_failure = told(&state).remove(0);
+    let told_of_failure = tool_results(&state).remove(0);
     assert!(
         told_of_failure.starts_with("Error: `planner` failed after 1 steps"),
         "{told_of_failure}"
     );
     let (state, _) = plans(UsePlanningSubagent::default(), "it", " ");
-    assert_eq!(told(&state), ["(the planner returned no plan)"]);
+    assert_eq!(tool_results(&state), ["(the planner returned no plan)"]);
     let budget = Budget { steps: Some(0), ..Budget::unlimited() };
     let (state, _) = plans(UsePlanningSubagent::default().planner_budget(budget), "it", "unused");
-    let told_of_limit = told(&state).remove(0);
+    let told_of_limit = tool_results(&state).remove(0);
     let says_why = told_of_limit.starts_with("(no answer: ") && told_of_limit.contains("steps");
     assert!(says_why, "{told_of_limit}");
 }

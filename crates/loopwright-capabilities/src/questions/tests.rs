@@ -3,9 +3,11 @@ use std::sync::Arc;
 use loopwright_agent::{AgentBuilder, AgentDefinition, DefinitionRegistry, UseLlmConfig};
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, DecisionError, ExecutionStatus, RequestKind,
-    RunOptions, Step, StopReason,
+    RunOptions, StopReason,
 };
-use loopwright_testing::{FakeModel, MemoryJournal, ScenarioStep, block_on, test_env};
+use loopwright_testing::{
+    FakeModel, MemoryJournal, ScenarioStep, block_on, test_env, tool_results,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -23,11 +25,6 @@ fn asking(on_question: OnQuestion, question: &Value) -> AgentLoop {
 fn run(agent: &AgentLoop) -> AgentState {
     let options = RunOptions { env: test_env(1), ..RunOptions::default() };
     block_on(agent.start(AgentState::new().with_user_message("go"), options).finish())
-}
-
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
 }
 
 fn colors(allow_other: bool) -> Value {
@@ -67,7 +64,7 @@ fn a_question_waits_with_the_schema_of_its_answer_and_the_answer_is_the_result()
         assert_eq!(schema(&paused), Some(expect));
         let state = agent.decide(&paused, &[0], reply(answer)).unwrap();
         let done = block_on(agent.execute(state));
-        assert_eq!((told(&done), done.text()), (vec![answer.to_owned()], "done".into()));
+        assert_eq!((tool_results(&done), done.text()), (vec![answer.to_owned()], "done".into()));
     }
 }
 
@@ -92,16 +89,16 @@ fn the_model_reads_that_the_user_declined() {
     let reason = "the user declined to answer".to_owned();
     let state = agent.decide(&run(&agent), &[0], ApprovalDecision::Deny { reason }).unwrap();
     let done = block_on(agent.execute(state));
-    assert_eq!(told(&done), ["Blocked: the user declined to answer"]);
+    assert_eq!(tool_results(&done), ["Blocked: the user declined to answer"]);
     assert_eq!(done.text(), "done");
 }
 
 #[test]
-fn a_question_that_nobody_can_answer_is_declined_or_stops_the_run() {
+fn a_question_without_a_user_is_declined_or_stops_the_run() {
     let done = run(&asking(OnQuestion::Decline, &colors(false)));
     let expect =
         "The user declined to answer: no user is present. Continue without an answer.".to_owned();
-    assert_eq!((told(&done), done.text()), (vec![expect], "done".into()));
+    assert_eq!((tool_results(&done), done.text()), (vec![expect], "done".into()));
 
     let stopped = run(&asking(OnQuestion::Stop, &colors(false)));
     let signal = stopped.stop_signal().unwrap();
@@ -115,7 +112,7 @@ fn a_question_without_words_asks_the_user_nothing() {
         for on_question in [OnQuestion::Wait, OnQuestion::Decline] {
             let done = run(&asking(on_question, &question));
             assert_eq!((done.pending().len(), done.text()), (0, "done".into()));
-            assert!(told(&done)[0].contains("is empty; pass"), "{:?}", told(&done));
+            assert!(tool_results(&done)[0].contains("is empty; pass"), "{:?}", tool_results(&done));
         }
     }
 }
@@ -141,12 +138,12 @@ fn a_question_and_its_answer_survive_new_processes() {
     let resumed = builder(["done".into()]).with_capability(UseQuestions::default());
     let resumed = resumed.build().unwrap();
     let done = block_on(resumed.start(state, options()).finish());
-    assert_eq!((told(&done), done.text()), (vec!["blue".to_owned()], "done".into()));
+    assert_eq!((tool_results(&done), done.text()), (vec!["blue".to_owned()], "done".into()));
     assert_eq!(replayed(), done);
 }
 
 #[test]
-fn what_a_subagent_asks_waits_at_the_root_with_its_path() {
+fn a_sub_agents_question_waits_at_the_root_with_its_path() {
     let mut helpers = DefinitionRegistry::new();
     helpers.register(AgentDefinition::new("painter", "Paints.", "You paint."));
     let spawn = json!({ "subagent": "painter", "prompt": "Paint the door." });
@@ -173,5 +170,5 @@ fn what_a_subagent_asks_waits_at_the_root_with_its_path() {
     let stored = serde_json::to_string(&state).unwrap();
     let done = block_on(agent.execute(serde_json::from_str(&stored).unwrap()));
     assert_eq!(done.text(), "All is painted.");
-    assert!(told(&done)[0].contains("The door is blue."), "{:?}", told(&done));
+    assert!(tool_results(&done)[0].contains("The door is blue."), "{:?}", tool_results(&done));
 }

@@ -83,7 +83,7 @@ fn a_run_is_the_same_when_it_is_replayed_and_no_model_is_asked() {
 }
 
 #[test]
-fn what_sub_agents_ask_is_recorded_and_replayed_too() {
+fn model_calls_of_sub_agents_are_recorded_and_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let helper = || {
@@ -152,7 +152,7 @@ fn a_request_that_was_not_recorded_fails_and_says_in_what_it_differs() {
 }
 
 #[test]
-fn what_is_no_recording_is_neither_written_to_nor_read() {
+fn a_file_that_is_no_recording_is_neither_read_nor_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     fs::write(&path, "my notes\n").unwrap();

@@ -86,7 +86,7 @@ fn at(taken: u32, rewinds: u32) -> Checkpoints {
 }
 
 #[test]
-fn there_is_a_checkpoint_before_each_step_and_it_is_never_recorded() {
+fn checkpoints_precede_each_step_and_are_not_recorded() {
     assert_eq!(Checkpoints::of(&asked()), at(0, 0));
     let (state, model) = run(["done".into()]);
     assert_eq!(
@@ -99,7 +99,7 @@ fn there_is_a_checkpoint_before_each_step_and_it_is_never_recorded() {
 }
 
 #[test]
-fn what_came_after_the_checkpoint_leaves_the_conversation_and_steps_stay() {
+fn turns_after_the_checkpoint_leave_the_conversation_and_steps_stay() {
     let (state, model) = run([tool("a"), tool("b"), rewind(1), "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
     assert_eq!((Checkpoints::of(&state), state.step_count()), (at(2, 1), 4));
@@ -142,7 +142,7 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
 }
 
 #[test]
-fn a_wish_that_makes_no_sense_is_an_error() {
+fn an_invalid_retrospection_is_an_error() {
     let calls = ScenarioStep::tool_calls([back(0, " "), back(-1, "x"), back(2, "x")]);
     let (state, _) = run([tool("a"), calls, "done".into()]);
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_wish_that_makes_no_sense_is_an_error() {
 }
 
 #[test]
-fn of_several_wishes_in_a_step_the_first_good_one_counts() {
+fn the_first_valid_retrospection_of_a_step_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
@@ -190,7 +190,7 @@ fn the_next_execution_begins_anew_and_keeps_what_was_said_before() {
 }
 
 #[test]
-fn what_the_user_said_meanwhile_stays() {
+fn messages_of_the_user_since_the_checkpoint_stay() {
     let model = FakeModel::script([tool("a"), tool("b"), rewind(0), "done".into()]);
     let mut run =
         agent(&model, UseExecutionRetrospective::default()).start(asked(), RunOptions::default());
@@ -263,7 +263,7 @@ fn a_journal_has_it_and_what_was_interrupted_is_made_up_for() {
 }
 
 #[test]
-fn what_was_compacted_is_out_of_reach_and_what_was_not_is_not() {
+fn compacted_checkpoints_are_out_of_reach_and_later_ones_are_not() {
     let model = FakeModel::script([
         tool("a"),
         tool("b"),

@@ -92,7 +92,7 @@ hooks: 1";
 }
 
 #[test]
-fn who_can_read_is_told_where_to_read_about_itself() {
+fn an_agent_with_file_tools_is_shown_where_its_files_are() {
     let folder = tempfile::tempdir().unwrap();
     let docs = folder.path();
     fs::write(docs.join("README.md"), "# Docs").unwrap();

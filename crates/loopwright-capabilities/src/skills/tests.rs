@@ -61,7 +61,7 @@ fn front_matter_is_read_whole() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_fields_have_their_defaults() {
     let (info, problems) = info("name: demo\ndescription: Demo skill");
     assert_eq!((info, problems), (SkillInfo::new("demo", "Demo skill"), vec![]));
 }
@@ -127,7 +127,7 @@ fn a_file_without_front_matter_is_a_skill_named_by_its_directory() {
 }
 
 #[test]
-fn what_does_no_harm_is_noted() {
+fn harmless_deviations_are_warnings() {
     let long = "d".repeat(1025);
     let cases = [
         ("name: Demo\ndescription: d", SkillProblem::BadName("Demo".into())),
@@ -248,7 +248,7 @@ fn names_of_other_hosts_stand_for_our_tools() {
 }
 
 #[test]
-fn what_is_in_parentheses_restricts_the_call() {
+fn a_pattern_in_parentheses_restricts_the_tool() {
     let run = |command: &str| ("bash", json!({ "command": command }));
     let open = |path: &str| ("read_file", json!({ "path": path }));
     let cases = [

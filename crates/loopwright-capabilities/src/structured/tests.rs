@@ -59,7 +59,7 @@ fn models_are_asked_for_objects_whatever_the_data_is() {
 }
 
 #[test]
-fn what_references_lead_to_stays_at_the_root() {
+fn definitions_stay_at_the_root_of_a_wrapped_schema() {
     let schema = json!({
         "type": "object",
         "properties": { "next": { "$ref": "#/$defs/node" } },
@@ -162,7 +162,7 @@ fn the_strict_form_of_a_type_closes_objects_and_requires_everything() {
 }
 
 #[test]
-fn what_a_strict_form_makes_a_model_write_is_read_with_its_defaults() {
+fn nulls_of_a_strict_schema_are_read_as_defaults() {
     let shape = Shape::new(&schema_of::<Order>(), Absence::Denied).unwrap();
     let answer = json!({
         "name": "Ann", "count": null, "note": null, "size": null, "weight": 1.5,

@@ -11,11 +11,13 @@ use loopwright_agent::{
     DefinitionRegistry, NameList, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig, ModelError, Step,
+    AgentLoop, AgentState, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig, ModelError,
     events::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, InferenceResponse, Usage},
 };
-use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, yield_times};
+use loopwright_testing::{
+    EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, tool_results, yield_times,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,12 +57,6 @@ fn run(agent: &AgentLoop) -> AgentState {
     block_on(agent.execute(AgentState::new().with_user_message("go")))
 }
 
-/// What the model was told about its calls.
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
-}
-
 /// Asks a sub-agent once, which answers with these steps.
 fn asked(
     name: &str,
@@ -80,7 +76,7 @@ fn tools_of(request: &InferenceRequest) -> Vec<&str> {
 fn a_sub_agent_answers_in_a_conversation_of_its_own() {
     let (state, model) =
         asked("helper", UseSubagents::new(agents([helper()])), ["It is done.".into()]);
-    assert_eq!(told(&state), ["[Subagent: helper] It is done."]);
+    assert_eq!(tool_results(&state), ["[Subagent: helper] It is done."]);
     let request = &model.requests()[1];
     assert_eq!(request.system.as_deref(), Some("You help."));
     assert_eq!(tools_of(request), ["read_file", "write_file", "spawn_subagent"]);
@@ -95,7 +91,7 @@ fn the_answer_is_cut_and_its_value_says_who_gave_it() {
     let policy = SubagentPolicy { summary_max_chars: 3, ..SubagentPolicy::default() };
     let subagents = UseSubagents::new(agents([helper()])).policy(policy);
     let (state, _) = asked("helper", subagents, ["äöü and more".into()]);
-    assert_eq!(told(&state), ["[Subagent: helper] äöü\n[cut: 9 more characters]"]);
+    assert_eq!(tool_results(&state), ["[Subagent: helper] äöü\n[cut: 9 more characters]"]);
     let value = state.step_at(0).unwrap().tool_executions().next().unwrap().1.output().unwrap();
     let value = value.value.as_deref().unwrap();
     assert_eq!(value["subagent"], "helper");
@@ -106,7 +102,7 @@ fn the_answer_is_cut_and_its_value_says_who_gave_it() {
 }
 
 #[test]
-fn who_there_is_stands_in_schema_and_description() {
+fn the_names_of_sub_agents_are_in_schema_and_description() {
     let reader = AgentDefinition {
         tools: Some(["read_file"].into_iter().collect()),
         ..AgentDefinition::new("reader", "Reads.", "")
@@ -132,13 +128,13 @@ fn without_definitions_there_is_no_empty_choice() {
     assert_eq!(tool.spec().parameters["properties"]["subagent"].get("enum"), None);
     assert!(tool.spec().description.ends_with("No sub-agents are registered."));
     let (state, _) = asked("helper", UseSubagents::default(), []);
-    assert_eq!(told(&state), ["Error: no sub-agents are available; do it yourself"]);
+    assert_eq!(tool_results(&state), ["Error: no sub-agents are available; do it yourself"]);
 }
 
 #[test]
 fn a_name_that_there_is_not_is_an_error_that_names_those_that_there_are() {
     let (state, _) = asked("nobody", UseSubagents::new(agents([helper()])), []);
-    let [told] = &told(&state)[..] else { panic!("{state:?}") };
+    let [told] = &tool_results(&state)[..] else { panic!("{state:?}") };
     assert!(told.contains("nobody") && told.contains("helper"), "{told}");
     let (state, model) = {
         let nothing = ("spawn_subagent", json!({ "subagent": "helper", "prompt": " " }));
@@ -150,7 +146,7 @@ fn a_name_that_there_is_not_is_an_error_that_names_those_that_there_are() {
 }
 
 fn told_one(state: &AgentState) -> String {
-    told(state).remove(0)
+    tool_results(state).remove(0)
 }
 
 #[test]
@@ -386,19 +382,19 @@ fn sub_agents_work_at_the_same_time_and_no_more_of_them_than_may() {
         let policy = SubagentPolicy { max_concurrent: most, ..SubagentPolicy::default() };
         let subagents = UseSubagents::new(agents([helper()])).policy(policy);
         let state = run(&agent(counting.clone(), subagents));
-        assert_eq!(told(&state).len(), 6);
+        assert_eq!(tool_results(&state).len(), 6);
         assert_eq!(counting.0.1.load(SeqCst), expect, "{most}");
     }
 }
 
 #[test]
-fn research_is_done_by_somebody_who_only_reads() {
+fn the_research_agent_has_read_only_tools() {
     let task = json!({ "task": "Where is it?", "files": ["a.rs", "b.rs"] });
     let steps =
         [ScenarioStep::tool_call("research_subagent", task), "In b.rs.".into(), "ok".into()];
     let model = FakeModel::script(steps);
     let state = run(&agent(model.clone(), UseSubagents::default().with_research()));
-    assert_eq!(told(&state), ["[Subagent: research] In b.rs."]);
+    assert_eq!(tool_results(&state), ["[Subagent: research] In b.rs."]);
     let request = &model.requests()[1];
     assert_eq!(tools_of(request), ["read_file"]);
     let asked = request.prompt.turns.last().unwrap().message().text();
@@ -416,7 +412,7 @@ fn research_needs_a_task_and_something_to_read_with() {
     };
     let subagents = UseSubagents::default().with_research();
     let state = run(&agent(FakeModel::script(steps(" ")), subagents.clone()));
-    assert_eq!(told(&state), ["Error: `task` is empty: say what is to be found out"]);
+    assert_eq!(tool_results(&state), ["Error: `task` is empty: say what is to be found out"]);
     let state = run(&agent(FakeModel::script(steps("x")), subagents.policy(policy)));
-    assert_eq!(told(&state), ["Error: nothing can be read here: there is no browse"]);
+    assert_eq!(tool_results(&state), ["Error: nothing can be read here: there is no browse"]);
 }

@@ -88,7 +88,12 @@ pub fn turn_tokens(counter: &dyn TokenCounter, turn: &Turn) -> u64 {
 }
 
 fn parts(counter: &dyn TokenCounter, parts: &[Part]) -> u64 {
-    let tokens = |part: &Part| match part.content() {
+    parts.iter().map(|part| part_tokens(counter, part)).sum()
+}
+
+/// Counts a part of a message, as [`turn_tokens`] does.
+pub fn part_tokens(counter: &dyn TokenCounter, part: &Part) -> u64 {
+    match part.content() {
         Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {
             counter.count(text)
         }
@@ -96,6 +101,5 @@ fn parts(counter: &dyn TokenCounter, parts: &[Part]) -> u64 {
         Content::ToolCall(call) => counter.count(&call.name) + counter.count(&call.arguments),
         // What only a provider understands is sent back to it as it was.
         _ => part.opaque().map_or(0, |it| counter.count(it.as_str())),
-    };
-    parts.iter().map(tokens).sum()
+    }
 }

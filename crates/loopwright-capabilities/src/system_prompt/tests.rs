@@ -80,7 +80,7 @@ fn a_copy_of_the_agent_with_other_tools_is_told_of_those() {
 }
 
 #[test]
-fn who_can_search_with_tools_is_told_to() {
+fn an_agent_with_search_tools_is_asked_to_use_them() {
     let model = FakeModel::script(["done"]);
     let grep = UseTools::new().with_tool(MockTool::returning("grep", &"ü".repeat(200), ""));
     let agent = builder(&model).with_capability(grep).build().unwrap();

@@ -93,7 +93,7 @@ fn a_list_of_an_earlier_turn_is_shown_until_it_is_written_or_done() {
 }
 
 #[test]
-fn of_two_lists_in_a_step_the_last_one_counts_and_an_empty_one_clears() {
+fn the_last_list_of_a_step_counts_and_an_empty_one_clears() {
     let call = |items: Value| ("todo_write", json!({ "todos": items }));
     let both = ScenarioStep::tool_calls([
         call(json!([item("One", "pending")])),
@@ -187,7 +187,7 @@ fn reminders_and_the_list_come_at_their_steps_once_and_are_never_recorded() {
 }
 
 #[test]
-fn nobody_is_reminded_of_a_list_that_is_done_or_where_the_policy_says_never() {
+fn no_reminder_follows_a_finished_list_or_a_policy_that_says_never() {
     let policy =
         TodoPolicy { render_every_steps: 0, reminder_every_steps: 2, ..Default::default() };
     let steps = || {

@@ -7,12 +7,12 @@ use loopwright_agent::{
     AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseToolSource, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, RunOptions, Step, ToolRegistry, ToolSet,
+    AgentLoop, AgentState, RunOptions, ToolRegistry, ToolSet,
     events::PromptCacheBroken,
     messages::{CacheBreak, ToolSpecs},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, MockTool, ScenarioStep, ScriptedToolSource, block_on,
+    EventRecorder, FakeModel, MockTool, ScenarioStep, ScriptedToolSource, block_on, tool_results,
 };
 use serde_json::{Value, json};
 
@@ -52,11 +52,6 @@ fn asked() -> AgentState {
     AgentState::new().with_user_message("go")
 }
 
-fn told(state: &AgentState) -> Vec<String> {
-    let executions = state.steps().flat_map(Step::tool_executions);
-    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
-}
-
 fn offered(model: &FakeModel) -> Vec<Vec<String>> {
     let names = |it: &loopwright_core::messages::InferenceRequest| {
         it.tools.iter().map(|it| it.name.to_string()).collect()
@@ -93,7 +88,7 @@ fn tools_are_listed_searched_and_explained() {
         json!({ "success": true, "query": "geo", "count": 1, "tools": [weather] }),
         json!({ "success": true, "tool": help }),
     ];
-    assert_eq!(told(&state), expect.map(|it| it.to_string()));
+    assert_eq!(tool_results(&state), expect.map(|it| it.to_string()));
 }
 
 #[test]
@@ -114,7 +109,7 @@ fn questions_that_make_no_sense_are_errors() {
         "Error: no search text; pass it as `query`",
         "Error: unknown tool `nothing`; find tools with action `search`",
     ];
-    assert_eq!(told(&state), expect);
+    assert_eq!(tool_results(&state), expect);
 }
 
 #[test]
@@ -130,7 +125,7 @@ fn tools_are_in_requests_from_the_step_after_they_were_asked_for_and_stay_for_th
     let events = EventRecorder::new();
     let agent = agent(&model, ToolExposure::Callable).with_event_sink(events.sink());
     let state = block_on(agent.execute(asked()));
-    assert_eq!(told(&state)[3], "sent");
+    assert_eq!(tool_results(&state)[3], "sent");
     let always = ["tools", "scripted"];
     let with = |more: &[&'static str]| -> Vec<&'static str> { [&always[..], more].concat() };
     let first = [with(&[]), with(&["mail", "lazy"]), with(&["mail", "lazy"])];
@@ -163,7 +158,7 @@ fn tools_under_react_are_shown_from_the_step_after_they_were_asked_for() {
         .build()
         .unwrap();
     let state = block_on(agent.execute(asked()));
-    assert_eq!((state.text().as_str(), told(&state)[1].as_str()), ("done", "sent"));
+    assert_eq!((state.text().as_str(), tool_results(&state)[1].as_str()), ("done", "sent"));
     let names = |system: &str| -> Vec<&'static str> {
         let there = |name: &&str| system.contains(&format!("\"name\":\"{name}\""));
         ["tools", "mail", "geo.weather", "lazy"].into_iter().filter(there).collect()
@@ -185,9 +180,12 @@ fn a_tool_that_was_taken_from_the_agent_is_neither_listed_nor_given() {
     let agent = agent(&model, ToolExposure::Callable);
     let fewer: ToolSet = agent.tools().filter(|it| &**it.name() != "mail");
     let state = block_on(agent.with_tools(fewer).execute(asked()));
-    let list: Value = serde_json::from_str(&told(&state)[0]).unwrap();
+    let list: Value = serde_json::from_str(&tool_results(&state)[0]).unwrap();
     assert_eq!(list["count"], 2);
-    assert_eq!(told(&state)[1], "Error: unknown tool `mail`; find tools with action `search`");
+    assert_eq!(
+        tool_results(&state)[1],
+        "Error: unknown tool `mail`; find tools with action `search`"
+    );
 }
 
 #[test]
@@ -208,7 +206,7 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
         .unwrap();
     assert_eq!(made.load(SeqCst), 0);
     let state = block_on(agent.execute(asked()));
-    assert_eq!(told(&state)[1], "Error: tools cannot be activated here");
+    assert_eq!(tool_results(&state)[1], "Error: tools cannot be activated here");
     assert_eq!(made.load(SeqCst), 1);
     assert_eq!(offered(&model), vec![vec!["tools".to_owned()]; 3]);
 }
@@ -254,9 +252,9 @@ fn late_tools_on_demand_are_found_by_search_and_break_no_prefix_before_they_are_
         source.set_tools(ToolSet::new().with(weather()));
         run.finish().await
     });
-    let found: Value = serde_json::from_str(&told(&state)[1]).unwrap();
+    let found: Value = serde_json::from_str(&tool_results(&state)[1]).unwrap();
     assert_eq!(found["tools"], json!([{ "name": "weather", "summary": "Reports the weather." }]));
-    assert_eq!(told(&state)[3], "sunny");
+    assert_eq!(tool_results(&state)[3], "sunny");
     let (before, after) = (vec!["tools", "scripted"], vec!["tools", "scripted", "weather"]);
     assert_eq!(offered(&model), [before.clone(), before, after.clone(), after]);
     let breaks = events.events_of::<PromptCacheBroken>();

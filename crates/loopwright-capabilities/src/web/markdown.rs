@@ -70,7 +70,7 @@ mod tests {
     use super::convert;
 
     #[test]
-    fn what_a_page_says_is_kept_and_what_surrounds_it_is_left_out() {
+    fn the_content_of_a_page_is_kept_without_its_navigation() {
         let html = "<html><head><title>T</title><style>p{}</style></head><body><nav>Menu</nav>\
             <main><h1>Head</h1><p>One <a href=\"/x\">link</a>.</p><ul><li>a<li>b</ul>\
             <pre><code>let x;</code></pre></main><script>alert()</script><footer>F</footer></body></html>";

@@ -284,7 +284,7 @@ async fn a_page_is_requested_once_and_given_in_parts() {
 }
 
 #[tokio::test]
-async fn what_robots_txt_forbids_is_not_requested_unless_it_is_ignored() {
+async fn pages_that_robots_txt_forbids_are_not_requested_unless_it_is_ignored() {
     let internet = Internet::serving(|path| match path {
         "/robots.txt" => page("text/plain", "User-agent: *\nDisallow: /private"),
         _ => page("text/plain", "text"),
@@ -299,7 +299,7 @@ async fn what_robots_txt_forbids_is_not_requested_unless_it_is_ignored() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_told_by_its_type() {
+async fn a_page_that_is_no_text_is_reported_with_its_type() {
     let internet = Internet::serving(|_| page("image/png", "PNG")).await;
     let error = get(&internet.tool(eager()), "http://site.example/").await.unwrap_err();
     assert_eq!(error.to_string(), "it is of type `image/png`, and only text can be read");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_and_does_not_end_the_connection() {
+    fn an_invalid_message_is_answered_and_does_not_end_the_connection() {
         let told = read("nonsense\n[]\n7\n{\"id\":5}\n{\"method\":\"b\"}\n");
         let invalid = |it: &Incoming| matches!(it, Incoming::Invalid { .. });
         assert_eq!(told.iter().map(invalid).collect::<Vec<_>>(), [true, true, true, true, false]);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_offered_is_refused() {
+    fn content_types_that_were_not_offered_are_refused() {
         for block in [
             json!({"type": "audio", "data": "", "mimeType": ""}),
             json!({"type": "text"}),

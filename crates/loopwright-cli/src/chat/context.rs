@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _};
+use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _, part_tokens};
 use loopwright_core::{
     AgentLoop, AgentState,
-    messages::{Content, Message, Part, Role, TurnBody},
+    messages::{Content, Message, Role, TurnBody},
 };
 
 use crate::render::{count, duration, number};
@@ -96,7 +96,7 @@ impl Parts {
                 TurnBody::ToolExchange(exchange) => {
                     parts.message(exchange.reply());
                     let results = exchange.results().iter().flat_map(|it| it.content.iter());
-                    parts.results += results.map(tokens).sum::<u64>();
+                    parts.results += results.map(|part| part_tokens(&counter, part)).sum::<u64>();
                 }
             }
         }
@@ -112,19 +112,7 @@ impl Parts {
                 (_, Role::User) => &mut self.user,
                 _ => &mut self.instructions,
             };
-            *kind += tokens(part);
+            *kind += part_tokens(&ApproximateCounter, part);
         }
-    }
-}
-
-fn tokens(part: &Part) -> u64 {
-    let counter = ApproximateCounter;
-    match part.content() {
-        Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {
-            counter.count(text)
-        }
-        Content::Image(media) | Content::Document(media) => counter.count_media(media),
-        Content::ToolCall(call) => counter.count(&call.name) + counter.count(&call.arguments),
-        _ => part.opaque().map_or(0, |it| counter.count(it.as_str())),
     }
 }

@@ -123,7 +123,7 @@ fn output_is_read_as_json() {
 }
 
 #[test]
-fn what_is_not_understood_before_a_call_blocks_it() {
+fn an_unreadable_answer_of_a_hook_before_a_call_blocks_it() {
     for text in [
         "{",
         r#"{"hookSpecificOutput": 1}"#,

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_project_may_not_decide_is_marked() {
+    fn keys_that_a_project_may_not_set_are_marked() {
         let users = KEYS.iter().filter(|it| it.is_users()).map(|it| it.name);
         let users: Vec<&str> = users.filter(|it| !it.starts_with("models.")).collect();
         assert_eq!(

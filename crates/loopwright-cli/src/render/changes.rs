@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_with_a_little_around_it() {
+    fn changes_are_shown_with_lines_of_context() {
         let before = "a\nb\nc\nd\ne\n1\n2\n3\n4\n5\n6\n";
         let after = before.replace("c\n", "x\ny\n").replace('6', "six");
         assert_eq!(

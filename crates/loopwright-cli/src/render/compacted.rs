@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_saved_is_said_in_a_line_and_what_could_not_be_done_below_it() {
+    fn compaction_is_reported_in_a_line_and_its_failures_below_it() {
         let volume = |turns, tokens| TranscriptSize { turns, tokens };
         let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
         told.files.push("a".to_owned());

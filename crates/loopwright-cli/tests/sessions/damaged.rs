@@ -111,7 +111,7 @@ fn a_run_whose_store_is_deleted_fails_and_says_so() {
 }
 
 #[test]
-fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
+fn an_id_prefix_finds_a_session_and_an_ambiguous_one_names_both() {
     let place = Place::new(answers(["one"]));
     let id = place.ran(&["1?"]);
     let export = place.sessions(&["export", &id]).stdout;

@@ -34,7 +34,7 @@ fn the_latest_run_of_a_session_is_shown_from_its_beginning() {
 }
 
 #[test]
-fn whoever_breaks_off_goes_on_with_the_number_of_the_last_event() {
+fn a_follower_reconnects_with_the_number_of_the_last_event() {
     let [one] = answers(["one"]);
     let place = Place::new([one]);
     let id = place.ran(&["1?"]);
@@ -60,7 +60,7 @@ fn watch(place: &Place, id: &str) -> (Child, Value) {
 }
 
 #[test]
-fn a_run_is_watched_while_it_goes_on_and_goes_on_when_nobody_watches() {
+fn a_run_continues_without_its_follower() {
     let [one] = answers(["one"]);
     let place = Place::new([one, Reply::Nothing]);
     let id = place.ran(&["1?"]);
@@ -89,7 +89,7 @@ fn a_run_is_watched_while_it_goes_on_and_goes_on_when_nobody_watches() {
 }
 
 #[test]
-fn whoever_ran_a_session_and_is_gone_is_not_waited_for() {
+fn following_ends_when_the_running_process_has_exited() {
     let place = Place::new([Reply::Nothing]);
     let mut run = place.world.start(&place.line(&["1?"]));
     place.server.request();
@@ -106,7 +106,7 @@ fn whoever_ran_a_session_and_is_gone_is_not_waited_for() {
 }
 
 #[test]
-fn there_is_nothing_after_an_event_that_never_was() {
+fn following_after_an_unknown_event_is_an_error() {
     let [one] = answers(["one"]);
     let place = Place::new([one]);
     let id = place.ran(&["1?"]);

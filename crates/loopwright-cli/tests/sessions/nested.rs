@@ -90,7 +90,7 @@ fn an_import_of_a_run_that_was_killed_in_a_sub_agent_continues_the_sub_agent() {
 }
 
 #[test]
-fn of_a_sub_agent_that_a_file_does_not_contain_the_outcome_is_unknown() {
+fn the_outcome_of_a_sub_agent_missing_in_a_file_is_unknown() {
     let mut run = Delegated::new(&["Outer."]);
     run.kill();
     let exported = run.exported();
@@ -145,7 +145,7 @@ fn the_answer_of_a_sub_agents_session_that_is_continued_by_itself_is_printed() {
 }
 
 #[test]
-fn what_is_said_to_a_step_that_was_interrupted_is_shown_after_it() {
+fn a_message_to_an_interrupted_step_is_shown_after_it() {
     let mut run = Delegated::new(&["Inner.", "Outer."]);
     run.kill();
     let done = run.place.run(&["--resume", &run.id, "and now?"]);

@@ -68,7 +68,7 @@ fn an_answer_that_was_interrupted_is_shown_as_far_as_it_came() {
 }
 
 #[test]
-fn what_was_killed_goes_on_without_words() {
+fn a_killed_run_continues_without_a_message() {
     let [one, two] = answers(["one", "two"]);
     let place = Place::new([one, Reply::Nothing, two]);
     let id = place.ran(&["1?"]);
@@ -142,7 +142,7 @@ fn a_run_that_is_interrupted_by_the_user_is_kept() {
 }
 
 #[test]
-fn what_was_stopped_or_failed_before_an_answer_goes_on_without_words() {
+fn a_run_that_stopped_or_failed_before_its_answer_continues_without_a_message() {
     let [one] = answers(["one"]);
     let refused = Reply::Whole(400, serde_json::json!({"error": {"message": "no"}}));
     let place = Place::new([Reply::Nothing, refused, one]);
@@ -159,7 +159,7 @@ fn what_was_stopped_or_failed_before_an_answer_goes_on_without_words() {
 }
 
 #[test]
-fn what_a_limit_ended_goes_on_without_words() {
+fn a_run_that_a_limit_ended_continues_without_a_message() {
     let [one] = answers(["one"]);
     let place = Place::new([streamed_call("", "true"), one]);
     let done = place.run(&["--max-steps", "1", "1?"]);

@@ -12,6 +12,8 @@ mod fast_check;
 mod output;
 mod registry;
 mod schema;
+#[cfg(feature = "engine")]
+mod schema_check;
 mod set;
 mod source;
 

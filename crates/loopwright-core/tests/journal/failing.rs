@@ -111,12 +111,12 @@ fn check_healed(fault: Fault) {
 }
 
 #[test]
-fn what_an_absent_store_did_not_take_is_sent_first_byte_for_byte() {
+fn a_batch_that_failed_is_sent_again_unchanged_before_any_other() {
     check_healed(Fault::Unavailable);
 }
 
 #[test]
-fn what_a_store_took_without_saying_so_is_sent_again_and_kept_once() {
+fn a_batch_without_acknowledgement_is_sent_again_and_kept_once() {
     check_healed(Fault::Unacknowledged);
 }
 
@@ -215,7 +215,7 @@ impl Journal for Interrupting {
 }
 
 #[test]
-fn what_was_said_while_the_journal_failed_is_answered_after_the_open_step() {
+fn a_message_during_a_journal_failure_is_answered_after_the_open_step() {
     let (journal, agent) = (MemoryJournal::new(), agent(["one".into(), "two".into()]));
     let interrupting = Arc::new(Interrupting(journal.clone(), Mutex::default()));
     let options =
@@ -248,7 +248,7 @@ impl Hook for Slow {
 }
 
 #[test]
-fn what_is_kept_while_a_hook_is_at_work_is_sent_once() {
+fn changes_recorded_while_a_hook_runs_are_sent_once() {
     let journal = MemoryJournal::new();
     let mut run = hooked(&agent([]), Slow).start(asked(), journaled(&journal));
     assert!(poll_times(pin!(run.next()), 1).is_none(), "the hook is at work");

@@ -119,7 +119,7 @@ fn asking() -> ToolServer {
 }
 
 #[tokio::test]
-async fn what_a_hook_asks_is_asked_of_the_user() {
+async fn a_hooks_approval_request_reaches_the_user() {
     let asked = |allow: Value| async {
         let user = User { answer: Some(allow), ..User::default() };
         let client = connected(asking(), user.clone()).await;
@@ -137,7 +137,7 @@ async fn what_a_hook_asks_is_asked_of_the_user() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_be_asked_is_refused() {
+async fn a_request_without_a_client_that_can_answer_is_refused() {
     let client = connected(asking(), User::default()).await;
     let refused = call(&client, "roll_dice").await;
     assert_eq!(refused.is_error, Some(true));

@@ -123,7 +123,7 @@ fn the_next_is_asked_by_its_own_name_when_another_may_do_better() {
 }
 
 #[test]
-fn what_failed_attempts_consumed_is_in_the_answer() {
+fn usage_of_failed_attempts_is_part_of_the_answer() {
     let busy = fail(ModelErrorKind::RateLimited);
     let response = ask(&[busy.clone(), busy, ANSWER]).answer.unwrap();
     assert_eq!(response.usage, Usage::new(30, 3));
@@ -131,7 +131,7 @@ fn what_failed_attempts_consumed_is_in_the_answer() {
 }
 
 #[test]
-fn a_request_that_is_refused_as_such_goes_to_nobody_else() {
+fn an_invalid_request_does_not_go_to_the_fallback() {
     for kind in [ModelErrorKind::InvalidRequest, ModelErrorKind::Cancelled] {
         let Asked { answer, asked } = ask(&[fail(kind), ANSWER]);
         let error = answer.unwrap_err();
@@ -141,7 +141,7 @@ fn a_request_that_is_refused_as_such_goes_to_nobody_else() {
 }
 
 #[test]
-fn nobody_goes_on_with_an_answer_that_somebody_else_began() {
+fn a_fallback_does_not_continue_a_started_answer() {
     let Asked { answer, asked } = ask(&[(Act::Begin(ModelErrorKind::Network), None), ANSWER]);
     assert_eq!((answer.unwrap_err().kind, asked.len()), (ModelErrorKind::Network, 1));
 }
@@ -168,7 +168,7 @@ fn when_all_fail_the_error_says_how_each_did() {
 }
 
 #[test]
-fn nobody_is_asked_after_the_deadline() {
+fn no_model_is_called_after_the_deadline() {
     let late = Some(Duration::ZERO);
     assert_eq!(ask_before(late, &[fail(ModelErrorKind::Timeout), ANSWER]).asked, ["a:m"]);
 }
@@ -192,7 +192,7 @@ fn options_of_a_model_replace_those_of_the_request_where_they_are_set() {
 }
 
 #[test]
-fn with_nobody_to_ask_the_error_says_why_for_each() {
+fn the_error_of_a_fallback_gives_the_reason_for_each_model() {
     let refused = |name: &str, message: &str| {
         let candidate = Candidate { name: name.to_owned(), ..Candidate::default() };
         (candidate, Err(ModelError::new(ModelErrorKind::Auth, message)))

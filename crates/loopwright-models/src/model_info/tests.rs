@@ -56,7 +56,7 @@ fn a_name_is_found_as_it_is_or_without_its_date() {
 }
 
 #[test]
-fn what_is_added_replaces_what_it_says_and_nothing_else() {
+fn added_model_facts_replace_only_the_fields_that_they_set() {
     let models = catalog(&[("a", 1)]);
     let free = ModelInfo { prices: Some(Prices::free()), ..ModelInfo::default() };
     let models = models.with_model("p", "a", free.clone()).with_model("p", "new", free.clone());

@@ -64,7 +64,7 @@ fn without_a_rate_nothing_is_kept() {
 }
 
 #[test]
-fn what_was_consumed_counts_for_its_own_request_also_when_older_ones_are_forgotten() {
+fn usage_counts_for_its_own_request_after_older_ones_expire() {
     let (limiter, clock) = (limiter(0, 100), Hand::default());
     let admit = || limiter.admit(30, &clock, PATIENT).now_or_never().unwrap().unwrap();
     let oldest = admit();
@@ -103,7 +103,7 @@ fn no_more_tokens_pass_in_any_minute_than_are_allowed() {
 }
 
 #[test]
-fn what_never_fits_passes_alone() {
+fn a_request_above_the_limit_passes_alone() {
     let (limiter, clock) = (limiter(0, 100), Hand::default());
     assert!(passes(&limiter, 1, &clock) && !passes(&limiter, 500, &clock));
     clock.pass(60);
@@ -120,7 +120,7 @@ fn an_estimate_is_replaced_by_what_was_consumed() {
 }
 
 #[test]
-fn who_comes_first_passes_first() {
+fn requests_pass_in_the_order_of_their_arrival() {
     let (limiter, clock) = (limiter(1, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));
     let mut first = pin!(limiter.admit(0, &clock, PATIENT));
@@ -135,7 +135,7 @@ fn who_comes_first_passes_first() {
 }
 
 #[test]
-fn who_stops_waiting_gives_the_place_back() {
+fn a_dropped_request_gives_its_place_back() {
     let (limiter, clock) = (limiter(1, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));
     let mut first = Box::pin(limiter.admit(0, &clock, PATIENT));
@@ -147,7 +147,7 @@ fn who_stops_waiting_gives_the_place_back() {
 }
 
 #[test]
-fn nobody_waits_beyond_the_deadline() {
+fn no_request_waits_beyond_its_deadline() {
     let (limiter, clock) = (limiter(1, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));
     let until =

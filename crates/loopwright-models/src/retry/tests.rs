@@ -40,7 +40,7 @@ fn chance_depends_on_request_and_attempt_only() {
 }
 
 #[test]
-fn what_cannot_succeed_is_given_up() {
+fn a_request_that_cannot_succeed_is_not_retried() {
     use ModelErrorKind::{
         Auth, ContextLength, InvalidRequest, Network, Quota, RateLimited, Timeout,
     };

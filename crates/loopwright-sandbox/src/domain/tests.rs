@@ -52,7 +52,7 @@ fn texts_that_name_no_host_are_refused() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_written_domain_pattern_is_read_back() {
     for text in
         ["example.com", "*.example.com:8080", "registry.internal:5000@10.0.0.5", "localhost@::1"]
     {

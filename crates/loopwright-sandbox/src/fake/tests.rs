@@ -30,7 +30,7 @@ async fn outputs_come_in_the_order_in_which_they_were_enqueued() {
 }
 
 #[tokio::test]
-async fn what_is_not_enqueued_is_refused_and_recorded() {
+async fn the_fake_sandbox_refuses_and_records_unexpected_commands() {
     let sandbox = FakeSandbox::new().enqueue("a", Output::exited(0, "", ""));
     let error = run(&sandbox, "b").await.unwrap_err();
     assert_eq!(error.to_string(), "no output is queued for `b`");

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_may_write_to_is_not_closed() {
+    fn a_folder_that_others_may_write_to_is_not_closed() {
         assert!(is_closed_mode(0o040_755, false));
         assert!(is_closed_mode(0o040_775, false));
         assert!(!is_closed_mode(0o040_757, false));

@@ -139,7 +139,7 @@ fn a_folder_of_programs_that_is_not_shown_is_not_in_the_path() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_everybody_writes_to_is_not_in_the_path() {
+fn a_world_writable_folder_is_not_in_the_path() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::with(&[".cargo/bin/cargo"]);
     let open = fs::Permissions::from_mode(0o777);
@@ -148,7 +148,7 @@ fn a_folder_that_everybody_writes_to_is_not_in_the_path() {
 }
 
 #[test]
-fn what_a_policy_says_already_is_kept() {
+fn settings_of_a_policy_are_kept() {
     let world = World::with(&[".cargo/bin/cargo"]);
     let found = world.found(&[".cargo/bin"], &[]);
     let policy =

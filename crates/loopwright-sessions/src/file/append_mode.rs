@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_counts_whatever_the_disk_does() {
+    fn a_requested_append_mode_holds_on_every_disk() {
         assert!(after(AppendMode::Inline, [Duration::MAX]));
         assert!(!after(AppendMode::Offload, [Duration::ZERO; 2 * FAST_STREAK as usize]));
     }

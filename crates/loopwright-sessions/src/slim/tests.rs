@@ -207,7 +207,7 @@ fn item_11_a_call_of_another_form_still_has_a_name() {
 }
 
 #[test]
-fn what_is_no_conversation_is_not_restored() {
+fn an_invalid_conversation_is_not_restored() {
     let slim = |messages: Value| {
         let mut slim = SlimState::from_state(&AgentState::new(), &OFF);
         slim.messages = serde_json::from_value(messages).unwrap();

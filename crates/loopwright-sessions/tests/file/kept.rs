@@ -60,7 +60,7 @@ fn a_lease_that_another_process_renewed_keeps_others_off() {
 }
 
 #[test]
-fn what_another_process_appended_is_followed() {
+fn appends_of_another_process_are_followed() {
     for (world, other, lease) in both() {
         append_under(&other, &lease, 2, later(2)).unwrap();
         append_under(&world.store, &lease, 3, later(3)).unwrap();
@@ -105,7 +105,7 @@ fn the_index_knows_of_writes_after_another_process_made_it_anew() {
 }
 
 #[test]
-fn whoever_runs_a_session_makes_an_index_anew_that_is_gone() {
+fn the_runner_of_a_session_rebuilds_a_missing_index() {
     for (world, _other, lease) in both() {
         fs::remove_file(world.path().join("index")).unwrap();
         append_under(&world.store, &lease, 2, later(2)).unwrap();
@@ -130,7 +130,7 @@ fn the_index_knows_of_writes_after_another_process_announced_what_it_did_not_wri
 }
 
 #[test]
-fn locks_that_somebody_removed_are_made_again() {
+fn removed_lock_files_are_made_again() {
     for (world, other, lease) in both() {
         let locks = [world.path().join("index.lock"), world.session("a").join("lock")];
         for (number, lock) in (2..).zip(&locks) {
@@ -178,7 +178,7 @@ async fn append_elsewhere(store: &FileStore, lease: &Lease, number: u64, now: Ti
 }
 
 #[test]
-fn nobody_is_blocked_to_read_what_another_process_appended() {
+fn reading_appends_of_another_process_does_not_block() {
     let (world, other, lease) = two(AppendMode::Inline);
     append_under(&other, &lease, 2, later(2)).unwrap();
     block_on(append_elsewhere(&world.store, &lease, 3, later(3)));
@@ -186,7 +186,7 @@ fn nobody_is_blocked_to_read_what_another_process_appended() {
 }
 
 #[test]
-fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
+fn an_append_that_must_wait_does_not_read_the_log_again() {
     let (world, _other, lease) = two(AppendMode::Inline);
     let lease = block_on(world.store.renew(&lease, later(1), Duration::from_mins(5))).unwrap();
     append_under(&world.store, &lease, 2, later(2)).unwrap();
@@ -216,7 +216,7 @@ fn is_not_blocked_by(lock: impl Fn(&World) -> File) {
 }
 
 #[test]
-fn nobody_is_blocked_while_another_process_writes_the_session() {
+fn a_session_that_another_process_writes_can_be_read() {
     is_not_blocked_by(|world| {
         let lock = File::open(world.session("a").join("lock")).unwrap();
         lock.lock().unwrap();
@@ -225,7 +225,7 @@ fn nobody_is_blocked_while_another_process_writes_the_session() {
 }
 
 #[test]
-fn nobody_is_blocked_while_another_process_makes_the_index_anew() {
+fn sessions_can_be_read_while_another_process_rebuilds_the_index() {
     is_not_blocked_by(|world| {
         let lock = File::open(world.path().join("index.lock")).unwrap();
         lock.lock().unwrap();

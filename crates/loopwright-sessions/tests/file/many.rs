@@ -92,7 +92,7 @@ fn writer_until_deleted() {
 }
 
 #[test]
-fn whoever_writes_a_deleted_session_does_not_bring_it_back() {
+fn a_write_to_a_deleted_session_does_not_restore_it() {
     let world = World::new();
     create(&world.store, "a", 0);
     let children: Vec<_> = (0..4).map(|_| child("writer_until_deleted", &world.path())).collect();

@@ -279,7 +279,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), fork: false, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_deeds_lead_to_the_same_in_files_as_in_memory(
+    fn any_sequence_of_operations_gives_the_same_result_in_files_as_in_memory(
         deeds in prop::collection::vec((deed(), 0..900_u64), 1..60),
     ) {
         let mut both = Both::new();

@@ -105,7 +105,7 @@ fn a_session_that_begins_with_what_is_gone_says_so() {
 }
 
 #[test]
-fn what_is_left_of_a_creation_that_was_cut_short_is_removed() {
+fn remains_of_an_interrupted_creation_are_removed() {
     let world = World::new();
     create(&world.store, "a", 1);
     fs::create_dir(world.path().join("incoming/b.1")).unwrap();
@@ -136,7 +136,7 @@ fn notes_are_found_from_any_place_of_a_long_log() {
 }
 
 #[test]
-fn of_notes_at_least_as_many_are_kept_as_was_said_and_not_many_more() {
+fn a_bounded_log_keeps_at_least_its_limit_and_not_many_more() {
     let world = World::new();
     create(&world.store, "a", 0);
     for number in 1..=100 {

@@ -171,7 +171,7 @@ fn a_log_that_repeats_an_earlier_record_loads_what_came_before() {
 }
 
 #[test]
-fn what_is_torn_again_is_kept_beside_what_was_torn_before() {
+fn a_second_torn_record_is_kept_beside_the_first() {
     let (world, bytes, begin) = three();
     let log = world.session("a").join("log");
     let mut world = world;

@@ -65,7 +65,7 @@ async fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_keeps_locked_is_told() {
+async fn a_locked_database_file_is_reported() {
     let (_folder, store) = opened(Duration::from_millis(500)).await;
     let other = SqliteStore::open(&store.database.path).await.unwrap();
     assert!(names(&store).await.is_empty());
@@ -123,7 +123,7 @@ async fn a_writer_does_not_wait_to_the_end_for_a_process_that_is_stopped() {
 }
 
 #[tokio::test]
-async fn what_was_begun_and_dropped_never_happened() {
+async fn a_dropped_transaction_is_rolled_back() {
     let (_folder, store) = opened(PATIENCE).await;
     let mut transaction = store.database.begin(Access::Write).await.unwrap();
     transaction

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_but_not_declared_is_missing() {
+    fn a_name_that_is_only_mentioned_counts_as_missing() {
         for name in ["Ghost", "ghost", "inner", "next", "Private", "Old", "Double", "nested"] {
             assert_eq!(missing(name).as_deref(), Some(name));
         }

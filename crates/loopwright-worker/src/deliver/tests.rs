@@ -112,7 +112,7 @@ async fn a_job_that_is_delivered_twice_is_heard_and_answered_once() {
 }
 
 #[tokio::test]
-async fn whoever_lost_a_job_says_nothing() {
+async fn a_worker_that_lost_a_job_reports_nothing() {
     let world = World::new([ScenarioStep::final_answer("hello")]).await;
     world.push("hi").await;
     let lost = world.claim().await;
@@ -125,7 +125,7 @@ async fn whoever_lost_a_job_says_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_lost_a_job_says_nothing_after_the_next_one_either() {
+async fn a_worker_that_lost_a_job_reports_nothing_after_the_next_one() {
     let script = ["one", "two"].map(ScenarioStep::final_answer);
     let world = World::new(script).await;
     for text in ["first", "second"] {
@@ -146,7 +146,7 @@ async fn whoever_lost_a_job_says_nothing_after_the_next_one_either() {
 }
 
 #[tokio::test]
-async fn what_was_heard_and_left_before_it_began_is_answered_by_whoever_comes_next() {
+async fn a_message_taken_and_abandoned_before_its_run_is_answered_by_the_next_worker() {
     let script = ["one", "two"].map(ScenarioStep::final_answer);
     let world = World::new(script).await;
     world.push("first").await;

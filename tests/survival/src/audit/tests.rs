@@ -67,7 +67,7 @@ fn is_once(entry: &Entry) -> bool {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_run_that_nobody_disturbed() {
+fn the_audit_accepts_an_undisturbed_run() {
     let (entries, changes) = run();
     assert_eq!(problems(&entries, &changes, STEPS), [""; 0]);
 }
@@ -119,7 +119,7 @@ fn an_outcome_without_an_effect_is_found() {
 }
 
 #[test]
-fn an_effect_that_nobody_is_told_of_is_found() {
+fn the_audit_finds_an_unreported_effect() {
     let done = Entry::Done { kind: Kind::Once, key: "elsewhere/1/0".to_owned() };
     check(|entries, _| entries.push(done), "nobody is told");
 }

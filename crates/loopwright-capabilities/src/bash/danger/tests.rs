@@ -7,7 +7,7 @@ fn check(command: &str, expect: Option<&str>) {
 }
 
 #[test]
-fn what_looks_dangerous_is_found() {
+fn dangerous_commands_are_recognised() {
     check("rm -rf /", Some("rm -rf /"));
     check("sudo  RM   -rf / --no-preserve-root", Some("rm -rf /"));
     check("rm -rf /*", Some("rm -rf /"));
@@ -18,7 +18,7 @@ fn what_looks_dangerous_is_found() {
 }
 
 #[test]
-fn what_only_begins_like_it_is_not() {
+fn commands_that_only_begin_like_dangerous_ones_are_not_reported() {
     check("rm -rf /tmp/x", None);
     check("grep shutdowns log", None);
     check("ls", None);

@@ -10,7 +10,7 @@ fn a_command_begins_where_the_last_one_ended() {
 }
 
 #[test]
-fn where_it_ended_is_taken_out_of_what_it_said() {
+fn the_final_directory_is_removed_from_the_output() {
     let wrapped = Wrapped::marked("make", None, "mark".to_owned());
     let mut stderr = CapturedOutput::whole("warning\n\nmark/srv/a b\n");
     assert_eq!(wrapped.unwrap(&mut stderr), Some("/srv/a b".to_owned()));

@@ -17,7 +17,7 @@ fn args(network: &[&str], read: &[String]) -> BashArgs {
 }
 
 #[test]
-fn what_is_asked_for_is_refused_where_nobody_decides() {
+fn needs_are_refused_without_an_approval_policy() {
     let policy = || SandboxPolicy::in_dir("/srv");
     let granted = Needs::Refused.grant(&args(&["crates.io"], &[]), policy());
     assert!(matches!(granted, Err(BashError::NoNeeds)));

@@ -75,7 +75,7 @@ fn a_change_that_others_built_on_is_not_undone() {
 }
 
 #[test]
-fn what_cannot_be_put_on_record_is_not_done() {
+fn a_change_that_cannot_be_recorded_is_not_made() {
     let home = tempfile::tempdir().unwrap();
     let root = WorkspaceRoot::new(home.path()).journal(Arc::new(Refuses));
     let args = WriteFileArgs { path: "a".into(), content: "x".into(), ..WriteFileArgs::default() };

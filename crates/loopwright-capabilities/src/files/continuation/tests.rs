@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn it_is_read_back_as_it_was_written() {
+fn a_continuation_token_round_trips() {
     let file = std::fs::metadata(".").unwrap();
     let place = Continuation::new(12, 3456, &file);
     assert_eq!(place.to_string().parse(), Ok(place));
@@ -9,7 +9,7 @@ fn it_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn what_is_not_copied_as_it_was_does_not_fit() {
+fn an_altered_continuation_token_is_refused() {
     let file = std::fs::metadata(".").unwrap();
     let place = Continuation::new(12, 3456, &file);
     let moved: Continuation = place.to_string().replace("3456", "3457").parse().unwrap();

@@ -41,7 +41,7 @@ fn one_edit_or_several() {
 }
 
 #[test]
-fn of_several_edits_all_are_made_or_none() {
+fn several_edits_are_made_together_or_not_at_all() {
     check(
         "a b",
         json!({ "path": "f", "edits": [

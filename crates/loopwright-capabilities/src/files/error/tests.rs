@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_the_system_refuses_is_told_as_what_it_is() {
+fn system_errors_have_their_own_kinds() {
     let of = |errno: Errno| FileError::of("a", io::Error::from(errno));
     assert!(matches!(of(Errno::NOENT), FileError::Missing(_)));
     assert!(matches!(of(Errno::NOTDIR), FileError::NotADirectory(_)));

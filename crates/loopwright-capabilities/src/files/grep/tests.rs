@@ -60,7 +60,7 @@ fn lines_around_are_shown_when_asked_for() {
 }
 
 #[test]
-fn what_is_shown_is_bounded() {
+fn matches_shown_by_grep_are_bounded() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("a"), "go\n".repeat(500)).unwrap();
     fs::write(home.path().join("b"), format!("go {}\n", "ä".repeat(500))).unwrap();

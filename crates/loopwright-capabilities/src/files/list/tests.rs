@@ -33,7 +33,7 @@ fn directories_come_first_and_case_does_not_count() {
 }
 
 #[test]
-fn what_is_no_directory_inside_is_refused() {
+fn listing_a_path_that_is_no_directory_is_refused() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("a"), "").unwrap();
     symlink("/etc", home.path().join("out")).unwrap();

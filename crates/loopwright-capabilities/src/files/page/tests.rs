@@ -52,7 +52,7 @@ fn an_odd_character_is_never_cut() {
 }
 
 #[test]
-fn what_is_not_text_is_replaced_and_told() {
+fn bytes_that_are_no_text_are_replaced_and_reported() {
     let page = page(b"caf\xe9\na\0b\n", 5, 1000);
     assert_eq!(page.text, "     1\tcaf\u{FFFD}\n     2\ta\u{FFFD}b\n");
     assert!(page.has_noise);
@@ -74,7 +74,7 @@ fn lines_are_skipped_and_counted() {
 }
 
 #[test]
-fn skipping_ends_when_nobody_waits() {
+fn skipping_lines_ends_when_the_call_is_dropped() {
     let stop = CancellationToken::new();
     stop.cancel();
     let error = skip(&mut BufReader::new(&b"a\nb\n"[..]), 1, &stop).unwrap_err();

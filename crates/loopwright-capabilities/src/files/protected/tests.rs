@@ -9,7 +9,7 @@ fn check(path: &str, expect: bool) {
 }
 
 #[test]
-fn what_programs_act_on_is_protected_at_any_depth() {
+fn files_that_programs_execute_are_protected_at_any_depth() {
     check(".git/hooks", true);
     check(".git/hooks/pre-commit", true);
     check("sub/module/.git/hooks/pre-commit", true);

@@ -157,7 +157,7 @@ fn a_picture_is_a_picture() {
 }
 
 #[test]
-fn what_is_no_text_is_refused_by_its_name() {
+fn a_binary_file_is_refused_with_its_type() {
     let (_home, tool) = world(b"\x7fELF\x02\0\0\0");
     assert_eq!(
         said(&tool, json!({ "path": "f" })),

@@ -17,7 +17,7 @@ fn check(text: &str, edits: &[Edit<'_>], expect: Result<(&str, usize), &str>) {
 }
 
 #[test]
-fn what_is_there_once_is_replaced() {
+fn a_text_that_occurs_once_is_replaced() {
     check("a b c", &[one("b", "x")], Ok(("a x c", 1)));
     check("a b c", &[one("a b c", "")], Ok(("", 1)));
     check("aaa", &[all("a", "bb")], Ok(("bbbbbb", 3)));
@@ -39,7 +39,7 @@ fn edits_follow_each_other_and_count_together() {
 }
 
 #[test]
-fn what_does_not_fit_is_explained() {
+fn a_text_that_is_not_found_is_explained() {
     check("a", &[one("a", "a")], Err("old_string and new_string are identical"));
     check("a", &[one("", "a")], Err("old_string cannot be empty; create files with `write_file`"));
     check(
@@ -71,7 +71,7 @@ fn bytes_that_are_not_text_stay_as_they_are() {
 }
 
 #[test]
-fn of_many_places_the_first_five_are_told() {
+fn an_ambiguous_text_lists_its_first_five_places() {
     let told = |count: usize| {
         let text = "x\n".repeat(count);
         apply(text.as_bytes(), &[one("x", "y")]).unwrap_err()

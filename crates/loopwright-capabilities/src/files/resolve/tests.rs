@@ -93,7 +93,7 @@ fn a_path_that_leads_out_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_neither_read_nor_written() {
+fn devices_and_pipes_are_neither_read_nor_written() {
     let (home, root) = world();
     let fifo = home.path().join("root/pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0)

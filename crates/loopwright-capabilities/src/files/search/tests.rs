@@ -59,7 +59,7 @@ fn globs_have_their_whole_meaning() {
 }
 
 #[test]
-fn what_is_ignored_is_found_when_asked_for() {
+fn ignored_files_are_found_on_request() {
     check(
         json!({ "pattern": "main.rs", "include_ignored": true }),
         "Found 3 files.\n[main.rs]\nmain.rs\nsrc/main.rs\ntarget/main.rs",
@@ -113,7 +113,7 @@ fn up_to_thirty_two_patterns_are_looked_for() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_told() {
+fn skipped_folders_are_reported() {
     let cut = "[There is too much to look at all of it; search in a part of it.]";
     let unread = "[2 directories could not be read.]";
     assert_eq!(notes(Missed { is_cut: true, folders: 2 }), [cut, unread]);

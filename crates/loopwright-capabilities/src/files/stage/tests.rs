@@ -34,7 +34,7 @@ fn a_replaced_file_keeps_its_mode_and_its_links() {
 }
 
 #[test]
-fn other_attributes_are_kept_where_the_file_system_has_them() {
+fn extended_attributes_are_kept() {
     let (home, root) = world();
     let path = home.path().join("a");
     fs::write(&path, "old").unwrap();
@@ -49,7 +49,7 @@ fn other_attributes_are_kept_where_the_file_system_has_them() {
 }
 
 #[test]
-fn a_file_that_somebody_changed_meanwhile_is_not_replaced() {
+fn a_file_that_changed_meanwhile_is_not_replaced() {
     let (home, root) = world();
     let path = home.path().join("a");
     fs::write(&path, "old").unwrap();
@@ -62,7 +62,7 @@ fn a_file_that_somebody_changed_meanwhile_is_not_replaced() {
 }
 
 #[test]
-fn a_file_that_somebody_made_meanwhile_is_not_replaced() {
+fn a_file_that_appeared_meanwhile_is_not_replaced() {
     let (home, root) = world();
     let current = look(&root, "a").unwrap();
     fs::write(home.path().join("a"), "theirs").unwrap();
@@ -86,7 +86,7 @@ fn a_target_that_became_a_link_is_not_followed() {
 }
 
 #[test]
-fn what_is_synced_is_written_the_same() {
+fn a_synced_write_has_the_same_content() {
     let (home, root) = world();
     let root = root.with_durability(Durability::Synced);
     look(&root, "a").unwrap().replace(b"one").unwrap();

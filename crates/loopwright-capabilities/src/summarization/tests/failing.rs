@@ -88,7 +88,7 @@ fn a_summariser_that_panics_is_one_that_fails() {
 }
 
 #[test]
-fn what_the_account_does_not_allow_is_a_summary_less() {
+fn without_budget_no_summary_is_written() {
     // A summary may take ten tokens, and two are left.
     let model = FakeModel::script([
         ScenarioStep::tool("a a a a a a a a").with_usage(Usage::new(1, 0)),

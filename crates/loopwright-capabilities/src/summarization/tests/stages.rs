@@ -37,7 +37,7 @@ fn the_limits_are_those_that_are_documented() {
 }
 
 #[test]
-fn what_just_fits_stays() {
+fn messages_that_just_fit_stay() {
     let (agent, events) = agent(&FakeModel::script(["e e"]), limits(10, 100, 10));
     let state = run(&agent, talk(&["a a a", "b b b"]), "c c");
     assert_eq!(texts(&state, "messages"), ["a a a", "b b b", "c c", "e e"]);
@@ -46,7 +46,7 @@ fn what_just_fits_stays() {
 }
 
 #[test]
-fn what_is_over_goes_to_the_buffer_oldest_first_and_the_newest_that_fit_stay() {
+fn excess_messages_enter_the_buffer_oldest_first_and_the_newest_that_fit_stay() {
     let (agent, events) = agent(&FakeModel::script(["d d d", "f"]), limits(8, 100, 10));
     let state = run(&agent, talk(&["a a a", "b b b"]), "c c");
     assert_eq!(texts(&state, "buffer"), ["a a a"]);
@@ -122,7 +122,7 @@ fn a_full_buffer_becomes_a_summary_that_stands_before_everything_else() {
 }
 
 #[test]
-fn what_the_user_said_last_and_what_the_system_says_is_not_summed_up() {
+fn the_last_user_message_and_system_messages_are_not_summarized() {
     let model = FakeModel::script([
         ScenarioStep::tool("b b b b b b"),
         ScenarioStep::tool("c c c c c c"),
@@ -241,7 +241,7 @@ fn tokens_are_estimated_by_characters() {
 }
 
 #[test]
-fn what_was_summed_up_is_still_on_record() {
+fn summarized_turns_stay_recorded() {
     let journal = loopwright_testing::MemoryJournal::new();
     let (agent, _) =
         agent(&FakeModel::script(["d"]), limits(2, 5, 10).with_model(FakeModel::script(["sum"])));
@@ -264,7 +264,7 @@ fn what_was_summed_up_is_still_on_record() {
 }
 
 #[test]
-fn what_is_said_in_the_users_place_is_summed_up_and_the_task_stays() {
+fn injected_user_messages_are_summarized_and_the_task_stays() {
     for said in [
         "[Self-critique 1 of 2] Your answer was reviewed and is not accepted yet.",
         "[REWOUND to checkpoint 0] You went on from here before.",

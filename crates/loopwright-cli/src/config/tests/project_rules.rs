@@ -118,7 +118,7 @@ fn a_refusal_comes_before_every_other_complaint() {
 }
 
 #[test]
-fn what_is_not_a_table_is_a_wrong_type_and_not_a_way_around_the_rule() {
+fn a_user_only_table_that_is_a_string_is_a_wrong_type() {
     assert_eq!(
         World::new().project("providers = 'http://evil'").error(),
         "`providers` in /repo/loopwright.toml must be a table, not a string; write, for example, `[providers]`"

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_at_the_end_of_a_line_goes_on_in_the_next() {
+    fn strings_and_comments_continue_on_the_next_line() {
         check("c", "/* a\nif */ if", "cccc\nccccc.kk");
         check("python", "\"\"\"a\nb\"\"\" in", "tttt\ntttt.kk");
         check("c", "\"a\nif", "tt\nkk");

@@ -184,7 +184,7 @@ fn a_terminal_is_not_steered() {
 }
 
 #[test]
-fn what_looks_like_a_table_and_is_none_is_not_torn_apart() {
+fn text_with_bars_that_is_no_table_stays_together() {
     for source in
         ["|---|---|\n|--|\n|--|--", "| a | b |\n|--\n|---|---|| c", "|---|---|\n|- \n|---|---|"]
     {

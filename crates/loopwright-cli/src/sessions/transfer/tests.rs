@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) -> Result<Imported, SessionsError> {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn a_transfer_is_read_as_it_was_written() {
     let bytes = written(Vec::new());
     assert_eq!(String::from_utf8(bytes.clone()).unwrap().lines().count(), 2);
     let Imported { session, subagents } = read(&bytes).unwrap();
@@ -60,7 +60,7 @@ fn a_file_that_lacks_a_sub_agent_is_not_read() {
 }
 
 #[test]
-fn what_is_taken_in_has_the_limits_of_a_run_without_any_at_most() {
+fn an_imported_session_has_at_most_the_limits_of_a_run_without_any() {
     let wide = AgentState::new();
     let budget = |state: AgentState| *state.replay(limited(&wide)).unwrap().budget();
     let limits = budget(wide.clone());

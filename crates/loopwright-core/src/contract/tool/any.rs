@@ -220,6 +220,13 @@ impl AnyTool {
         self.0.checker.violation(arguments)
     }
 
+    /// Returns the first keyword of the schema that only the feature `json-schema` checks; `None` if every build checks
+    /// the whole schema. Without that feature, calls of a tool with such a keyword fail.
+    #[cfg(feature = "engine")]
+    pub fn keyword_for_validator(&self) -> Option<&str> {
+        self.0.checker.keyword_beyond()
+    }
+
     /// Returns the files that a call can write, without running it. Arguments that the tool cannot
     /// read can write any file.
     pub fn writes(&self, arguments: &Value) -> Writes {

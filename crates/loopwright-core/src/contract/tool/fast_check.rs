@@ -29,8 +29,6 @@ pub(super) struct Rules {
     values: Option<Vec<Value>>,
     least: Option<i128>,
     most: Option<i128>,
-    /// Whether strings have a format, which may be checked.
-    has_format: bool,
     items: Option<FastSchema>,
     members: Vec<Property>,
     /// A bit for each position of a required member.
@@ -45,7 +43,6 @@ static ANYTHING: Rules = Rules {
     values: None,
     least: None,
     most: None,
-    has_format: false,
     items: None,
     members: Vec::new(),
     required: 0,
@@ -60,7 +57,7 @@ struct Property {
 
 /// Kinds of values, a bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kinds(u8);
+pub(super) struct Kinds(u8);
 
 /// A scalar value.
 enum Plain<'a> {
@@ -86,7 +83,8 @@ impl FastSchema {
     }
 
     /// Returns `true` if a value certainly matches.
-    pub(super) fn matches(&self, value: &Value) -> bool {
+    #[cfg(test)]
+    fn matches(&self, value: &Value) -> bool {
         self.deserialize(value).is_ok()
     }
 
@@ -103,11 +101,9 @@ impl Rules {
         for (keyword, rule) in schema {
             match keyword.as_str() {
                 // What only describes; and what is looked at once all members are known.
-                "title" | "description" | "default" | "examples" | "deprecated" | "$comment"
-                | "$defs" | "required" => (),
+                "title" | "description" | "default" | "examples" | "deprecated" | "format"
+                | "$comment" | "$defs" | "required" => (),
                 "type" => rules.kinds = Some(Kinds::of(rule)?),
-                // Sizes of numbers are only named.
-                "format" => rules.has_format = true,
                 "enum" => rules.values = Some(rule.as_array()?.clone()),
                 "minimum" => rules.least = Some(whole(rule)?),
                 "maximum" => rules.most = Some(whole(rule)?),
@@ -152,8 +148,7 @@ impl Rules {
                     && self.most.is_none_or(|most| *it <= most)
             }
             Plain::Fraction => self.least.is_none() && self.most.is_none(),
-            Plain::Text(_) => !self.has_format,
-            Plain::Null | Plain::Bool(_) => true,
+            Plain::Text(_) | Plain::Null | Plain::Bool(_) => true,
         };
         let is_one = |values: &Vec<Value>| values.iter().any(|it| value.is(it));
         in_bounds && self.is_kind(value.kind()) && self.values.as_ref().is_none_or(is_one)
@@ -187,7 +182,8 @@ impl Kinds {
     const ARRAY: Self = Self(1 << 5);
     const OBJECT: Self = Self(1 << 6);
 
-    fn of(rule: &Value) -> Option<Self> {
+    /// Reads the kinds that a schema names; `None` if it names an unknown one.
+    pub(super) fn of(rule: &Value) -> Option<Self> {
         match rule {
             Value::String(name) => Self::named(name),
             Value::Array(names) => names.iter().try_fold(Self(0), |kinds, name| {
@@ -195,6 +191,20 @@ impl Kinds {
             }),
             _ => None,
         }
+    }
+
+    /// Returns `true` if a value is of one of the kinds. `1.0` is an integer.
+    pub(super) fn includes(self, value: &Value) -> bool {
+        let kind = match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(it) if it.as_f64().is_some_and(|it| it.fract() == 0.0) => Self::INTEGER,
+            Value::Number(_) => Self::FRACTION,
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+        };
+        self.0 & kind.0 != 0
     }
 
     fn named(name: &str) -> Option<Self> {

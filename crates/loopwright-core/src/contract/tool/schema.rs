@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "engine")]
-use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 use super::fast_check::FastSchema;
+#[cfg(feature = "json-schema")]
+use super::schema_check::MAX_VIOLATIONS;
+#[cfg(feature = "engine")]
+use super::schema_check::{keyword_beyond, violations};
 
 /// Creates the schema of a type in the form that providers expect: an object, without references
 /// where possible.
@@ -24,13 +26,15 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A schema that is compiled on first use.
+/// The check of arguments by a schema. What it needs is built on first use.
 pub(super) struct Checker {
     schema: Arc<Value>,
-    /// The rules of the fast check, built on first use.
+    /// The rules of the fast check.
     shape: OnceLock<FastSchema>,
     #[cfg(feature = "engine")]
-    compiled: OnceLock<Option<Validator>>,
+    keyword_beyond: OnceLock<Option<String>>,
+    #[cfg(feature = "json-schema")]
+    validator: OnceLock<Option<jsonschema::Validator>>,
 }
 
 impl Checker {
@@ -39,44 +43,54 @@ impl Checker {
             schema,
             shape: OnceLock::new(),
             #[cfg(feature = "engine")]
-            compiled: OnceLock::new(),
+            keyword_beyond: OnceLock::new(),
+            #[cfg(feature = "json-schema")]
+            validator: OnceLock::new(),
         }
-    }
-
-    fn shape(&self) -> &FastSchema {
-        self.shape.get_or_init(|| FastSchema::of(&self.schema))
     }
 
     /// Returns `true` if arguments in JSON text certainly match; `false` means unknown.
     pub(super) fn plainly_takes(&self, text: &str) -> bool {
-        self.shape().takes_text(text)
+        self.shape.get_or_init(|| FastSchema::of(&self.schema)).takes_text(text)
     }
 
-    /// Returns the first violation, with path and rule; `None` if the arguments match. An invalid
-    /// schema accepts everything: the tool then decides.
+    /// Returns the first keyword that only the feature `json-schema` checks.
+    #[cfg(feature = "engine")]
+    pub(super) fn keyword_beyond(&self) -> Option<&str> {
+        self.keyword_beyond.get_or_init(|| keyword_beyond(&self.schema)).as_deref()
+    }
+
+    /// Returns the first violations, with path and rule; `None` if the arguments match. With the feature `json-schema`,
+    /// an invalid schema accepts everything: the tool then decides.
     #[cfg(feature = "engine")]
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
-        if self.shape().matches(arguments) {
-            return None;
-        }
-        let compiled = self.compiled.get_or_init(|| jsonschema::validator_for(&self.schema).ok());
-        let validator = compiled.as_ref()?;
-        if validator.is_valid(arguments) {
-            return None;
-        }
-        let errors = validator.iter_errors(arguments).take(5);
-        let texts: Vec<String> = errors
-            .map(|error| {
-                let path = error.instance_path().to_string();
-                let path = if path.is_empty() { "/".to_owned() } else { path };
-                format!("at {path}: {error}")
-            })
-            .collect();
-        Some(texts.join("; "))
+        let texts = match self.keyword_beyond() {
+            None => violations(&self.schema, arguments),
+            Some(keyword) => self.validate(arguments, keyword),
+        };
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    #[cfg(feature = "json-schema")]
+    fn validate(&self, arguments: &Value, _keyword: &str) -> Vec<String> {
+        let validator = self.validator.get_or_init(|| jsonschema::validator_for(&self.schema).ok());
+        let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
+        let text = |error: jsonschema::ValidationError<'_>| {
+            let path = error.instance_path().to_string();
+            format!("at {}: {error}", if path.is_empty() { "/" } else { &path })
+        };
+        errors.take(MAX_VIOLATIONS).map(text).collect()
+    }
+
+    #[cfg(all(feature = "engine", not(feature = "json-schema")))]
+    fn validate(&self, _arguments: &Value, keyword: &str) -> Vec<String> {
+        vec![format!(
+            "its keyword `{keyword}` is only checked with the feature `json-schema` of `loopwright`"
+        )]
     }
 }
 
-/// Returns the first violation of a value, with path and rule; `None` if it matches the schema.
+/// Returns the first violations of a value, with path and rule; `None` if it matches the schema.
 #[cfg(feature = "engine")]
 pub(crate) fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
     Checker::new(Arc::clone(schema)).violation(value)

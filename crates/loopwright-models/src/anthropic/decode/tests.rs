@@ -251,7 +251,7 @@ fn an_error_in_the_stream_says_what_was_consumed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn an_answer_that_contradicts_the_protocol_is_an_error() {
     for (blocks, message) in [
         (vec![add(0, r#"{"type":"input_json_delta","partial_json":"1"}"#)], "has not begun"),
         (vec![begin(0, "1")], "not what it should be"),
@@ -372,7 +372,7 @@ fn whole_with_null() -> InferenceResponse {
 }
 
 #[test]
-fn what_is_added_to_an_unknown_block_is_kept_whatever_it_is() {
+fn deltas_of_an_unknown_block_are_kept() {
     let block = r#"{"type":"novel","words":"a","items":[1],"state":{"on":false}}"#;
     let blocks = [
         begin(0, block),

@@ -233,7 +233,7 @@ fn instructions_lead_the_request_or_are_marked_in_the_conversation() {
 }
 
 #[test]
-fn what_the_model_said_goes_back_to_it_verbatim_and_to_others_in_the_wires_own_form() {
+fn answers_return_verbatim_to_their_own_model_and_converted_to_others() {
     let reply = |model| {
         let opaque =
             |part: Part, json: &str| part.with_provider_payload(ProviderPayload::new(json));

@@ -192,7 +192,7 @@ fn exceptions_in_the_stream_are_errors() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error() {
+fn an_answer_that_contradicts_the_protocol_is_an_error() {
     let nameless = begin(0, r#"{"toolUse":{"toolUseId":"t"}}"#);
     for (event, message) in [
         (add(0, r#"{"toolUse":{"input":"1"}}"#), "has not begun"),

@@ -184,7 +184,7 @@ fn arguments_that_are_none_are_an_empty_object() {
 }
 
 #[test]
-fn what_says_nothing_here_is_not_sent() {
+fn content_without_meaning_on_this_wire_is_not_sent() {
     let thought = reply([Part::reasoning("Hm")]);
     assert_eq!(messages([said(thought)]), json!([]));
 }

@@ -188,7 +188,7 @@ fn calls_that_make_no_sense_are_errors() {
 }
 
 #[test]
-fn what_the_provider_runs_itself_is_kept() {
+fn tools_run_by_the_provider_are_kept() {
     let code = json!({ "executableCode": { "code": "1" }, "thoughtSignature": "S" });
     let result = json!({ "codeExecutionResult": { "output": "1" } });
     let answer =
@@ -296,7 +296,7 @@ fn an_answer_without_a_candidate_is_none() {
 }
 
 #[test]
-fn other_candidates_are_let_go() {
+fn further_candidates_are_ignored() {
     let other =
         json!({ "candidates": [{ "index": 1, "content": { "parts": [{ "text": "b" }] } }] });
     let answer = streamed(&[said(&json!([{ "text": "a" }])), other, stopped("STOP")]);
@@ -401,7 +401,7 @@ fn fragments_are_passed_on_as_they_come() {
 
 proptest! {
     #[test]
-    fn it_does_not_matter_how_bytes_arrive(cuts in prop::collection::vec(any::<usize>(), 0..20)) {
+    fn a_stream_decodes_alike_however_it_is_split(cuts in prop::collection::vec(any::<usize>(), 0..20)) {
         let body = events(&stopped_twice());
         let answer = read(body.as_bytes(), &cuts, &mut DiscardDeltas);
         prop_assert_eq!(answer.unwrap(), streamed(&stopped_twice()).unwrap());

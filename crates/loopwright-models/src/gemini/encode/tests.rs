@@ -85,7 +85,7 @@ fn contents_come_last_and_instructions_first() {
 }
 
 #[test]
-fn what_is_not_set_is_not_sent() {
+fn settings_that_are_not_set_are_not_sent() {
     let mut request = asking([]);
     request.tool_choice = ToolChoice::Required;
     request.parallel_tool_calls = Some(false);
@@ -276,7 +276,7 @@ fn media_are_sent_in_every_form_that_can_be_read() {
 }
 
 #[test]
-fn what_tools_show_is_within_their_results_or_beside_them() {
+fn images_of_tools_are_within_or_beside_their_results() {
     let shown =
         [Part::text("look"), Part::image("image/png", "AAAA"), Part::image("image/gif", "BBBB")];
     let result = ToolResult { content: Arc::new(shown), is_error: false };
@@ -300,7 +300,7 @@ fn what_tools_show_is_within_their_results_or_beside_them() {
 }
 
 #[test]
-fn exchanges_can_be_text() {
+fn tool_exchanges_can_be_sent_as_text() {
     let image =
         ToolResult { content: Arc::new([Part::image("image/png", "AAAA")]), is_error: false };
     let mut request = asking([exchange(reply([call(None, "{}")]), [image])]);

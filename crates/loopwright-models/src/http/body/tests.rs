@@ -75,7 +75,7 @@ fn chunks_are_put_together_wherever_they_are_cut() {
 }
 
 #[test]
-fn what_is_no_chunk_is_refused() {
+fn an_invalid_chunk_is_refused() {
     for text in ["x\r\n", "\r\n", "-1\r\n", "1 1\r\nab", "1\r\nab\r\n", "11111111111111111\r\n"] {
         let error = read(Framing::Chunked(Chunk::Size), text.as_bytes(), 64).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{text}");
@@ -86,7 +86,7 @@ fn what_is_no_chunk_is_refused() {
 }
 
 #[test]
-fn what_follows_the_last_chunk_comes_to_an_end() {
+fn trailers_after_the_last_chunk_are_bounded() {
     let trailer = |lines: usize| [b"0\r\n".to_vec(), b"x: yyyyyyyyyyy\r\n".repeat(lines)].concat();
     let fits = [trailer(4096), b"\r\n".to_vec()].concat();
     assert_eq!(read(Framing::Chunked(Chunk::Size), &fits, 100).unwrap(), (Vec::new(), true));

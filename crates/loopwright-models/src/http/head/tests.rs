@@ -81,7 +81,7 @@ fn a_server_says_whether_it_leaves_the_connection_open() {
 }
 
 #[test]
-fn what_is_no_head_is_refused() {
+fn an_invalid_head_is_refused() {
     let many = "a: b\r\n".repeat(MAX + 1);
     for text in [
         "ICY 200 OK\r\n\r\n",

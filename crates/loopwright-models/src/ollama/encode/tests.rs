@@ -185,7 +185,7 @@ fn pictures_are_sent_in_base64_only() {
 }
 
 #[test]
-fn what_tools_show_is_shown_by_the_user() {
+fn images_of_tools_are_sent_as_user_content() {
     let shown = [Part::text("look"), Part::image("image/png", "AAAA")];
     let result = ToolResult { content: Arc::new(shown), is_error: false };
     let messages = body(&asking([exchange(vec![call("{}")], vec![result])]))["messages"].clone();
@@ -195,7 +195,7 @@ fn what_tools_show_is_shown_by_the_user() {
 }
 
 #[test]
-fn exchanges_can_be_text() {
+fn tool_exchanges_can_be_sent_as_text() {
     let mut request = asking([exchange(vec![call("{}")], vec![ToolResult::text("x")])]);
     request.prompt.dialect = ToolCallFormat::Text;
     let expect = json!([

@@ -219,7 +219,7 @@ fn calls_of_a_whole_answer_may_lack_ids_or_repeat_them() {
 }
 
 #[test]
-fn what_is_filled_with_zeros_is_not_there() {
+fn empty_fields_count_as_missing() {
     let message = json!({
         "content": "", "refusal": "", "audio": { "data": "" },
         "function_call": { "name": "", "arguments": "" },
@@ -246,7 +246,7 @@ fn the_older_form_of_a_call_is_a_call() {
 }
 
 #[test]
-fn what_a_tool_call_carries_besides_is_kept() {
+fn unknown_fields_of_a_tool_call_are_kept() {
     let call = json!({ "id": "a", "function": { "name": "f" }, "extra_content": { "google": { "thought_signature": "s" } } });
     let answer = whole(&json!({ "tool_calls": [call] }), &json!("stop")).unwrap();
     let opaque = answer.message.parts()[0].opaque().unwrap().as_str();
@@ -499,7 +499,7 @@ fn content_that_is_no_text_says_nothing() {
 }
 
 #[test]
-fn what_an_answer_consumed_is_known_before_its_end() {
+fn usage_of_an_answer_is_known_before_its_end() {
     let mut decoder =
         ResponseDecoder::new(WireApi::OpenAiChat, origin(), ErrorContext::new("p"), true);
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });

@@ -61,7 +61,7 @@ fn messages_come_last_and_in_order() {
 }
 
 #[test]
-fn what_is_not_set_is_not_sent() {
+fn settings_that_are_not_set_are_not_sent() {
     let keys = |body: &Value| body.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let mut request = asking([]);
     request.tool_choice = ToolChoice::Required;
@@ -132,7 +132,7 @@ fn quirks_change_names() {
 }
 
 #[test]
-fn what_a_provider_does_not_take_is_not_sent() {
+fn settings_that_a_provider_refuses_are_not_sent() {
     let quirks = Quirks {
         stream_options: false,
         json_schema: false,
@@ -265,7 +265,7 @@ fn pictures_of_tools_follow_as_a_message_of_the_user() {
 }
 
 #[test]
-fn what_came_from_this_model_is_sent_back_as_it_came() {
+fn answers_return_to_their_model_unchanged() {
     let reply = |origin: Arc<ModelOrigin>| {
         let reasoning = r#"{"reasoning_details":[{"data":"d"}]}"#;
         let call = call(Some("a"), "{}")
@@ -384,7 +384,7 @@ fn a_refusal_beside_words_goes_back_beside_them() {
 }
 
 #[test]
-fn what_a_message_carries_besides_goes_back_on_the_message() {
+fn unknown_fields_of_a_message_return_with_it() {
     let signed = |part: Part, json: &str| part.with_provider_payload(ProviderPayload::new(json));
     let provider = || Part::new(Content::Provider { kind: "extra_content".into() });
     let reply = |model| {
@@ -411,7 +411,7 @@ fn what_a_message_carries_besides_goes_back_on_the_message() {
 }
 
 #[test]
-fn where_tools_must_be_answered_by_the_model_it_notes_them_before_the_user_speaks() {
+fn an_assistant_note_stands_between_tool_results_and_a_user_message() {
     let quirks = Quirks { role_order: RoleOrder::ModelAfterTools, ..Quirks::default() };
     let encoder = RequestEncoder::new(WireApi::OpenAiChat, origin("m"), quirks);
     let roles = |turns: Vec<Turn>, tail: Vec<Message>| {

@@ -113,7 +113,7 @@ fn items_are_kept_as_they_came_and_in_order() {
 }
 
 #[test]
-fn what_a_complete_item_adds_is_passed_on() {
+fn fields_that_only_the_complete_item_has_are_passed_on() {
     let (answer, told) = streamed(&[
         added(0, &json!({ "type": "message", "id": "a", "content": [] })),
         delta("output_text", 0, "Hel"),
@@ -410,7 +410,7 @@ fn items_without_positions_are_told_apart_by_id() {
 }
 
 #[test]
-fn what_is_said_at_the_end_of_a_part_makes_up_for_fragments_that_did_not_come() {
+fn the_complete_text_of_a_part_replaces_missing_fragments() {
     let refused = json!({ "type": "response.refusal.done", "output_index": 0, "refusal": "No" });
     let (answer, _) = streamed(&[added(0, &message("")), refused, completed()]);
     assert_eq!(answer.unwrap().message.refusal(), Some("No"));
@@ -423,7 +423,7 @@ fn what_is_said_at_the_end_of_a_part_makes_up_for_fragments_that_did_not_come() 
 }
 
 #[test]
-fn what_an_answer_consumed_is_passed_on_and_known_at_its_end() {
+fn usage_of_an_answer_is_passed_on_and_known_at_its_end() {
     let usage = json!({ "input_tokens": 3, "output_tokens": 4 });
     let events = [
         done(0, &message("Hi")),

@@ -125,7 +125,7 @@ fn settings_are_written_as_the_wire_calls_them() {
 }
 
 #[test]
-fn what_the_user_passes_through_stands_beside_ours_and_wins() {
+fn the_users_extra_fields_are_added_and_win() {
     let mut request = asking([]);
     request.response_format = Some(ResponseFormat::JsonObject);
     request.options = std::mem::take(&mut request.options)
@@ -309,7 +309,7 @@ fn pictures_and_files_are_sent_in_the_form_of_their_source() {
 }
 
 #[test]
-fn what_another_model_showed_is_announced_and_its_thoughts_are_let_go() {
+fn images_of_another_model_are_announced_and_its_reasoning_is_omitted() {
     let message = reply([
         Part::reasoning("Hm").with_provider_payload(ProviderPayload::new("{}")),
         Part::text("Look"),
@@ -365,7 +365,7 @@ fn a_job_in_the_background_is_stored_until_it_is_asked_for() {
 }
 
 #[test]
-fn reasoning_that_nothing_follows_is_not_sent() {
+fn trailing_reasoning_is_not_sent() {
     let thought = || {
         Part::reasoning("t").with_provider_payload(ProviderPayload::new(r#"{"type":"reasoning"}"#))
     };

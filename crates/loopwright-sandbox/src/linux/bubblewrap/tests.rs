@@ -15,7 +15,7 @@ fn position(arguments: &[String], wanted: &[&str]) -> usize {
 }
 
 #[test]
-fn what_covers_comes_after_what_is_covered() {
+fn a_mount_that_covers_another_follows_it() {
     let folder = folder(&[".git/hooks/a", ".env"]);
     let work = fs::canonicalize(folder.path()).unwrap().display().to_string();
     let (git, hooks, env) =

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_left_alone() {
+    fn a_file_that_is_no_seccomp_profile_is_left_alone() {
         for text in ["{}", "[]", r#"{"syscalls":[{}]}"#, r#"{"syscalls":{}}"#] {
             assert_eq!(tightened(serde_json::from_str(text).unwrap()), None, "{text}");
         }

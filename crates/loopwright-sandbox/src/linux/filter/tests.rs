@@ -69,7 +69,7 @@ fn verdict_in(kernel: Kernel, sockets: Sockets, call: i64, arguments: &[u64]) ->
 const ALL: [Sockets; 4] = [Sockets::Host, Sockets::Namespaced, Sockets::Local, Sockets::Pairs];
 
 #[test]
-fn what_every_program_needs_is_allowed() {
+fn system_calls_that_every_program_needs_are_allowed() {
     for sockets in ALL {
         for call in [libc::SYS_read, libc::SYS_execve, libc::SYS_mmap, libc::SYS_exit_group] {
             assert_eq!(verdict(sockets, call, &[1, 2, 3]), Allowed, "{sockets:?} {call}");
@@ -125,7 +125,7 @@ fn which_sockets_can_be_made_is_what_the_network_allows() {
 }
 
 #[test]
-fn where_nothing_else_confines_sockets_there_are_pairs_of_streams_only() {
+fn without_another_confinement_only_stream_socket_pairs_are_allowed() {
     let pair = |kind: i32| {
         verdict(
             Sockets::Pairs,
@@ -187,7 +187,7 @@ fn no_namespace_is_made_by_any_flag() {
 }
 
 #[test]
-fn nothing_is_typed_into_a_terminal() {
+fn pushing_input_into_a_terminal_is_refused() {
     for request in [TIOCSTI, TIOCLINUX, TIOCSTI | 1 << 32] {
         assert_eq!(verdict(Sockets::Host, libc::SYS_ioctl, &[0, request]), EPERM, "{request:#x}");
     }
@@ -195,7 +195,7 @@ fn nothing_is_typed_into_a_terminal() {
 }
 
 #[test]
-fn nothing_is_taken_from_what_the_user_has_for_all_programs() {
+fn shared_memory_and_queues_of_the_user_are_refused() {
     for call in [
         libc::SYS_shmget,
         libc::SYS_shmat,

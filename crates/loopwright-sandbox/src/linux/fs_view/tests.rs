@@ -55,7 +55,7 @@ fn folders_on_the_way_to_what_is_protected_are_pinned_before_it() {
 }
 
 #[test]
-fn what_a_link_of_the_system_leads_to_is_seen_once() {
+fn the_target_of_a_system_link_is_mounted_once() {
     let folder = folder(&["lib/a"]);
     let real = fs::canonicalize(folder.path()).unwrap();
     let (link, lib) = (real.join("link"), real.join("lib"));
@@ -77,7 +77,7 @@ fn what_a_link_of_the_system_leads_to_is_seen_once() {
 }
 
 #[test]
-fn a_link_on_the_way_is_refused() {
+fn a_symbolic_link_within_a_path_is_refused() {
     let folder = folder(&[]);
     symlink("/tmp", folder.path().join(".git")).unwrap();
     let Err(Refusal::Policy(reason)) = View::of(&job(SandboxPolicy::in_dir(folder.path()))) else {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use super::{Query, attribute, memory_of, message_of, sockets};
 
 #[test]
-fn what_waits_in_a_socket_is_counted() {
+fn data_that_waits_in_a_socket_is_counted() {
     let (mut one, _other) = UnixStream::pair().unwrap();
     one.set_nonblocking(true).unwrap();
     let sent = one.write(&vec![1; 100_000]).unwrap();

@@ -16,7 +16,7 @@ fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
 }
 
 #[test]
-fn what_did_not_appear_is_not_mentioned() {
+fn files_that_did_not_appear_are_not_mentioned() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(".envrc"), "mine").unwrap();
     assert_eq!(swept(folder.path(), || {}), [""; 0]);
@@ -26,7 +26,7 @@ fn what_did_not_appear_is_not_mentioned() {
 }
 
 #[test]
-fn what_appeared_is_kept_in_another_place_at_any_depth() {
+fn new_files_are_quarantined_at_any_depth() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join("a/b");
     fs::create_dir_all(&deep).unwrap();
@@ -122,7 +122,7 @@ fn an_older_folder_that_becomes_a_repository_brings_no_settings_along() {
 }
 
 #[test]
-fn a_folder_that_was_there_keeps_what_it_held_whatever_else_is_new_around_it() {
+fn an_existing_folder_keeps_its_content_among_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::create_dir_all(at("sub/.git")).unwrap();

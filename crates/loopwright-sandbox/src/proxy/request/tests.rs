@@ -52,7 +52,7 @@ fn another_name_in_the_header_is_refused() {
 }
 
 #[test]
-fn what_could_be_read_in_two_ways_is_refused() {
+fn an_ambiguous_request_is_refused() {
     for head in [
         "",
         "\r\n\r\n",

@@ -139,7 +139,7 @@ fn a_worktree_has_the_settings_of_its_repository() {
 }
 
 #[test]
-fn what_direnv_loads_for_an_envrc_is_named() {
+fn files_that_an_envrc_loads_are_named() {
     let world = World::new().file(
         "project/.envrc",
         "export A=1\ndotenv\n  dotenv_if_exists .env.local # why\nsource_env conf/env\n. ./more.sh\nwatch_file x/y\n",

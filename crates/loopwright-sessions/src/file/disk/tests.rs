@@ -116,7 +116,7 @@ fn the_directories_of_a_new_store_are_on_the_disk() {
 }
 
 #[test]
-fn what_was_appended_is_on_the_disk_and_so_is_what_was_appended_before() {
+fn an_append_is_durable_with_all_earlier_appends() {
     let world = World::new();
     world.synced();
     for _ in 0..2 {
@@ -148,7 +148,7 @@ fn a_new_log_of_notes_is_on_the_disk_with_its_name() {
 }
 
 #[test]
-fn what_was_torn_is_on_the_disk_before_it_is_cut_off() {
+fn a_torn_record_is_backed_up_durably_before_it_is_removed() {
     let world = World::new();
     let log = world.root.sessions().join("a/log");
     let torn = [std::fs::read(&log).unwrap(), b"torn".to_vec()].concat();

@@ -28,7 +28,7 @@ fn any_changed_byte_of_an_entry_is_noticed() {
 }
 
 #[test]
-fn what_is_not_settled_covers_what_may_be() {
+fn pending_index_entries_cover_all_possible_sessions() {
     let truth = IndexEntry::of(&header());
     let later = Timestamp::from_millis(10);
     let statuses = truth.statuses | bit(SessionStatus::Deleted);

@@ -160,7 +160,7 @@ fn a_container_is_read_however_it_is_written() {
 }
 
 #[test]
-fn what_tools_show_is_part_of_their_results() {
+fn images_of_tools_are_part_of_their_results() {
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
     let content = json!([{ "type": "text", "text": "see" }, { "type": "image", "source": source }]);
     let result = json!({ "type": "tool_result", "tool_use_id": "1", "content": content });
@@ -186,7 +186,7 @@ fn what_tools_show_is_part_of_their_results() {
 }
 
 #[test]
-fn a_refusal_of_chat_completions_is_something_said() {
+fn refusals_of_chat_completions_are_text() {
     let message = json!({ "role": "assistant", "content": "Hm.", "refusal": "No." });
     let body = json!({ "messages": [message] });
     assert_eq!(kinds("openai-chat", &body), ["text Hm.\nNo."]);

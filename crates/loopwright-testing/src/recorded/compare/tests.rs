@@ -35,7 +35,7 @@ fn is_hard(point: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn what_a_model_is_told_must_be_the_same() {
+fn requests_must_have_the_same_meaning() {
     is_hard("system", |it| it["messages"][0]["content"] = json!("Be long."));
     is_hard("text", |it| it["messages"][1]["content"] = json!("ho"));
     is_hard("tool calls", |it| it["messages"][2]["tool_calls"][0]["function"]["name"] = json!("x"));

@@ -66,7 +66,7 @@ fn results_belong_to_calls_by_id_then_by_name_then_by_place() {
 }
 
 #[test]
-fn calls_and_results_without_each_other_cannot_be_said() {
+fn unpaired_calls_and_results_are_refused() {
     let say = |items: &[Item]| Conversation::default().restart(&mut items.to_vec(), &[]);
     assert_eq!(say(&[call(Some("1"), "a")]), Err(Unsupported::Unpaired));
     assert_eq!(say(&[result(Some("1"), "a", "A")]), Err(Unsupported::Unpaired));

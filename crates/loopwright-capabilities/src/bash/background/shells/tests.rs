@@ -25,7 +25,7 @@ async fn only_commands_of_the_same_run_that_still_run_count() {
 }
 
 #[test]
-fn what_is_not_read_is_kept_up_to_a_limit_and_what_is_lost_is_counted() {
+fn unread_output_is_kept_up_to_a_limit_and_lost_bytes_are_counted() {
     let mut said = Said::default();
     said.add(b"ab");
     said.add(b"c");
@@ -35,7 +35,7 @@ fn what_is_not_read_is_kept_up_to_a_limit_and_what_is_lost_is_counted() {
 }
 
 #[test]
-fn what_was_taken_is_told_once() {
+fn output_that_was_read_is_not_returned_again() {
     let shell = shell(None);
     shell.said.send_modify(|it| it.add(&vec![b'x'; MAX_UNREAD + 7]));
     let taken = shell.take();
