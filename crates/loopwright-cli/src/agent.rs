@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loopwright_agent::{
-    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
-    UseLlmConfig,
+    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, NameList, UseContextConfig,
+    UseHook, UseLlmConfig,
 };
 use loopwright_capabilities::{
     compaction::UseCompaction,
@@ -14,14 +14,16 @@ use loopwright_capabilities::{
     web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
-use loopwright_permissions::Mode;
+use loopwright_permissions::{Mode, ToolRule};
 use loopwright_sandbox::{SandboxPolicy, auto_select};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
+use crate::answer_checks::AnswerChecks;
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
 use crate::definitions::Defined;
+use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
@@ -76,6 +78,12 @@ pub struct Setup {
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
     pub session_budget: SessionBudget,
+    /// The tools that the agent has, of those that it would have; `None` means all.
+    pub tools: Option<NameList>,
+    /// What is checked and kept of its answers.
+    pub checks: AnswerChecks,
+    /// What was found and loaded.
+    pub(crate) loaded: LoadedParts,
 }
 
 impl Setup {
@@ -86,6 +94,15 @@ impl Setup {
     ///
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
+        let agent = self.build_unchecked(listener)?;
+        let agent = match &self.tools {
+            Some(names) => restricted(&agent, names)?,
+            None => agent,
+        };
+        Ok(self.checks.apply(agent))
+    }
+
+    fn build_unchecked(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let commands = self.commands();
         let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
         let directory = format!("The working directory is {}.", self.workdir.path().display());
@@ -187,6 +204,36 @@ impl Setup {
         let parts = [&self.llm.provider, &self.llm.model];
         let parts = parts.into_iter().flatten().map(|part| &**part).collect::<Vec<_>>();
         parts.join("/")
+    }
+}
+
+/// Leaves an agent with the tools of a list. Names of other programs stand for the tools that they cover here.
+fn restricted(agent: &AgentLoop, names: &NameList) -> Result<AgentLoop, BuildError> {
+    let rules: Vec<ToolRule> = names.iter().map(ToolRule::new).collect();
+    let is_named = move |tool: &str| rules.iter().any(|rule| is_listed(rule, tool));
+    let known = agent.tools().names();
+    for name in names.iter() {
+        let rule = ToolRule::new(name);
+        // A server may offer it later.
+        let may_come = !agent.sources().is_empty() && name.starts_with("mcp__");
+        if !may_come && !known.iter().any(|tool| is_listed(&rule, tool)) {
+            let (name, known) = (name.to_owned(), known.join(", "));
+            return Err(BuildError::Unknown { kind: "tool", name, known });
+        }
+    }
+    Ok(agent.with(|parts| {
+        parts.tools = parts.tools.filter(|tool| is_named(tool.name()));
+        parts.sources = parts.sources.filter(move |tool| is_named(tool.name()));
+    }))
+}
+
+/// Returns `true` if an entry of a list names a tool: our own names stand for themselves.
+fn is_listed(rule: &ToolRule, tool: &str) -> bool {
+    let is_foreign = rule.name().starts_with(|it: char| it.is_ascii_uppercase());
+    if is_foreign || rule.name().starts_with("mcp__") {
+        rule.names(tool)
+    } else {
+        rule.name() == tool
     }
 }
 

@@ -21,6 +21,7 @@ use loopwright_sessions::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::agent::Setup;
+use crate::answer_checks::EndedRun;
 use crate::console;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
 use crate::ending::Interruption;
@@ -199,7 +200,11 @@ impl Conversation {
                 let report = Report::of(session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
                 let report = report.under(self.setup.permissions.policy().mode());
-                let mut report = report.expecting(&self.setup.model()).of_session(&id);
+                let report = report.expecting(&self.setup.model());
+                let kept = Some((&self.store, &id));
+                let run = EndedRun { setup: &self.setup, state: session.state(), session: kept };
+                let report = self.setup.checks.complete(report, run, feed, brake.token()).await;
+                let mut report = report.of_session(&id);
                 if self.is_attended && report.exit_code == ExitCode::NeedsInput {
                     // The dialog that follows says what is asked.
                     report.remark = None;

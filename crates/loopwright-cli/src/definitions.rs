@@ -27,7 +27,9 @@ use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::commands::Commands;
-use crate::config::{CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources};
+use crate::config::{
+    CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources, Discovery,
+};
 use crate::console;
 use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
@@ -136,9 +138,13 @@ impl Defined {
     /// Looks at all places. Blocks while it reads.
     pub fn find(workdir: &Path, sources: &ConfigSources, providers: &Providers) -> Self {
         let root = project_root(workdir);
-        let skills = skills(&root, sources, Places::All);
         let loader = DefinitionLoader::new().with_providers(providers.names());
         let agents = AgentDefinitionRegistry::with_loader(loader);
+        if sources.discovery == Discovery::Nothing {
+            let skills = SkillLibrary::default().within(&root);
+            return Self { root, agents, skills, settings: Arc::default() };
+        }
+        let skills = skills(&root, sources, Places::All);
         let mut places = DefinitionPaths::new();
         for directory in DefinitionPaths::PROJECT.map(|it| root.join(it)) {
             if leads_out(&root, &directory) {
@@ -169,7 +175,10 @@ impl Defined {
     /// Leaves out the skills of the project, which its author wrote.
     #[must_use]
     pub(crate) fn without_project_skills(self, sources: &ConfigSources) -> Self {
-        Self { skills: skills(&self.root, sources, Places::User), ..self }
+        match sources.discovery {
+            Discovery::Files => Self { skills: skills(&self.root, sources, Places::User), ..self },
+            Discovery::Nothing => self,
+        }
     }
 
     /// Returns a definition in which capabilities without settings have those of the configuration.

@@ -162,6 +162,9 @@ fn setup(folder: &Folder) -> Setup {
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 use futures::future::{Either, select};
 use loopwright_core::{AgentState, messages::Message};
 
+use crate::agent::Setup;
 use crate::approval::{self, Turned};
 use crate::args::{Cli, RunArgs};
 use crate::config::OutputFormat;
@@ -50,6 +51,9 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<ExitCode, StartError> {
     let origin = &args.session.origin;
+    let checks = args.checks();
+    checks.prepare()?;
+    let stage = opening.stage.of_checked(&checks);
     let prompt = match args.prompt().read_stdin() {
         Ok(prompt) => Some(prompt),
         // What was interrupted continues without words.
@@ -59,16 +63,17 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     // Only what was typed names resources, and not what is piped in.
     let typed = args.prompt().typed().unwrap_or_default().to_owned();
     if origin.no_session {
-        let setup = opening.setup_of_new(&args.agent).await?;
+        let setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
         let message = message(prompt.as_deref().unwrap_or_default(), &typed, &setup.mcp).await;
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
-        let exit_code = opening.stage.perform(&setup, asked).await.exit_code;
+        let exit_code = stage.perform(&setup, asked).await.exit_code;
         setup.permissions.tell_shadow();
         return Ok(exit_code);
     }
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
+    conversation.setup.checks = checks;
     let servers = conversation.setup.mcp.clone();
     let message = async {
         Ok(match &prompt {
@@ -80,8 +85,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let said = UserInput { message, steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
-    let turn =
-        approval::say(&mut conversation, opening.stage, signals.as_mut(), said, input.as_mut());
+    let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
     conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);

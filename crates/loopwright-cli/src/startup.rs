@@ -22,13 +22,14 @@ use loopwright_templates::ProjectInstructions;
 
 pub use self::refusal::StartError;
 use crate::agent::Setup;
+use crate::answer_checks::AnswerChecks;
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
 use crate::commands::Commands;
 use crate::config::{
-    Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
-    SettingValue as _, TIME, TOKENS,
+    Config, ConfigError, ConfigSources, Discovery, Dollars, Limits, Loaded, ModelRef, Origin,
+    STEPS, Setting, SettingValue as _, TIME, TOKENS,
 };
 use crate::console;
 use crate::conversation::{Command, Conversation};
@@ -38,6 +39,7 @@ use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::load_config;
+use crate::loaded::LoadedParts;
 use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
@@ -169,9 +171,16 @@ impl Startup {
             own: self.own()?,
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
+            tools: agent.tools.clone(),
+            checks: AnswerChecks::default(),
+            loaded: LoadedParts::default(),
         };
+        let loaded = self.loaded(&setup)?;
+        let setup = Setup { loaded, ..setup };
         // Settings are checked before anything begins.
-        if setup.own.is_some() && !config.capabilities.is_empty() {
+        if setup.own.is_some() && setup.tools.is_some() {
+            setup.build(NoopListener).map_err(AgentError::Tools)?;
+        } else if setup.own.is_some() && !config.capabilities.is_empty() {
             setup.build(NoopListener).map_err(AgentError::Capability)?;
         }
         // The content of a definition is checked before anything begins.
@@ -239,9 +248,18 @@ impl Startup {
         (!parts.is_empty()).then(|| parts.join("\n\n"))
     }
 
+    /// Lists what was found for an agent.
+    fn loaded(&self, setup: &Setup) -> Result<LoadedParts, FoldersError> {
+        let project = ProjectSettings::find(&self.config, &self.sources)?;
+        let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
+        Ok(LoadedParts::of(&self.config, &self.sources, &project)
+            .with_defined(defined)
+            .with_shared(&setup.project, &setup.mcp, &setup.permissions))
+    }
+
     /// Finds what the project tells every agent, and says what is odd about it.
     fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
-        if agent.no_agents_md {
+        if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
             return ProjectInstructions::default();
         }
         let workdir = &self.config.workdir;

@@ -46,7 +46,8 @@ fn world() -> World {
 
 fn sources(world: &World) -> ConfigSources {
     let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "k".into())]);
-    ConfigSources { environment, cwd: world.path("project"), home: Some(world.path("")) }
+    let home = Some(world.path(""));
+    ConfigSources { environment, cwd: world.path("project"), home, ..ConfigSources::default() }
 }
 
 /// What a case puts into the project.

@@ -9,7 +9,9 @@
 
 mod acp;
 mod agents;
+mod answer_checks;
 mod background;
+mod bare;
 mod chat;
 mod completions;
 mod demo;

@@ -28,6 +28,7 @@ Configuration, strongest first:
 Exit status:
   0 done, 1 internal error, 2 wrong usage, 3 wrong configuration, 4 no model,
   5 provider failed, 6 limit reached, 7 session in use, 8 denied, 9 needs input,
+  10 no answer, 11 schema not matched, 12 verification failed,
   130 interrupted, 143 terminated";
 
 /// Ends `loopwright run --help`.
@@ -52,6 +53,10 @@ Examples:
   Resume the latest session of this directory, or a particular session
     loopwright run --continue \"And which of them is the slowest?\"
     loopwright run --resume 7f3a
+
+  Require an answer of a JSON Schema, and a test that passes
+    loopwright run --schema '{\"type\": \"array\"}' -o files.json \"Which files have no test?\"
+    loopwright run --verify \"cargo test\" \"Fix the failing test\"
 
   Print only the answer for a script, or print every event
     loopwright run -q \"Name the largest module\" > answer.txt

@@ -202,7 +202,8 @@ mod tests {
         std::fs::write(&path, file).unwrap();
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).into());
         let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
-        let sources = ConfigSources { environment, cwd: home.path().into(), home: None };
+        let sources =
+            ConfigSources { environment, cwd: home.path().into(), ..ConfigSources::default() };
         let flags = Flags { workdir: ".".into(), config: Some(path), ..Flags::default() };
         let Loaded { config, warnings } = Config::load(flags, &sources).unwrap();
         assert_eq!(warnings, []);

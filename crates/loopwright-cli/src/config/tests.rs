@@ -119,6 +119,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         providers: BTreeMap::new(),
         models: BTreeMap::new(),
         timeouts: Timeouts::default(),
+        user_file: None,
         project_file: None,
         mcp: McpLayers::default(),
         permissions: PermissionLayers::default(),

@@ -114,6 +114,9 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         applied: None,
         project: loopwright_templates::ProjectInstructions::default(),
         session_budget: SessionBudget::of(&config.limits.session),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     };
     setup.permissions.tell_warnings();
     let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {

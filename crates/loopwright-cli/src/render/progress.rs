@@ -22,6 +22,7 @@ use super::words::{
     WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
 };
 use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
+use crate::answer_checks::Verification;
 use crate::exit::ExitCode;
 use crate::report::Report;
 
@@ -136,6 +137,11 @@ impl Progress {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }
             UiEvent::Event(..) | UiEvent::Line(_) | UiEvent::ModeChanged(_) => (),
+            UiEvent::Verifying(command) => {
+                let label = format!("verifying: {}", single_line(command, self.width));
+                self.wait((Source::default(), None), label);
+            }
+            UiEvent::Verified(it) => self.verified(it),
             UiEvent::Answered(answer) => self.answered(answer),
             UiEvent::Typing(draft) => self.draft = single_line(draft, self.width),
             UiEvent::Sent(text) => {
@@ -318,6 +324,30 @@ impl Progress {
             }
         }
         self.is_at_block = true;
+    }
+
+    /// Shows the verdict, and of a command that failed the end of what it printed.
+    fn verified(&mut self, verification: &Verification) {
+        const SHOWN: usize = 20;
+        self.came(&Source::default(), None);
+        if self.details == Verbosity::Errors {
+            return;
+        }
+        let (style, mark) = if verification.passed { (GOOD, '✓') } else { (BAD, '✗') };
+        let took = duration(Duration::from_millis(verification.duration_ms));
+        let command = single_line(&verification.command, self.width.saturating_sub(30));
+        self.leave_block();
+        self.say(&format!(
+            "  {style}{mark}{style:#} {BOLD}verify{BOLD:#} {command} {FAINT}· {took}{FAINT:#}"
+        ));
+        if verification.passed {
+            return;
+        }
+        let lines: Vec<&str> = verification.output.lines().collect();
+        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            let shown = truncate(&sanitize_terminal(line), self.width.saturating_sub(6));
+            self.say(&format!("    {FAINT}{shown}{FAINT:#}"));
+        }
     }
 
     /// Shows what is left of steps that did not settle all calls.

@@ -69,6 +69,9 @@ fn show(
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     };
     let (feed, notes) = UiSender::new();
     let agent = setup.build(feed.clone()).unwrap();

@@ -2,6 +2,7 @@
 
 use loopwright_core::BoxError;
 
+use crate::answer_checks::OutputError;
 use crate::config::ConfigError;
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
@@ -68,6 +69,12 @@ impl From<ChoiceError> for StartError {
 impl From<FoldersError> for StartError {
     fn from(error: FoldersError) -> Self {
         Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+    }
+}
+
+impl From<OutputError> for StartError {
+    fn from(error: OutputError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
     }
 }
 
