@@ -14,6 +14,7 @@ use loopwright_capabilities::{
     web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
+use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, ToolRule};
 use loopwright_sandbox::{SandboxPolicy, auto_select};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
@@ -57,6 +58,8 @@ pub struct Setup {
     pub llm: LlmConfig,
     /// How many tokens the model takes.
     pub context_window: u64,
+    /// What the model can do, if that is known.
+    pub capabilities: Option<Vec<ModelCapability>>,
     /// Where it works.
     pub workdir: WorkspaceRoot,
     /// How its commands are run.

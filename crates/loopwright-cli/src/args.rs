@@ -112,6 +112,9 @@ pub struct RunArgs {
     /// Same as PROMPT
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
+    /// Attach this image (PNG, JPEG, GIF, WebP) or PDF document
+    #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub images: Vec<PathBuf>,
     /// Require an answer that matches this JSON Schema; exit code 11 if none does
     #[arg(long, help_heading = "Answer", value_name = "FILE|JSON", value_parser = values::answer_schema, alias = "json-schema", alias = "output-schema")]
     pub schema: Option<AnswerSchema>,

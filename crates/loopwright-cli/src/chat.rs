@@ -17,7 +17,7 @@ use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
     AgentState, BoxError, LlmConfig,
-    messages::{Message, ReasoningEffort},
+    messages::{Message, Part, ReasoningEffort},
 };
 use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
@@ -37,6 +37,7 @@ use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp;
+use crate::media;
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{ModeChange, UiEvent, Verbosity, sanitize_terminal, single_line};
@@ -289,8 +290,10 @@ impl ChatSession<'_> {
     async fn say(&mut self, said: Option<Said>, input: &mut Input) -> Option<ExitCode> {
         let Some(said) = said else { return self.send(None, input).await };
         match self.attached(&said.typed).await {
-            Ok(attached) => {
-                let text = self.complete(&said);
+            Ok(mut attached) => {
+                let (text, media) = self.complete(&said);
+                media.into_iter().for_each(|part| attached.attach(part));
+                media::tell_unseen(&self.conversation.setup, attached.media());
                 self.send(Some(attached.to_message(&text)), input).await
             }
             Err(ends) => ends,
@@ -317,8 +320,9 @@ impl ChatSession<'_> {
         None
     }
 
-    /// Puts what commands printed before a message, and the files that the user names in it behind it.
-    fn complete(&mut self, said: &Said) -> String {
+    /// Puts what commands printed before a message, and the text files that the user names in it behind it. Returns the images and
+    /// documents that are named, too.
+    fn complete(&mut self, said: &Said) -> (String, Vec<Part>) {
         let attached = mentions::attach(&said.text, &said.typed, &self.conversation.setup.workdir);
         if !attached.files.is_empty() {
             console::tell(&format!("attached: {}", attached.files.join(", ")));
@@ -328,7 +332,7 @@ impl ChatSession<'_> {
         }
         let mut parts = std::mem::take(&mut self.printed);
         parts.push(attached.text);
-        parts.join("\n\n")
+        (parts.join("\n\n"), attached.media)
     }
 
     /// Uses a skill, or says the line if there is none and it may be text.

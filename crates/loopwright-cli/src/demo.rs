@@ -152,6 +152,7 @@ fn setup(folder: &Folder) -> Setup {
         models: Arc::new(FixedModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
         context_window: USUAL_WINDOW,
+        capabilities: None,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
         own: None,

@@ -47,6 +47,7 @@ mod session_agents;
 pub mod tokens;
 pub mod man;
 pub mod mcp;
+pub mod media;
 mod mcp_mentions;
 mod mcp_servers;
 mod project;

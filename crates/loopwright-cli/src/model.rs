@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, ModelProvider};
 use loopwright_models::{
-    Http, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers, RateLimit,
-    RecordingError, SecretRef, Timeouts, WireApi,
+    Http, ModelCapability, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers,
+    RateLimit, RecordingError, SecretRef, Timeouts, WireApi,
 };
 
 use crate::args::Transport;
@@ -32,6 +32,8 @@ pub struct Chosen {
     pub llm: LlmConfig,
     /// How many tokens it takes, or is taken to take where that is not known.
     pub context_window: u64,
+    /// What it can do, if that is known.
+    pub capabilities: Option<Vec<ModelCapability>>,
 }
 
 /// Why there is no model.
@@ -127,11 +129,12 @@ pub async fn choose(
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
     check_fallback(config, &providers, &llm)?;
-    let info = |provider: &str, model: &str| providers.info(provider, model)?.context_window;
-    let known = llm.provider.as_deref().zip(llm.model.as_deref());
-    let known = known.and_then(|(provider, model)| info(provider, model));
-    let context_window = known.unwrap_or(USUAL_WINDOW);
-    Ok(Chosen { models: Arc::new(providers), llm, context_window })
+    let named = llm.provider.as_deref().zip(llm.model.as_deref());
+    let known = named.and_then(|(provider, model)| providers.info(provider, model));
+    let known = known.unwrap_or_default();
+    let context_window = known.context_window.unwrap_or(USUAL_WINDOW);
+    let capabilities = known.capabilities;
+    Ok(Chosen { models: Arc::new(providers), llm, context_window, capabilities })
 }
 
 /// Says which models cannot be asked although there are others that can, and refuses what is none.

@@ -161,6 +161,7 @@ impl Startup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
+            capabilities: chosen.capabilities,
             workdir: self.workdir()?,
             mcp: self.mcp(&commands)?,
             commands,

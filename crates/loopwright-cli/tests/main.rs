@@ -20,6 +20,7 @@ mod files;
 mod granted;
 mod hooks;
 mod hostile;
+mod images;
 mod killed;
 mod mcp;
 mod mcp_serve;

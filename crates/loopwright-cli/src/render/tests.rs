@@ -59,6 +59,7 @@ fn show(
         models: Arc::new(FixedModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
         context_window: crate::model::USUAL_WINDOW,
+        capabilities: None,
         permissions: crate::permissions::RunPermissions::without_rules(&workdir),
         on_ask: OnAsk::Pause,
         workdir,
