@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 mod base_url;
 mod capabilities;
+mod chat;
 mod document;
 mod dollars;
 mod environment;
@@ -42,6 +43,7 @@ mod warning;
 
 pub use base_url::BaseUrl;
 pub use capabilities::{CapabilitySetting, CapabilitySettings};
+pub use chat::ChatSettings;
 pub use dollars::Dollars;
 pub use error::ConfigError;
 pub(crate) use files::read_text;
@@ -107,6 +109,10 @@ pub struct Config {
     pub sandbox: SandboxSettings,
     /// What agents are composed of, and with which settings.
     pub capabilities: CapabilitySettings,
+    /// How a chat looks at a terminal.
+    pub chat: ChatSettings,
+    /// What names of models in definitions stand for.
+    pub aliases: BTreeMap<String, Setting<ModelRef>>,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
@@ -189,6 +195,8 @@ impl Config {
             mcp: McpLayers::default(),
             sandbox: layer.sandbox,
             capabilities: layer.capabilities,
+            chat: layer.chat,
+            aliases: layer.aliases,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
         }

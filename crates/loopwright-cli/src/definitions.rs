@@ -136,9 +136,22 @@ pub enum DefinedError {
 
 impl Defined {
     /// Looks at all places. Blocks while it reads.
-    pub fn find(workdir: &Path, sources: &ConfigSources, providers: &Providers) -> Self {
+    pub fn find(config: &Config, sources: &ConfigSources, providers: &Providers) -> Self {
+        let names = model::aliases(config, providers);
+        Self::in_dir(&config.workdir, sources, providers, names)
+    }
+
+    /// Looks at all places for a directory, with names of models and what they stand for. Blocks while it reads.
+    pub fn in_dir(
+        workdir: &Path,
+        sources: &ConfigSources,
+        providers: &Providers,
+        models: BTreeMap<String, String>,
+    ) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
+        let loader =
+            models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
         if sources.discovery == Discovery::Nothing {
             let skills = SkillLibrary::default().within(&root);
@@ -354,7 +367,7 @@ pub(crate) fn find(
 ) -> Result<(ConfigSources, Config, Providers, Defined), DefinedError> {
     let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
-    let defined = Defined::find(&config.workdir, &sources, &providers).with_settings(&config);
+    let defined = Defined::find(&config, &sources, &providers).with_settings(&config);
     Ok((sources, config, providers, defined))
 }
 

@@ -206,6 +206,33 @@ pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, 
     Ok(providers)
 }
 
+/// Models of Claude by the names that definitions of other programs use.
+const CLAUDE: [(&str, &str); 3] =
+    [("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5"), ("sonnet", "claude-sonnet-5-5")];
+
+/// Models of OpenAI by the names that definitions of other programs use.
+const GPT: [&str; 3] = ["gpt-5", "gpt-5-mini", "gpt-5-nano"];
+
+/// Returns what names of models in definitions stand for: those of the configuration, and those of other programs. The
+/// latter are models of their provider if that is the one that is used, and otherwise the model of the run.
+pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String, String> {
+    let is_used = |provider: &str| match &config.model {
+        Some(model) => model.value.provider() == provider,
+        None => {
+            let llm = LlmConfig { provider: Some(provider.into()), ..LlmConfig::default() };
+            providers.check(Some(&llm)).is_ok()
+        }
+    };
+    let or_inherit = |provider: &str, model: &str| {
+        if is_used(provider) { format!("{provider}/{model}") } else { "inherit".to_owned() }
+    };
+    let claude = CLAUDE.map(|(name, model)| (name, or_inherit("anthropic", model)));
+    let gpt = GPT.map(|name| (name, or_inherit("openai", name)));
+    let others = claude.into_iter().chain(gpt).map(|(name, model)| (name.to_owned(), model));
+    let own = config.aliases.iter().map(|(name, model)| (name.clone(), model.value.to_string()));
+    others.chain(own).collect()
+}
+
 fn selection(model: &ModelRef) -> LlmConfig {
     let (provider, model) = (Some(model.provider().into()), Some(model.name().into()));
     LlmConfig { provider, model, ..LlmConfig::default() }
@@ -295,5 +322,18 @@ fn changed(
 impl std::fmt::Debug for Chosen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chosen").field("llm", &self.llm).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_programs_stand_for_models_that_are_known() {
+        let models = ModelCatalog::builtin();
+        let claude = CLAUDE.map(|(_, model)| models.info("anthropic", model).is_some());
+        let gpt = GPT.map(|model| models.info("openai", model).is_some());
+        assert_eq!((claude, gpt), ([true; 3], [true; 3]));
     }
 }

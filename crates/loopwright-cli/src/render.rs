@@ -354,7 +354,7 @@ pub(crate) fn columns() -> usize {
 }
 
 /// Returns `true` if the terminal can take nothing back that was written.
-fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 

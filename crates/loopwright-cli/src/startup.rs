@@ -235,7 +235,7 @@ impl Startup {
             Some(applied) => applied.defined.tell_refused(),
             None => {
                 if let Ok(providers) = model::providers(&self.config, &self.sources) {
-                    Defined::find(&self.config.workdir, &self.sources, &providers).tell_refused();
+                    Defined::find(&self.config, &self.sources, &providers).tell_refused();
                 }
             }
         }
@@ -247,15 +247,6 @@ impl Startup {
         let added = self.config.system_prompt.as_ref().map(|it| it.value.as_str());
         let parts: Vec<&str> = own.into_iter().chain(added).collect();
         (!parts.is_empty()).then(|| parts.join("\n\n"))
-    }
-
-    /// Lists what was found for an agent.
-    fn loaded(&self, setup: &Setup) -> Result<LoadedParts, FoldersError> {
-        let project = ProjectSettings::find(&self.config, &self.sources)?;
-        let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
-        Ok(LoadedParts::of(&self.config, &self.sources, &project)
-            .with_defined(defined)
-            .with_shared(&setup.project, &setup.mcp, &setup.permissions))
     }
 
     /// Finds what the project tells every agent, and says what is odd about it.
@@ -285,8 +276,8 @@ impl Startup {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
-        let defined = Defined::find(&self.config.workdir, &self.sources, &providers)
-            .with_settings(&self.config);
+        let defined =
+            Defined::find(&self.config, &self.sources, &providers).with_settings(&self.config);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
@@ -438,6 +429,8 @@ impl Startup {
             session,
             new_id: None,
             is_attended: false,
+            notifies: self.config.chat.notifies(),
+            totals: None,
             has_unheard: false,
             command,
         })

@@ -280,7 +280,7 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         ["use_recording", "use_replay", "use_broadcasting", "use_llm", "use_context_config"];
     let providers = Arc::new(Providers::new());
     let workdir = WorkspaceRoot::new(world.path("project"));
-    let defined = Defined::find(workdir.path(), &sources(world), &providers);
+    let defined = Defined::in_dir(workdir.path(), &sources(world), &providers, BTreeMap::new());
     let mut effects = Vec::new();
     let mine = defined.agents.get("mine").unwrap();
     if mine.system_prompt != "Be mine." || mine.tools.is_none() {

@@ -81,10 +81,11 @@ Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
   Tab completes commands and files, Ctrl-R searches the history, Ctrl-G opens $EDITOR.
+  Esc Esc lists your messages to go back to, Ctrl-O shows a folded paste.
 
 Commands:
-  /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /compact /diff
-  /context /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
+  /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
+  /diff /context /thinking /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
   /effort [LEVEL] /mode [MODE] /mcp /permissions /hooks /quit, and /NAME for a skill or command;
   /SERVER:PROMPT sends a prompt of an MCP server; !COMMAND runs a command in the sandbox,
   @FILE attaches a file, @SERVER:URI a resource of an MCP server

@@ -4,8 +4,10 @@ use super::document::Section;
 use super::warning::Warning;
 
 pub(super) const TOP: &[&str] = &[
+    "aliases",
     "base_url",
     "capabilities",
+    "chat",
     "fallback",
     "limits",
     "mcp",
@@ -43,6 +45,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "write",
 ];
 pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
+pub(super) const CHAT: &[&str] = &["notifications", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
@@ -56,6 +59,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("providers.NAME.rate_limit.", RATE),
     ("permissions.", PERMISSIONS),
     ("sandbox.", SANDBOX),
+    ("chat.", CHAT),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),
     ("worker.", WORKER),

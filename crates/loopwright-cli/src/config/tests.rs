@@ -124,6 +124,8 @@ fn without_files_variables_and_options_the_defaults_apply() {
         mcp: McpLayers::default(),
         permissions: PermissionLayers::default(),
         sandbox: SandboxSettings::default(),
+        chat: ChatSettings::default(),
+        aliases: BTreeMap::new(),
         store_url: None,
         worker_roots: None,
     };

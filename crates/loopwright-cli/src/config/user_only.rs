@@ -26,13 +26,17 @@ pub enum Reason {
     Rate,
     /// Every agent would be composed otherwise.
     Capabilities,
+    /// Its commands would run when a chat is open.
+    Chat,
     /// Workers would work in more folders.
     Worker,
 }
 
 const ANYWHERE: &[(&str, Reason)] = &[
+    ("aliases", Reason::Capabilities),
     ("base_url", Reason::Address),
     ("capabilities", Reason::Capabilities),
+    ("chat", Reason::Chat),
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("worker", Reason::Worker),
@@ -59,6 +63,7 @@ impl fmt::Display for Reason {
             Self::Capabilities => {
                 "a repository could change what your agents do and what they cost"
             }
+            Self::Chat => "a repository could run its commands while a chat is open",
             Self::Worker => "a repository could have your worker work in other folders",
         })
     }

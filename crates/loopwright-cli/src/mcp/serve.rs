@@ -63,7 +63,7 @@ async fn prepare(
         return tool_server(&startup, &typed.tools);
     }
     let providers = model::providers(&startup.config, &startup.sources)?;
-    let defined = Defined::find(&startup.config.workdir, &startup.sources, &providers);
+    let defined = Defined::find(&startup.config, &startup.sources, &providers);
     defined.tell_refused();
     let mut tools = ToolSet::new();
     let every = typed.agents.is_empty();

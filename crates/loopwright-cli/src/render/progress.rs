@@ -65,6 +65,8 @@ pub struct Progress {
     has_cost_limit: bool,
     /// What the user is typing.
     draft: String,
+    /// The end of what each model thinks.
+    thoughts: BTreeMap<Source, String>,
 }
 
 /// Whether something may turn.
@@ -105,6 +107,7 @@ impl Progress {
             is_at_block: false,
             has_cost_limit: false,
             draft: String::new(),
+            thoughts: BTreeMap::new(),
         }
     }
 
@@ -121,6 +124,7 @@ impl Progress {
                 self.calls.entry(source.clone()).or_default().name = Some(Arc::clone(&it.name));
             }
             UiEvent::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
+                self.thoughts.remove(source);
                 self.wait((source.clone(), None), "waiting for the model".to_owned());
             }
             UiEvent::Event(source, AgentEvent::StreamDelta(it)) if !it.aside => {
@@ -222,7 +226,7 @@ impl Progress {
                 return self.came(source, None);
             }
             StreamFragment::Text(_) => "answering".to_owned(),
-            StreamFragment::Reasoning(_) => "thinking".to_owned(),
+            StreamFragment::Reasoning(text) => self.thinking(source, text),
             StreamFragment::ToolCall { name, .. } => format!("preparing {}", single_line(name, 30)),
             _ => return,
         };
@@ -230,6 +234,18 @@ impl Progress {
         let key = (source.clone(), None);
         let since = since(self.pending.get(&key));
         self.pending.insert(key, Pending { label, since });
+    }
+
+    /// Returns the end of what a model thinks, in one line.
+    fn thinking(&mut self, source: &Source, text: &str) -> String {
+        let room = self.width.saturating_sub(50);
+        let thought = self.thoughts.entry(source.clone()).or_default();
+        thought.push_str(text);
+        let skipped = thought.chars().count().saturating_sub(room);
+        if let Some((start, _)) = thought.char_indices().nth(skipped) {
+            thought.drain(..start);
+        }
+        format!("thinking: {}", single_line(thought, room))
     }
 
     fn clear(&mut self) {

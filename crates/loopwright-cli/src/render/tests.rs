@@ -371,7 +371,7 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     let of = |notes: &[&UiEvent]| notes.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
     let waited = |scope, notes: &[&UiEvent]| waits(scope, &of(notes));
     assert_eq!(waited(Scope::All, &[&begin]), ["waiting for the model"]);
-    assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking"]);
+    assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking: hm"]);
     assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
     assert_eq!(waited(Scope::All, &[&begin, &says, &calls]), ["preparing edit_file"]);
     assert_eq!(waited(Scope::Answer, &[&begin, &says]), ["answering"]);

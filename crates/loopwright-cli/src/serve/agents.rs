@@ -46,7 +46,7 @@ impl OfferedAgents {
             Startup::load(&self.sessions.cli, &agent, &self.sessions.typed)
                 .map_err(|refusal| refusal.error)?;
         let providers = Arc::new(model::providers(&config, &sources)?);
-        let defined = Defined::find(&self.base, &sources, &providers);
+        let defined = Defined::find(&config, &sources, &providers);
         let info = |name: &str, description: &str| AgentInfo {
             name: name.to_owned(),
             description: description.to_owned(),
@@ -122,6 +122,8 @@ impl ServedAgents for OfferedAgents {
             session: None,
             new_id: None,
             is_attended: false,
+            notifies: false,
+            totals: None,
             has_unheard: false,
             command: Command::default(),
         };
