@@ -14,6 +14,7 @@ mod change;
 mod stage;
 mod modify;
 mod sniff;
+mod media;
 mod continuation;
 mod page;
 mod read;
@@ -39,6 +40,7 @@ pub use self::{
     error::FileError,
     grep::{Grep, GrepArgs},
     list::{ListDir, ListDirArgs},
+    media::{MediaError, MediaLimits, ReadMedia},
     read::{ReadFile, ReadFileArgs},
     root::WorkspaceRoot,
     search::{SearchFiles, SearchFilesArgs},

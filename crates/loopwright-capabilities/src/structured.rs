@@ -1,8 +1,9 @@
 //! Data out of text: for a model that asks for it, and as an agent's answer.
 //!
 //! [`UseStructuredOutputs`] adds a tool that makes data of a schema out of text. [`RunTyped`] has an
-//! agent answer with a value of a Rust type. Both check what comes back against the schema, tell the
-//! model what is wrong, and give up after a few tries.
+//! agent answer with a value of a Rust type, and [`AnswerSchema`] with JSON of a schema that is known at
+//! run time. All check what comes back against the schema, tell the model what is wrong, and give up
+//! after a few tries.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
@@ -37,6 +38,7 @@ mod extract;
 mod tool;
 mod capability;
 mod answer;
+mod answer_schema;
 mod typed;
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ mod tests;
 pub(crate) use self::extract::is_correction;
 pub use self::{
     answer::ANSWER,
+    answer_schema::{AnswerSchema, InvalidSchema},
     capability::UseStructuredOutputs,
     extract::{ExtractionError, Extractor},
     policy::{ExtractionOptions, OutputMode, StructuredOutputPolicy},

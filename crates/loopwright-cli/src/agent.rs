@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{
-    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
-    UseLlmConfig,
+    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, NameList, UseContextConfig,
+    UseHook, UseLlmConfig,
 };
 use loopwright_capabilities::{
     compaction::UseCompaction,
@@ -15,15 +15,18 @@ use loopwright_capabilities::{
     web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
-use loopwright_permissions::Mode;
+use loopwright_models::ModelCapability;
+use loopwright_permissions::{Mode, ToolRule};
 use loopwright_sandbox::{SandboxPolicy, auto_select};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
+use crate::answer_checks::AnswerChecks;
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
 use crate::cost_consent::AskAboutCost;
 use crate::definitions::Defined;
+use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::render::sanitize_terminal;
@@ -57,6 +60,8 @@ pub struct Setup {
     pub llm: LlmConfig,
     /// How many tokens the model takes.
     pub context_window: u64,
+    /// What the model can do, if that is known.
+    pub capabilities: Option<Vec<ModelCapability>>,
     /// Where it works.
     pub workdir: WorkspaceRoot,
     /// How its commands are run.
@@ -82,6 +87,12 @@ pub struct Setup {
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
     pub session_budget: SessionBudget,
+    /// The tools that the agent has, of those that it would have; `None` means all.
+    pub tools: Option<NameList>,
+    /// What is checked and kept of its answers.
+    pub checks: AnswerChecks,
+    /// What was found and loaded.
+    pub(crate) loaded: LoadedParts,
 }
 
 impl Setup {
@@ -93,10 +104,15 @@ impl Setup {
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let agent = self.compose(listener)?;
-        Ok(match self.answer_within {
+        let agent = match &self.tools {
+            Some(names) => restricted(&agent, names)?,
+            None => agent,
+        };
+        let agent = match self.answer_within {
             None => agent,
             limit => agent.with(|parts| parts.executor.answer_within = limit),
-        })
+        };
+        Ok(self.checks.apply(agent))
     }
 
     fn compose(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
@@ -206,6 +222,36 @@ impl Setup {
         let parts = [&self.llm.provider, &self.llm.model];
         let parts = parts.into_iter().flatten().map(|part| &**part).collect::<Vec<_>>();
         parts.join("/")
+    }
+}
+
+/// Leaves an agent with the tools of a list. Names of other programs stand for the tools that they cover here.
+fn restricted(agent: &AgentLoop, names: &NameList) -> Result<AgentLoop, BuildError> {
+    let rules: Vec<ToolRule> = names.iter().map(ToolRule::new).collect();
+    let is_named = move |tool: &str| rules.iter().any(|rule| is_listed(rule, tool));
+    let known = agent.tools().names();
+    for name in names.iter() {
+        let rule = ToolRule::new(name);
+        // A server may offer it later.
+        let may_come = !agent.sources().is_empty() && name.starts_with("mcp__");
+        if !may_come && !known.iter().any(|tool| is_listed(&rule, tool)) {
+            let (name, known) = (name.to_owned(), known.join(", "));
+            return Err(BuildError::Unknown { kind: "tool", name, known });
+        }
+    }
+    Ok(agent.with(|parts| {
+        parts.tools = parts.tools.filter(|tool| is_named(tool.name()));
+        parts.sources = parts.sources.filter(move |tool| is_named(tool.name()));
+    }))
+}
+
+/// Returns `true` if an entry of a list names a tool: our own names stand for themselves.
+fn is_listed(rule: &ToolRule, tool: &str) -> bool {
+    let is_foreign = rule.name().starts_with(|it: char| it.is_ascii_uppercase());
+    if is_foreign || rule.name().starts_with("mcp__") {
+        rule.names(tool)
+    } else {
+        rule.name() == tool
     }
 }
 

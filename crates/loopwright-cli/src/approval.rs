@@ -1,7 +1,7 @@
 //! The dialog about calls that wait: what is to run, and the user's answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loopwright_core::{
     AgentState, ApprovalDecision, PendingApproval, RequestKind,
@@ -28,6 +28,9 @@ use crate::sessions::{DECLINED, UserDecision};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
 
+/// How long a turn takes after which the terminal is told that it is done.
+const LONG: Duration = Duration::from_secs(10);
+
 /// The most lines of a command or of arguments that are shown.
 const LINES: usize = 20;
 
@@ -50,6 +53,8 @@ pub(crate) async fn say(
     conversation.is_attended = input.is_some();
     conversation.asks_about_cost = input.is_some();
     let whole = conversation.budget;
+    let began = Instant::now();
+    let notifies = conversation.notifies && input.is_some();
     loop {
         let reader = input.as_deref_mut();
         let exit_code = conversation.say(stage, signals.as_deref_mut(), said, reader).await;
@@ -84,8 +89,14 @@ pub(crate) async fn say(
             notify::waiting(settings, id.as_str(), &needed(session.state())).await;
         }
         let (Some(id), Some(input)) = (id, input.as_deref_mut()) else {
+            if notifies && began.elapsed() >= LONG {
+                console::notify("Loopwright is done");
+            }
             return Turned::Ended(exit_code);
         };
+        if notifies {
+            console::notify("Loopwright waits for your answer");
+        }
         match decide(conversation, &id, input, signals.as_deref_mut()).await {
             Ok(Decided::All) => said = UserInput::default(),
             Ok(Decided::Later) => return Turned::Ended(exit_code),

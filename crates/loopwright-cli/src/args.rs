@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use loopwright_capabilities::structured::AnswerSchema;
 
+use crate::answer_checks::AnswerChecks;
 use crate::prompt::PromptSource;
 
 pub mod acp;
@@ -110,6 +112,18 @@ pub struct RunArgs {
     /// Same as PROMPT
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
+    /// Attach this image (PNG, JPEG, GIF, WebP) or PDF document
+    #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub images: Vec<PathBuf>,
+    /// Require an answer that matches this JSON Schema; exit code 11 if none does
+    #[arg(long, help_heading = "Answer", value_name = "FILE|JSON", value_parser = values::answer_schema, alias = "json-schema", alias = "output-schema")]
+    pub schema: Option<AnswerSchema>,
+    /// Write the complete answer to this file, too
+    #[arg(short, long, help_heading = "Answer", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// After the answer, run this command in the sandbox; exit code 12 if it fails
+    #[arg(long, help_heading = "Answer", value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub verify: Option<String>,
     /// If the session is running, send the prompt to that run
     #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
     pub steer: bool,
@@ -168,6 +182,15 @@ pub struct CompletionsArgs {
 }
 
 impl RunArgs {
+    /// Returns what the run checks and keeps of its answer.
+    pub fn checks(&self) -> AnswerChecks {
+        AnswerChecks {
+            schema: self.schema.clone(),
+            verify: self.verify.clone(),
+            output: self.output.clone(),
+        }
+    }
+
     /// Returns the source of the prompt, from the argument or the option.
     pub fn prompt(&self) -> PromptSource {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))

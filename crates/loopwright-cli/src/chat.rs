@@ -7,39 +7,44 @@ mod diff;
 mod export;
 mod help;
 mod mentions;
+mod place;
 mod prompts;
 mod rewind;
 mod servers;
 mod shell;
+mod status;
 mod switch;
+mod turns;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
     AgentState, BoxError, LlmConfig,
-    messages::{Message, ReasoningEffort},
+    messages::{Message, Part, ReasoningEffort},
 };
 use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
 
-use self::command::{COMMANDS, ChatCommand, Effort, NamedSkill, names};
+use self::command::{ChatCommand, Effort, NamedSkill};
+use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
+use self::status::StatusLine;
 use self::switch::Choice;
 use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
-use crate::config::{Config, ConfigSources, OutputFormat};
+use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
-use crate::definitions::Defined;
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp;
+use crate::media;
 use crate::model;
 use crate::model_hint::guide;
-use crate::render::{ModeChange, UiEvent, Verbosity, sanitize_terminal, single_line};
+use crate::render::{ModeChange, UiEvent, Verbosity, is_dumb, sanitize_terminal, single_line};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
@@ -102,6 +107,8 @@ async fn perform(
     let is_spaced = is_watched && stage.details != Verbosity::Errors;
     let signals = Signals::new().ok();
     let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
+    let has_status = is_watched && stage.details != Verbosity::Errors && !is_dumb();
+    let status = StatusLine::new(&opening.config.chat, has_status);
     let mut talk = ChatSession {
         cli,
         args,
@@ -110,6 +117,7 @@ async fn perform(
         signals,
         is_spaced,
         place,
+        status,
         printed: Vec::new(),
         failed: ExitCode::Done,
     };
@@ -134,6 +142,8 @@ struct ChatSession<'a> {
     is_spaced: bool,
     /// Where agents and skills are looked for.
     place: Place,
+    /// What stands above the prompt.
+    status: StatusLine,
     /// What commands of the user printed since the last message.
     printed: Vec<String>,
     /// How the last turn ended that did not end well.
@@ -149,36 +159,6 @@ struct Said {
 impl Said {
     fn typed(text: String) -> Self {
         Self { typed: text.clone(), text }
-    }
-}
-
-/// Where agents and skills are looked for.
-struct Place {
-    config: Config,
-    sources: ConfigSources,
-}
-
-impl Place {
-    /// Finds what is defined now. Blocks while it reads.
-    fn defined(&self) -> Option<Defined> {
-        let providers = model::providers(&self.config, &self.sources).ok()?;
-        Some(Defined::find(&self.config.workdir, &self.sources, &providers))
-    }
-
-    /// Returns the commands and skills with what they do.
-    fn completions(&self) -> Vec<(String, String)> {
-        let about = |name: &str| {
-            let is_named = |typed: &str| {
-                typed.strip_prefix('/').is_some_and(|it| it.split(' ').next() == Some(name))
-            };
-            COMMANDS.iter().find(|(typed, _)| is_named(typed)).map_or("", |(_, about)| about)
-        };
-        let own = names().map(|name| (name.to_owned(), about(name).to_owned()));
-        let skills =
-            self.defined().map(|it| it.skills.list(SkillAudience::Users)).unwrap_or_default();
-        let skills =
-            skills.iter().map(|it| (it.name().to_owned(), single_line(&it.info.description, 60)));
-        own.chain(skills).collect()
     }
 }
 
@@ -213,6 +193,7 @@ impl ChatSession<'_> {
     async fn listen(&mut self, mut input: Input) -> ExitCode {
         let mut wants_to_leave = false;
         loop {
+            input.set_status(self.status.line(&self.conversation).await);
             let heard = input.next(self.signals.as_mut()).await;
             let is_second =
                 std::mem::replace(&mut wants_to_leave, matches!(heard, InputEvent::Nothing));
@@ -244,7 +225,8 @@ impl ChatSession<'_> {
                     self.say(None, &mut input).await
                 }
                 ChatCommand::Compact => self.compact().await,
-                ChatCommand::Rewind(back) => self.rewind(back, &mut input).await,
+                ChatCommand::Rewind(back) => self.go_back(back, &mut input).await.err(),
+                ChatCommand::Turns => self.turns(&mut input).await,
                 ChatCommand::Resume(text) => self.resume(&text, &mut input).await,
                 ChatCommand::Run(command) => {
                     self.run(&command).await;
@@ -272,6 +254,7 @@ impl ChatSession<'_> {
             ChatCommand::Diff => tell(self.diff().await),
             ChatCommand::Context => tell(self.context().await),
             ChatCommand::Cost => tell(self.state().await.map(|state| context::cost(&state))),
+            ChatCommand::Thinking => tell(self.state().await.map(|it| context::reasoning(&it))),
             ChatCommand::Export(name) => tell(self.export(name.as_deref()).await),
             ChatCommand::Agents => self.agents(),
             ChatCommand::Skills => self.skills(),
@@ -289,8 +272,10 @@ impl ChatSession<'_> {
     async fn say(&mut self, said: Option<Said>, input: &mut Input) -> Option<ExitCode> {
         let Some(said) = said else { return self.send(None, input).await };
         match self.attached(&said.typed).await {
-            Ok(attached) => {
-                let text = self.complete(&said);
+            Ok(mut attached) => {
+                let (text, media) = self.complete(&said);
+                media.into_iter().for_each(|part| attached.attach(part));
+                media::tell_unseen(&self.conversation.setup, attached.media());
                 self.send(Some(attached.to_message(&text)), input).await
             }
             Err(ends) => ends,
@@ -317,8 +302,9 @@ impl ChatSession<'_> {
         None
     }
 
-    /// Puts what commands printed before a message, and the files that the user names in it behind it.
-    fn complete(&mut self, said: &Said) -> String {
+    /// Puts what commands printed before a message, and the text files that the user names in it behind it. Returns the images and
+    /// documents that are named, too.
+    fn complete(&mut self, said: &Said) -> (String, Vec<Part>) {
         let attached = mentions::attach(&said.text, &said.typed, &self.conversation.setup.workdir);
         if !attached.files.is_empty() {
             console::tell(&format!("attached: {}", attached.files.join(", ")));
@@ -328,7 +314,7 @@ impl ChatSession<'_> {
         }
         let mut parts = std::mem::take(&mut self.printed);
         parts.push(attached.text);
-        parts.join("\n\n")
+        (parts.join("\n\n"), attached.media)
     }
 
     /// Uses a skill, or says the line if there is none and it may be text.
@@ -529,21 +515,24 @@ impl ChatSession<'_> {
         Ok(told)
     }
 
-    /// Goes back; returns an exit status if the user leaves instead.
-    async fn rewind(&mut self, back: Rewind, input: &mut Input) -> Option<ExitCode> {
+    /// Goes back, and returns whether it did; an exit status if the user leaves instead.
+    async fn go_back(&mut self, back: Rewind, input: &mut Input) -> Result<bool, ExitCode> {
         let Some(id) = self.conversation.session.clone() else {
             tell(Err(nothing_said()));
-            return None;
+            return Ok(false);
         };
         let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
         match rewind::rewind(&self.conversation, &id, back, asked).await {
-            Ok(Rewound::To(told)) => console::tell(&told),
+            Ok(Rewound::To(told)) => {
+                console::tell(&told);
+                return Ok(true);
+            }
             Ok(Rewound::Not(reason)) => console::tell(reason),
-            Ok(Rewound::Left(InputEvent::Signal(reason))) => return Some(exit_code(reason)),
-            Ok(Rewound::Left(_)) => return Some(self.failed),
+            Ok(Rewound::Left(InputEvent::Signal(reason))) => return Err(exit_code(reason)),
+            Ok(Rewound::Left(_)) => return Err(self.failed),
             Err(error) => tell(Err(error)),
         }
-        None
+        Ok(false)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Completion of commands, options and names of sessions in shells.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,7 +74,8 @@ pub fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
         return Vec::new();
     };
     let providers = Providers::default();
-    let agents = Defined::find(&sources.cwd, &sources, &providers).agents.all();
+    let agents = Defined::in_dir(&sources.cwd, &sources, &providers, BTreeMap::new());
+    let agents = agents.agents.all();
     let fitting = agents.iter().filter(|it| it.name.starts_with(beginning));
     let candidate = |it: &Arc<AgentDefinition>| {
         CompletionCandidate::new(&it.name).help(Some(it.description.clone().into()))

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 mod base_url;
 mod capabilities;
+mod chat;
 mod document;
 mod dollars;
 mod environment;
@@ -43,6 +44,7 @@ mod warning;
 
 pub use base_url::BaseUrl;
 pub use capabilities::{CapabilitySetting, CapabilitySettings};
+pub use chat::ChatSettings;
 pub use dollars::Dollars;
 pub use error::ConfigError;
 pub(crate) use files::read_text;
@@ -62,7 +64,7 @@ pub use roots::Roots;
 pub(crate) use sandbox::bytes;
 pub use sandbox::{Bytes, MAX_TIMEOUT, NetworkSetting, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
-pub use sources::ConfigSources;
+pub use sources::{ConfigSources, Discovery};
 pub use timeouts::Timeouts;
 pub use user_only::Reason;
 pub use value::{Mismatch, SettingValue};
@@ -97,6 +99,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelFacts>,
     /// How long to wait for a provider.
     pub timeouts: Timeouts,
+    /// The user's file.
+    pub user_file: Option<Arc<Path>>,
     /// The project's file with its text, which the user may trust.
     pub project_file: Option<ProjectFile>,
     /// Permission rules.
@@ -107,6 +111,10 @@ pub struct Config {
     pub sandbox: SandboxSettings,
     /// What agents are composed of, and with which settings.
     pub capabilities: CapabilitySettings,
+    /// How a chat looks at a terminal.
+    pub chat: ChatSettings,
+    /// What names of models in definitions stand for.
+    pub aliases: BTreeMap<String, Setting<ModelRef>>,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
@@ -140,8 +148,11 @@ impl Config {
         let user_file = UserFile::locate(flags.config.as_deref(), sources);
         let mut warnings = Vec::new();
         let mut environment = Layer::from_environment(sources)?;
-        let (mut project, project_file) = project_layer(&workdir, &user_file, &mut warnings)?;
-        let mut user = user_layer(&user_file, &mut warnings)?;
+        let (mut project, project_file) = match sources.discovery {
+            Discovery::Files => project_layer(&workdir, &user_file, &mut warnings)?,
+            Discovery::Nothing => (Layer::default(), None),
+        };
+        let (mut user, user_file) = user_layer(&user_file, &mut warnings)?;
         project.limits = project.limits.of_project(&user.limits);
         project.sandbox = project.sandbox.of_project(&user.sandbox, &Machine::of_machine());
         let shadow = flags.shadow.clone();
@@ -159,7 +170,13 @@ impl Config {
             project: std::mem::take(&mut project.mcp),
         };
         let layer = flags.or(environment).or(project).or(user);
-        let config = Self { project_file, permissions, mcp, ..Self::with_defaults(layer, workdir) };
+        let config = Self {
+            user_file,
+            project_file,
+            permissions,
+            mcp,
+            ..Self::with_defaults(layer, workdir)
+        };
         Ok(Loaded { config, warnings })
     }
 
@@ -176,11 +193,14 @@ impl Config {
             providers: layer.providers,
             models: layer.models,
             timeouts: layer.timeouts,
+            user_file: None,
             project_file: None,
             permissions: PermissionLayers::default(),
             mcp: McpLayers::default(),
             sandbox: layer.sandbox,
             capabilities: layer.capabilities,
+            chat: layer.chat,
+            aliases: layer.aliases,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
             notify: layer.notify,
@@ -205,11 +225,14 @@ fn project_layer(
     Ok((layer(&document, &text, warnings)?, Some(ProjectFile { path, text: text.into() })))
 }
 
-fn user_layer(user_file: &UserFile, warnings: &mut Vec<Warning>) -> Result<Layer, ConfigError> {
-    let Some(Found { path, text }) = user_file.read()? else { return Ok(Layer::default()) };
+fn user_layer(
+    user_file: &UserFile,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Layer, Option<Arc<Path>>), ConfigError> {
+    let Some(Found { path, text }) = user_file.read()? else { return Ok((Layer::default(), None)) };
     let path: Arc<Path> = path.into();
-    let document = Document::parse(&text, path.clone(), Origin::User(path))?;
-    layer(&document, &text, warnings)
+    let document = Document::parse(&text, path.clone(), Origin::User(path.clone()))?;
+    Ok((layer(&document, &text, warnings)?, Some(path)))
 }
 
 fn layer(

@@ -45,6 +45,16 @@ pub fn progress(done: Option<&str>) {
     }
 }
 
+/// Tells the terminal that the user is needed, or that something is done: most show it if their window is in the
+/// background. A terminal that cannot takes it for the bell.
+pub fn notify(text: &str) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb") {
+        write!(stderr, "\x1b]9;{}\x07\x07", sanitize_terminal(text)).ok();
+        stderr.flush().ok();
+    }
+}
+
 /// Says that something is odd.
 pub fn warn(warning: &dyn std::fmt::Display) {
     tell(&format!("{WARNING}warning:{WARNING:#} {}", sanitize_terminal(&warning.to_string())));

@@ -12,7 +12,10 @@ use anstyle::Style;
 use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentState, Budget, OnInterrupted, messages::Message};
+use loopwright_core::{
+    AgentState, Budget, OnInterrupted, Step,
+    messages::{Message, Usage},
+};
 use loopwright_sessions::{
     AgentSession, ControlMessage, SessionError, SessionFactory, SessionFiles, SessionId,
     SessionRuntime, SessionStore, StoreError,
@@ -21,6 +24,7 @@ use loopwright_sessions::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::agent::Setup;
+use crate::answer_checks::EndedRun;
 use crate::console;
 use crate::cost_consent;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
@@ -70,8 +74,31 @@ pub struct Conversation {
     pub(crate) asks_about_cost: bool,
     /// Whether the last run ended before it heard everything that was sent to it.
     pub has_unheard: bool,
+    /// Whether the terminal is told when a run waits for the user, or is done after a while.
+    pub notifies: bool,
+    /// What the session has used, as of its last run in this conversation.
+    pub(crate) totals: Option<(SessionId, SessionTotals)>,
     /// How the program is called to resume it, without the session's name.
     pub command: Command,
+}
+
+/// What a session has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SessionTotals {
+    /// Tokens of the last request and its answer.
+    pub(crate) context: u64,
+    /// Tokens of all requests and answers.
+    pub(crate) usage: Usage,
+    /// US dollars, as far as prices are known.
+    pub(crate) cost: f64,
+}
+
+impl SessionTotals {
+    fn of(state: &AgentState) -> Self {
+        let last = state.last_step().map(Step::usage).unwrap_or_default();
+        let spent = state.total_spent();
+        Self { context: last.input + last.output, usage: spent.usage, cost: spent.cost.dollars() }
+    }
 }
 
 /// How the program is called to resume a session.
@@ -201,10 +228,15 @@ impl Conversation {
         let report = match done {
             Ok(_) if !did_begin => Ok(Report::left(&id)),
             Ok(session) => {
+                self.totals = Some((id.clone(), SessionTotals::of(session.state())));
                 let report = Report::of(session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
                 let report = report.under(self.setup.permissions.policy().mode());
-                let mut report = report.expecting(&self.setup.model()).of_session(&id);
+                let report = report.expecting(&self.setup.model());
+                let kept = Some((&self.store, &id));
+                let run = EndedRun { setup: &self.setup, state: session.state(), session: kept };
+                let report = self.setup.checks.complete(report, run, feed, brake.token()).await;
+                let mut report = report.of_session(&id);
                 let asks_about_cost = cost_consent::question(session.state()).is_some();
                 if asks_about_cost || self.is_attended && report.exit_code == ExitCode::NeedsInput {
                     // The dialog that follows says what is asked.
@@ -221,6 +253,12 @@ impl Conversation {
             self.session = Some(id);
         }
         report
+    }
+
+    /// Returns what the session has used; `None` if that is not known yet.
+    pub(crate) fn totals(&self) -> Option<SessionTotals> {
+        let (id, totals) = self.totals.as_ref()?;
+        (Some(id) == self.session.as_ref()).then_some(*totals)
     }
 
     /// Returns `true` if the run has not heard something that was sent to it.

@@ -27,7 +27,9 @@ use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::commands::Commands;
-use crate::config::{CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources};
+use crate::config::{
+    CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources, Discovery,
+};
 use crate::console;
 use crate::load_config::configured;
 use crate::model::{self, ChoiceError};
@@ -134,11 +136,28 @@ pub enum DefinedError {
 
 impl Defined {
     /// Looks at all places. Blocks while it reads.
-    pub fn find(workdir: &Path, sources: &ConfigSources, providers: &Providers) -> Self {
+    pub fn find(config: &Config, sources: &ConfigSources, providers: &Providers) -> Self {
+        let names = model::aliases(config, providers);
+        Self::in_dir(&config.workdir, sources, providers, names)
+    }
+
+    /// Looks at all places for a directory, with names of models and what they stand for. Blocks while it reads.
+    pub fn in_dir(
+        workdir: &Path,
+        sources: &ConfigSources,
+        providers: &Providers,
+        models: BTreeMap<String, String>,
+    ) -> Self {
         let root = project_root(workdir);
-        let skills = skills(&root, sources, Places::All);
         let loader = DefinitionLoader::new().with_providers(providers.names());
+        let loader =
+            models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
+        if sources.discovery == Discovery::Nothing {
+            let skills = SkillLibrary::default().within(&root);
+            return Self { root, agents, skills, settings: Arc::default() };
+        }
+        let skills = skills(&root, sources, Places::All);
         let mut places = DefinitionPaths::new();
         for directory in DefinitionPaths::PROJECT.map(|it| root.join(it)) {
             if leads_out(&root, &directory) {
@@ -169,7 +188,10 @@ impl Defined {
     /// Leaves out the skills of the project, which its author wrote.
     #[must_use]
     pub(crate) fn without_project_skills(self, sources: &ConfigSources) -> Self {
-        Self { skills: skills(&self.root, sources, Places::User), ..self }
+        match sources.discovery {
+            Discovery::Files => Self { skills: skills(&self.root, sources, Places::User), ..self },
+            Discovery::Nothing => self,
+        }
     }
 
     /// Returns a definition in which capabilities without settings have those of the configuration.
@@ -345,7 +367,7 @@ pub(crate) fn find(
 ) -> Result<(ConfigSources, Config, Providers, Defined), DefinedError> {
     let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
-    let defined = Defined::find(&config.workdir, &sources, &providers).with_settings(&config);
+    let defined = Defined::find(&config, &sources, &providers).with_settings(&config);
     Ok((sources, config, providers, defined))
 }
 

@@ -152,6 +152,7 @@ fn setup(folder: &Folder) -> Setup {
         models: Arc::new(FixedModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
         context_window: USUAL_WINDOW,
+        capabilities: None,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
         own: None,
@@ -164,6 +165,9 @@ fn setup(folder: &Folder) -> Setup {
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     }
 }
 

@@ -11,6 +11,7 @@ use futures::future::{Either, select};
 use loopwright_core::{AgentLoop, AgentState, EventSinks, RunOptions};
 
 use crate::agent::Setup;
+use crate::answer_checks::{AnswerChecks, EndedRun};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::ending::{Interruption, RunEnding};
@@ -52,6 +53,15 @@ impl RunDisplay {
         }
     }
 
+    /// Shows of answers that have to match a schema only the one that does.
+    #[must_use]
+    pub fn of_checked(self, checks: &AnswerChecks) -> Self {
+        match self.format {
+            OutputFormat::Text if checks.schema.is_some() => Self { scope: Scope::Answer, ..self },
+            _ => self,
+        }
+    }
+
     /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> RunResult {
         let scene = LiveRun::new(self.format, setup.workdir.path());
@@ -66,7 +76,7 @@ impl RunDisplay {
         let mut sinks = EventSinks::default();
         sinks.wiretap(scene.feed.clone());
         let cancel = scene.brake.token().clone();
-        let brake = scene.brake.clone();
+        let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let mut signals = Signals::new().ok();
         let work = async {
             let began = Instant::now();
@@ -74,7 +84,10 @@ impl RunDisplay {
             let state = agent.start(state, options).finish().await;
             let report = Report::of(&state, brake.reason(), began.elapsed());
             let report = report.under(setup.permissions.policy().mode());
-            (state, report.expecting(&setup.model()))
+            let report = report.expecting(&setup.model());
+            let run = EndedRun { setup, state: &state, session: None };
+            let report = setup.checks.complete(report, run, &feed, brake.token()).await;
+            (state, report)
         };
         let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;
         RunResult { state, exit_code }
@@ -176,6 +189,7 @@ pub fn beginning(setup: &Setup, agent: &AgentLoop, state: &AgentState) -> Beginn
         session_id: None,
         has_cost_limit: state.budget().cost.is_some(),
         permission_mode: Some(setup.permissions.policy().mode()),
+        loaded: setup.loaded.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
 use loopwright_capabilities::permissions::is_denial;
+use loopwright_capabilities::structured::AnswerSchema;
 use loopwright_core::{
     AgentState, Execution, ExecutionStatus, FailureKind, Step, StopReason, StopSignal,
     messages::FinishReason,
@@ -19,6 +20,8 @@ pub enum RunEnding {
     AnsweredWithToolErrors,
     /// The model gave its final answer after calls that rules denied, all of them.
     AnsweredAfterDenial,
+    /// The model gave its final answer, and the command that verifies the work failed.
+    Unverified,
     /// The model ended without an answer.
     Empty,
     /// The last answer was cut off at the limit of its length.
@@ -33,6 +36,8 @@ pub enum RunEnding {
     Stopped(StopReason),
     /// A policy did not continue after the provider had failed.
     ForbiddenAfterProvider,
+    /// No answer of the model matched the schema.
+    SchemaUnmet,
     /// `SIGTERM` or `SIGHUP` stopped the run.
     Terminated,
     /// The reader of standard output went away, and with it the reason to continue.
@@ -111,6 +116,7 @@ impl RunEnding {
             (StopReason::ErrorForbade, _) if is_after_provider(state) => {
                 Self::ForbiddenAfterProvider
             }
+            _ if AnswerSchema::is_unmet(state) => Self::SchemaUnmet,
             (reason, _) => Self::Stopped(reason),
         }
     }
@@ -123,6 +129,8 @@ impl RunEnding {
             | Self::FinishReason
             | Self::OutputClosed => ExitCode::Done,
             Self::Empty => ExitCode::NoAnswer,
+            Self::SchemaUnmet => ExitCode::SchemaMismatch,
+            Self::Unverified => ExitCode::VerifyFailed,
             Self::CutOff => ExitCode::Limit,
             Self::AnsweredAfterDenial | Self::Filtered | Self::Refused => ExitCode::Denied,
             Self::Stopped(reason) => of_reason(reason),
@@ -139,6 +147,8 @@ impl RunEnding {
         match self {
             Self::Answered | Self::AnsweredWithToolErrors => StopReason::Completed.as_str(),
             Self::AnsweredAfterDenial => "denied",
+            Self::Unverified => "verify_failed",
+            Self::SchemaUnmet => "schema_mismatch",
             Self::Empty => "empty",
             Self::CutOff => "length",
             Self::Filtered => "content_filter",
@@ -160,6 +170,7 @@ impl RunEnding {
             Self::Answered
             | Self::AnsweredWithToolErrors
             | Self::AnsweredAfterDenial
+            | Self::Unverified
             | Self::Empty
             | Self::CutOff
             | Self::Filtered
@@ -167,6 +178,7 @@ impl RunEnding {
             | Self::FinishReason => "completed",
             Self::Stopped(_)
             | Self::ForbiddenAfterProvider
+            | Self::SchemaUnmet
             | Self::Terminated
             | Self::OutputClosed => "stopped",
             Self::Failed(_) => "failed",
@@ -182,13 +194,15 @@ impl RunEnding {
             Self::AnsweredWithToolErrors,
             Self::FinishReason,
             Self::AnsweredAfterDenial,
+            Self::Unverified,
             Self::Empty,
             Self::CutOff,
             Self::Filtered,
             Self::Refused,
         ];
         let forced = StopReason::ALL.into_iter().filter(|it| it.is_forced()).map(Self::Stopped);
-        let others = [Self::ForbiddenAfterProvider, Self::Terminated, Self::OutputClosed];
+        let others =
+            [Self::ForbiddenAfterProvider, Self::SchemaUnmet, Self::Terminated, Self::OutputClosed];
         let failed = KINDS.map(Self::Failed);
         let unfinished = [Self::Paused, Self::Unfinished];
         natural.into_iter().chain(forced).chain(others).chain(failed).chain(unfinished).collect()
@@ -204,6 +218,9 @@ impl RunEnding {
             Self::AnsweredAfterDenial => {
                 "rules denied the calls before the final answer; `denials` lists them"
             }
+            Self::Unverified => {
+                "the model gave its final answer, and the command of `--verify` failed; `verification` has its output"
+            }
             Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
             Self::Filtered => "the provider's filter cut the answer off",
@@ -211,6 +228,7 @@ impl RunEnding {
             Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
+            Self::SchemaUnmet => "no answer matched `--schema`, after three corrections",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::OutputClosed => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),

@@ -27,6 +27,10 @@ pub enum ExitCode {
     NeedsInput = 9,
     /// The model ended without an answer.
     NoAnswer = 10,
+    /// No answer of the model matches the schema that was asked for.
+    SchemaMismatch = 11,
+    /// The command that verifies the work failed.
+    VerifyFailed = 12,
     /// The user interrupted the run (`SIGINT`).
     Interrupted = 130,
     /// A user asked the process to end (`SIGTERM` or `SIGHUP`).
@@ -56,10 +60,10 @@ impl serde::Serialize for ExitCode {
 mod tests {
     use super::ExitCode::{
         Busy, Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoAnswer, NoModel,
-        Provider, Terminated, Usage,
+        Provider, SchemaMismatch, Terminated, Usage, VerifyFailed,
     };
 
-    const ALL: [super::ExitCode; 13] = [
+    const ALL: [super::ExitCode; 15] = [
         Done,
         Internal,
         Usage,
@@ -71,13 +75,16 @@ mod tests {
         Denied,
         NeedsInput,
         NoAnswer,
+        SchemaMismatch,
+        VerifyFailed,
         Interrupted,
         Terminated,
     ];
 
     #[test]
     fn the_numbers_are_those_that_scripts_rely_on() {
-        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 130, 143]);
+        let numbers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 130, 143];
+        assert_eq!(ALL.map(super::ExitCode::code), numbers);
     }
 
     #[test]

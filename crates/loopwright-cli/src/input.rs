@@ -2,6 +2,7 @@
 
 mod ahead;
 mod completer;
+mod keys;
 mod live;
 
 use std::borrow::Cow;
@@ -15,20 +16,24 @@ use std::pin::pin;
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _,
-    Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
-    ValidationResult, Validator, default_emacs_keybindings,
+    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::ahead::Ahead;
 pub(crate) use self::completer::ChatCompleter;
+use self::keys::{ChatKeys, Pastes};
 pub(crate) use self::live::{LiveInput, Typed};
 use crate::console;
 use crate::ending::Interruption;
 use crate::render::{UiSender, sanitize_terminal};
 use crate::signals::Signals;
 use crate::store::make_private;
+
+/// What Ctrl-O stands for: pasted texts are shown as they are.
+const OPEN_PASTES: &str = "open pastes";
 
 /// What Shift-Tab stands for.
 const NEXT_MODE: &str = "/mode next";
@@ -60,8 +65,16 @@ pub(crate) fn is_watched() -> bool {
 
 /// Where turns come from.
 pub(crate) enum Input {
-    Terminal(Box<Reedline>, Ahead),
+    Terminal(Box<LineEditor>),
     Lines,
+}
+
+/// A line editor at a terminal.
+pub(crate) struct LineEditor {
+    editor: Reedline,
+    ahead: Ahead,
+    pastes: Pastes,
+    prompt: Question,
 }
 
 impl Input {
@@ -80,9 +93,13 @@ impl Input {
         ]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, menu);
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('g'), ReedlineEvent::OpenEditor);
+        let open = ReedlineEvent::ExecuteHostCommand(OPEN_PASTES.to_owned());
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('o'), open);
+        let pastes = Pastes::default();
         let menu = Box::new(ColumnarMenu::default().with_name(MENU));
         let mut line = Reedline::create()
-            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_edit_mode(Box::new(ChatKeys::new(Emacs::new(keys), pastes.clone())))
+            .with_transient_prompt(Box::new(Question::default()))
             .with_validator(Box::new(Backslash))
             .with_menu(ReedlineMenu::EngineCompleter(menu))
             .with_quick_completions(true)
@@ -102,12 +119,27 @@ impl Input {
                 line = line.with_buffer_editor(command, directory.join("message.md"));
             }
         }
-        Self::Terminal(Box::new(line), Ahead::default())
+        let (ahead, prompt) = (Ahead::default(), Question::default());
+        Self::Terminal(Box::new(LineEditor { editor: line, ahead, pastes, prompt }))
     }
 
     /// Reads lines.
     pub(crate) fn lines() -> Self {
         Self::Lines
+    }
+
+    /// Sets the line that stands above the prompt; none if it is empty.
+    pub(crate) fn set_status(&mut self, status: String) {
+        if let Self::Terminal(line) = self {
+            line.prompt.status = status;
+        }
+    }
+
+    /// Puts a text at the prompt.
+    pub(crate) fn set_draft(&mut self, text: String) {
+        if let Self::Terminal(line) = self {
+            line.ahead.draft = text;
+        }
     }
 
     /// Waits for the next turn, or for a signal.
@@ -124,7 +156,7 @@ impl Input {
     /// Begins to read what is typed while the agent works; `None` if it is not read from a terminal.
     pub(crate) fn live(&mut self, feed: UiSender) -> Option<(LiveInput, UnboundedReceiver<Typed>)> {
         match self {
-            Self::Terminal(_, ahead) => LiveInput::start(feed, std::mem::take(&mut ahead.draft)),
+            Self::Terminal(line) => LiveInput::start(feed, std::mem::take(&mut line.ahead.draft)),
             Self::Lines => None,
         }
     }
@@ -132,9 +164,9 @@ impl Input {
     /// Ends that. Lines that were not sent are the next turns, and one that was begun waits at the prompt.
     pub(crate) fn end_live(&mut self, live: LiveInput, unsent: Vec<String>) {
         let draft = live.finish();
-        if let Self::Terminal(_, ahead) = self {
-            ahead.lines.extend(unsent);
-            ahead.draft.push_str(&draft);
+        if let Self::Terminal(line) = self {
+            line.ahead.lines.extend(unsent);
+            line.ahead.draft.push_str(&draft);
         }
     }
 
@@ -167,32 +199,45 @@ impl Input {
     fn read(self, is_answer: bool) -> (Self, InputEvent) {
         match self {
             Self::Lines => (Self::Lines, read_lines().unwrap_or_else(InputEvent::Broken)),
-            Self::Terminal(mut editor, mut ahead) => {
-                ahead.absorb();
-                if !is_answer && let Some(text) = ahead.lines.pop_front() {
-                    console::tell(&sanitize_terminal(&format!("> {text}")));
-                    return (
-                        Self::Terminal(editor, ahead),
-                        InputEvent::TextOrSecret(joined(&text)),
-                    );
-                }
-                if !is_answer && !ahead.draft.is_empty() {
-                    let draft = std::mem::take(&mut ahead.draft);
-                    editor.run_edit_commands(&[EditCommand::InsertString(draft)]);
-                }
-                let heard = match editor.read_line(&Question) {
-                    Ok(Signal::Success(text)) => {
-                        // What is not remembered now is remembered at the end.
-                        editor.sync_history().ok();
-                        InputEvent::TextOrSecret(joined(&text))
-                    }
-                    Ok(Signal::HostCommand(command)) => InputEvent::TextOrSecret(command),
-                    Ok(Signal::CtrlD) => InputEvent::End,
-                    Ok(_) => InputEvent::Nothing,
-                    Err(error) => InputEvent::Broken(io::Error::other(error)),
-                };
-                (Self::Terminal(editor, ahead), heard)
+            Self::Terminal(mut line) => {
+                let heard = line.read(is_answer);
+                (Self::Terminal(line), heard)
             }
+        }
+    }
+}
+
+impl LineEditor {
+    fn read(&mut self, is_answer: bool) -> InputEvent {
+        self.ahead.absorb();
+        if !is_answer && let Some(text) = self.ahead.lines.pop_front() {
+            console::tell(&sanitize_terminal(&format!("> {text}")));
+            return InputEvent::TextOrSecret(joined(&text));
+        }
+        if !is_answer && !self.ahead.draft.is_empty() {
+            let draft = std::mem::take(&mut self.ahead.draft);
+            self.editor.run_edit_commands(&[EditCommand::InsertString(draft)]);
+        }
+        let bare = Question::default();
+        let prompt = if is_answer { &bare } else { &self.prompt };
+        loop {
+            return match self.editor.read_line(prompt) {
+                Ok(Signal::Success(text)) => {
+                    // What is not remembered now is remembered at the end.
+                    self.editor.sync_history().ok();
+                    InputEvent::TextOrSecret(self.pastes.open(&joined(&text)))
+                }
+                Ok(Signal::HostCommand(command)) if command == OPEN_PASTES => {
+                    let text = self.pastes.open(self.editor.current_buffer_contents());
+                    let edits = [EditCommand::Clear, EditCommand::InsertString(text)];
+                    self.editor.run_edit_commands(&edits);
+                    continue;
+                }
+                Ok(Signal::HostCommand(command)) => InputEvent::TextOrSecret(command),
+                Ok(Signal::CtrlD) => InputEvent::End,
+                Ok(_) => InputEvent::Nothing,
+                Err(error) => InputEvent::Broken(io::Error::other(error)),
+            };
         }
     }
 }
@@ -247,11 +292,19 @@ impl Validator for Backslash {
 }
 
 /// What stands before the words.
-struct Question;
+#[derive(Clone, Debug, Default)]
+struct Question {
+    /// The line above them; none if it is empty.
+    status: String,
+}
 
 impl Prompt for Question {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        "".into()
+        if self.status.is_empty() { "".into() } else { format!("{}\n", self.status).into() }
+    }
+
+    fn get_prompt_color(&self) -> Color {
+        Color::DarkGrey
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

@@ -27,8 +27,9 @@ pub(crate) fn configured(
 
 /// Reads the configuration with what was typed.
 pub(crate) fn load(flags: Flags) -> Result<(ConfigSources, Loaded), ConfigError> {
-    let sources = ConfigSources::from_process()
+    let mut sources = ConfigSources::from_process()
         .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
+    sources.discovery = flags.discovery;
     let loaded = Config::load(flags, &sources)?;
     Ok((sources, loaded))
 }

@@ -26,6 +26,16 @@ pub(crate) struct Attachments {
 }
 
 impl Attachments {
+    /// Adds an image or a document.
+    pub(crate) fn attach(&mut self, media: Part) {
+        self.pictures.push(media);
+    }
+
+    /// Returns the images and documents.
+    pub(crate) fn media(&self) -> &[Part] {
+        &self.pictures
+    }
+
     /// Makes a message of a text and of what is behind it.
     pub(crate) fn to_message(&self, text: &str) -> Message {
         let text = format!("{text}{}", self.text);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, ModelProvider};
 use loopwright_models::{
-    Http, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers, RateLimit,
-    RecordingError, SecretRef, Timeouts, WireApi,
+    Http, ModelCapability, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers,
+    RateLimit, RecordingError, SecretRef, Timeouts, WireApi,
 };
 
 use crate::args::Transport;
@@ -32,6 +32,8 @@ pub struct Chosen {
     pub llm: LlmConfig,
     /// How many tokens it takes, or is taken to take where that is not known.
     pub context_window: u64,
+    /// What it can do, if that is known.
+    pub capabilities: Option<Vec<ModelCapability>>,
 }
 
 /// Why there is no model.
@@ -127,11 +129,12 @@ pub async fn choose(
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
     check_fallback(config, &providers, &llm)?;
-    let info = |provider: &str, model: &str| providers.info(provider, model)?.context_window;
-    let known = llm.provider.as_deref().zip(llm.model.as_deref());
-    let known = known.and_then(|(provider, model)| info(provider, model));
-    let context_window = known.unwrap_or(USUAL_WINDOW);
-    Ok(Chosen { models: Arc::new(providers), llm, context_window })
+    let named = llm.provider.as_deref().zip(llm.model.as_deref());
+    let known = named.and_then(|(provider, model)| providers.info(provider, model));
+    let known = known.unwrap_or_default();
+    let context_window = known.context_window.unwrap_or(USUAL_WINDOW);
+    let capabilities = known.capabilities;
+    Ok(Chosen { models: Arc::new(providers), llm, context_window, capabilities })
 }
 
 /// Says which models cannot be asked although there are others that can, and refuses what is none.
@@ -201,6 +204,33 @@ pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, 
         providers = providers.with_provider(name.as_str(), provider);
     }
     Ok(providers)
+}
+
+/// Models of Claude by the names that definitions of other programs use.
+const CLAUDE: [(&str, &str); 3] =
+    [("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5"), ("sonnet", "claude-sonnet-5-5")];
+
+/// Models of OpenAI by the names that definitions of other programs use.
+const GPT: [&str; 3] = ["gpt-5", "gpt-5-mini", "gpt-5-nano"];
+
+/// Returns what names of models in definitions stand for: those of the configuration, and those of other programs. The
+/// latter are models of their provider if that is the one that is used, and otherwise the model of the run.
+pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String, String> {
+    let is_used = |provider: &str| match &config.model {
+        Some(model) => model.value.provider() == provider,
+        None => {
+            let llm = LlmConfig { provider: Some(provider.into()), ..LlmConfig::default() };
+            providers.check(Some(&llm)).is_ok()
+        }
+    };
+    let or_inherit = |provider: &str, model: &str| {
+        if is_used(provider) { format!("{provider}/{model}") } else { "inherit".to_owned() }
+    };
+    let claude = CLAUDE.map(|(name, model)| (name, or_inherit("anthropic", model)));
+    let gpt = GPT.map(|name| (name, or_inherit("openai", name)));
+    let others = claude.into_iter().chain(gpt).map(|(name, model)| (name.to_owned(), model));
+    let own = config.aliases.iter().map(|(name, model)| (name.clone(), model.value.to_string()));
+    others.chain(own).collect()
 }
 
 fn selection(model: &ModelRef) -> LlmConfig {
@@ -292,5 +322,18 @@ fn changed(
 impl std::fmt::Debug for Chosen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chosen").field("llm", &self.llm).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_programs_stand_for_models_that_are_known() {
+        let models = ModelCatalog::builtin();
+        let claude = CLAUDE.map(|(_, model)| models.info("anthropic", model).is_some());
+        let gpt = GPT.map(|model| models.info("openai", model).is_some());
+        assert_eq!((claude, gpt), ([true; 3], [true; 3]));
     }
 }

@@ -14,7 +14,9 @@ use loopwright_permissions::{
 use sha2::{Digest as _, Sha256};
 
 use crate::command_hooks::{self, CommandHooks};
-use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings, read_text};
+use crate::config::{
+    Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings, read_text,
+};
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::project_root;
@@ -54,15 +56,12 @@ impl ProjectSettings {
         if let Some(file) = &config.project_file {
             files.push((file.path.to_path_buf(), file.text.to_string()));
         }
-        for (name, _) in CLAUDE {
+        let others = CLAUDE.iter().map(|(name, _)| *name).chain([MCP_FILE]);
+        for name in others.filter(|_| sources.discovery == Discovery::Files) {
             let path = root.join(name);
             if let Ok(text) = text_of(&path) {
                 files.push((path, text));
             }
-        }
-        let path = root.join(MCP_FILE);
-        if let Ok(text) = text_of(&path) {
-            files.push((path, text));
         }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder })

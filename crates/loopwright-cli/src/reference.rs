@@ -142,9 +142,9 @@ fn setting(key: &Key, default: Option<&str>, page: &mut String) {
 /// What holds by default, as it reads in anybody's home.
 fn defaults() -> BTreeMap<String, String> {
     let sources = ConfigSources {
-        environment: BTreeMap::new(),
         cwd: "/".into(),
         home: Some(PathBuf::from("~")),
+        ..ConfigSources::default()
     };
     let flags = Flags { workdir: "/".into(), ..Flags::default() };
     let Ok(Loaded { config, .. }) = Config::load(flags, &sources) else { return BTreeMap::new() };

@@ -33,6 +33,8 @@ use loopwright_core::{
 use loopwright_permissions::Mode;
 
 use self::changes::FileDiffTracker;
+use crate::answer_checks::Verification;
+use crate::loaded::LoadedParts;
 use crate::report::Report;
 
 pub(crate) use self::calls::failure;
@@ -73,6 +75,10 @@ pub enum UiEvent {
     Sent(String),
     /// The permission mode changed.
     ModeChanged(ModeChange),
+    /// The run has answered, and this command verifies its work.
+    Verifying(String),
+    /// The command has ended.
+    Verified(Verification),
     /// The run has ended.
     Over(Box<Report>),
 }
@@ -92,6 +98,8 @@ pub struct Beginning {
     pub has_cost_limit: bool,
     /// The permission mode in force; `None` if the run could not begin.
     pub permission_mode: Option<Mode>,
+    /// What was found and loaded.
+    pub loaded: LoadedParts,
 }
 
 /// A change of the permission mode.
@@ -346,7 +354,7 @@ pub(crate) fn columns() -> usize {
 }
 
 /// Returns `true` if the terminal can take nothing back that was written.
-fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 

@@ -11,6 +11,7 @@ use loopwright_sessions::SessionId;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::answer_checks::Verification;
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
 use crate::session::{address, short, waiting_call};
@@ -27,6 +28,9 @@ pub struct Report {
     pub schema_version: u32,
     /// The final answer; empty if there is none.
     pub text: String,
+    /// The answer that matches `--schema`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<Value>,
     /// Where the execution stands: `completed`, `stopped`, `failed`, `paused`.
     pub status: &'static str,
     /// Why it ended; see `docs/exit-codes.md`.
@@ -52,6 +56,9 @@ pub struct Report {
     /// Calls that were denied on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<DeniedCall>,
+    /// The verdict of the command of `--verify`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
     /// The permission mode in force at the end; absent if the run did not begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<Mode>,
@@ -156,6 +163,7 @@ impl Report {
         Self {
             schema_version: SCHEMA_VERSION,
             text: state.text(),
+            structured_output: None,
             status: state.status().as_str(),
             stop_reason: ending.name(),
             exit_code: ending.exit_code(),
@@ -167,6 +175,7 @@ impl Report {
             errors: errors(state),
             pending: state.pending().iter().map(PendingCall::of).collect(),
             denials: denials(state),
+            verification: None,
             permission_mode: None,
             model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
@@ -220,6 +229,7 @@ impl Report {
         Self {
             schema_version: SCHEMA_VERSION,
             text: String::new(),
+            structured_output: None,
             status: "failed",
             stop_reason,
             exit_code,
@@ -231,6 +241,7 @@ impl Report {
             errors: vec![error],
             pending: Vec::new(),
             denials: Vec::new(),
+            verification: None,
             permission_mode: None,
             model: None,
             agent_id: None,
@@ -291,8 +302,13 @@ fn errors(state: &AgentState) -> Vec<String> {
 /// Says what happened and what can be done about it; `None` after an answer that is whole.
 fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
     Some(match ending {
-        RunEnding::Answered | RunEnding::AnsweredWithToolErrors | RunEnding::OutputClosed => {
-            return None;
+        RunEnding::Answered
+        | RunEnding::AnsweredWithToolErrors
+        | RunEnding::Unverified
+        | RunEnding::OutputClosed => return None,
+        RunEnding::SchemaUnmet => {
+            let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
+            format!("the answer does not match the schema: {said}")
         }
         RunEnding::AnsweredAfterDenial => {
             let last = denials(state).pop();

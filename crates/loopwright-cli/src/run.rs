@@ -3,8 +3,12 @@
 use std::pin::pin;
 
 use futures::future::{Either, select};
-use loopwright_core::{AgentState, messages::Message};
+use loopwright_core::{
+    AgentState,
+    messages::{Message, Part},
+};
 
+use crate::agent::Setup;
 use crate::approval::{self, Turned};
 use crate::args::{Cli, RunArgs};
 use crate::config::OutputFormat;
@@ -13,7 +17,7 @@ use crate::conversation::UserInput;
 use crate::exit::ExitCode;
 use crate::input::{Input, is_watched};
 use crate::mcp_mentions;
-use crate::mcp_servers::McpServers;
+use crate::media;
 use crate::prompt::PromptError;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
@@ -50,29 +54,37 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<ExitCode, StartError> {
     let origin = &args.session.origin;
+    let checks = args.checks();
+    checks.prepare()?;
+    let stage = opening.stage.of_checked(&checks);
+    let media = args.images.iter().map(|path| media::read(path)).collect::<Result<Vec<_>, _>>()?;
     let prompt = match args.prompt().read_stdin() {
         Ok(prompt) => Some(prompt),
         // What was interrupted continues without words.
-        Err(PromptError::Missing) if origin.goes_on() && !args.steer => None,
+        Err(PromptError::Missing) if origin.goes_on() && !args.steer && args.images.is_empty() => {
+            None
+        }
         Err(error) => return Err(error.into()),
     };
     // Only what was typed names resources, and not what is piped in.
     let typed = args.prompt().typed().unwrap_or_default().to_owned();
     if origin.no_session {
-        let setup = opening.setup_of_new(&args.agent).await?;
-        let message = message(prompt.as_deref().unwrap_or_default(), &typed, &setup.mcp).await;
+        let setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
+        let prompt = prompt.unwrap_or_default();
+        let message = message(&prompt, &typed, &setup, media).await;
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
-        let exit_code = opening.stage.perform(&setup, asked).await.exit_code;
+        let exit_code = stage.perform(&setup, asked).await.exit_code;
         setup.permissions.tell_shadow();
         return Ok(exit_code);
     }
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
-    let servers = conversation.setup.mcp.clone();
+    conversation.setup.checks = checks;
+    let setup = &conversation.setup;
     let message = async {
         Ok(match &prompt {
-            Some(prompt) => Some(message(prompt, &typed, &servers).await),
+            Some(prompt) => Some(message(prompt, &typed, setup, media).await),
             None => None,
         })
     };
@@ -80,17 +92,18 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let said = UserInput { message, steers: args.steer };
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
-    let turn =
-        approval::say(&mut conversation, opening.stage, signals.as_mut(), said, input.as_mut());
+    let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
     conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
 }
 
-/// Makes the message of a prompt, with the resources of servers that the user has named.
-async fn message(prompt: &str, typed: &str, servers: &McpServers) -> Message {
-    let attached = mcp_mentions::attach(typed, servers).await;
+/// Makes the message of a prompt, with the resources of servers, the images and the documents that the user has named.
+async fn message(prompt: &str, typed: &str, setup: &Setup, media: Vec<Part>) -> Message {
+    let mut attached = mcp_mentions::attach(typed, &setup.mcp).await;
+    media.into_iter().for_each(|part| attached.attach(part));
+    media::tell_unseen(setup, attached.media());
     for note in &attached.notes {
         console::warn(&sanitize_terminal(note));
     }

@@ -79,6 +79,9 @@ pub enum AgentError {
     /// What is configured of the capabilities of the program's own agent cannot be used.
     #[error("the table `[capabilities]` of the configuration cannot be used")]
     Capability(#[source] BuildError),
+    /// `--tools` cannot be used.
+    #[error("`--tools` cannot be used")]
+    Tools(#[source] BuildError),
     /// It names something that does not exist.
     #[error("agent `{agent}` cannot be built; check its file with `loopwright agents validate`")]
     Build {
@@ -94,7 +97,7 @@ impl AgentError {
     /// Returns the exit status.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Unknown { .. } | Self::Own => ExitCode::Usage,
+            Self::Unknown { .. } | Self::Own | Self::Tools(_) => ExitCode::Usage,
             Self::File { .. }
             | Self::Skill { .. }
             | Self::Build { .. }
@@ -107,7 +110,7 @@ impl AgentError {
     /// Returns the word for it in results.
     pub fn stop_reason(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } | Self::Own => "usage",
+            Self::Unknown { .. } | Self::Own | Self::Tools(_) => "usage",
             Self::File { .. }
             | Self::Skill { .. }
             | Self::Build { .. }

@@ -172,6 +172,13 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
             .join(" ")
     });
     rows.add("notify.webhook", config.notify.webhook.as_ref(), None, ToString::to_string);
+    let chat = &config.chat;
+    rows.add("chat.status_line", chat.status_line.as_ref(), None, Clone::clone);
+    let notifies = Some(true.to_string());
+    rows.add("chat.notifications", chat.notifications.as_ref(), notifies, ToString::to_string);
+    for (name, model) in &config.aliases {
+        rows.add(format!("aliases.{name}"), Some(model), None, ToString::to_string);
+    }
     for (name, server) in config.mcp.user.iter().chain(&config.mcp.project) {
         rows.add(format!("mcp.{name}"), Some(server), None, ToString::to_string);
     }

@@ -22,13 +22,14 @@ use loopwright_templates::ProjectInstructions;
 
 pub use self::refusal::StartError;
 use crate::agent::Setup;
+use crate::answer_checks::AnswerChecks;
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
 use crate::commands::Commands;
 use crate::config::{
-    Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
-    SettingValue as _, TIME, TOKENS,
+    Config, ConfigError, ConfigSources, Discovery, Dollars, Limits, Loaded, ModelRef, Origin,
+    STEPS, Setting, SettingValue as _, TIME, TOKENS,
 };
 use crate::console;
 use crate::conversation::{Command, Conversation};
@@ -38,6 +39,7 @@ use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::load_config;
+use crate::loaded::LoadedParts;
 use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
@@ -159,6 +161,7 @@ impl Startup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
+            capabilities: chosen.capabilities,
             workdir: self.workdir()?,
             mcp: self.mcp(&commands)?,
             commands,
@@ -171,9 +174,16 @@ impl Startup {
             own: self.own()?,
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
+            tools: agent.tools.clone(),
+            checks: AnswerChecks::default(),
+            loaded: LoadedParts::default(),
         };
+        let loaded = self.loaded(&setup)?;
+        let setup = Setup { loaded, ..setup };
         // Settings are checked before anything begins.
-        if setup.own.is_some() && !config.capabilities.is_empty() {
+        if setup.own.is_some() && setup.tools.is_some() {
+            setup.build(NoopListener).map_err(AgentError::Tools)?;
+        } else if setup.own.is_some() && !config.capabilities.is_empty() {
             setup.build(NoopListener).map_err(AgentError::Capability)?;
         }
         // The content of a definition is checked before anything begins.
@@ -227,7 +237,7 @@ impl Startup {
             Some(applied) => applied.defined.tell_refused(),
             None => {
                 if let Ok(providers) = model::providers(&self.config, &self.sources) {
-                    Defined::find(&self.config.workdir, &self.sources, &providers).tell_refused();
+                    Defined::find(&self.config, &self.sources, &providers).tell_refused();
                 }
             }
         }
@@ -243,7 +253,7 @@ impl Startup {
 
     /// Finds what the project tells every agent, and says what is odd about it.
     fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
-        if agent.no_agents_md {
+        if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
             return ProjectInstructions::default();
         }
         let workdir = &self.config.workdir;
@@ -268,8 +278,8 @@ impl Startup {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
-        let defined = Defined::find(&self.config.workdir, &self.sources, &providers)
-            .with_settings(&self.config);
+        let defined =
+            Defined::find(&self.config, &self.sources, &providers).with_settings(&self.config);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
@@ -422,6 +432,8 @@ impl Startup {
             new_id: None,
             is_attended: false,
             asks_about_cost: false,
+            notifies: self.config.chat.notifies(),
+            totals: None,
             has_unheard: false,
             command,
         })

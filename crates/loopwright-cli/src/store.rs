@@ -291,7 +291,8 @@ mod tests {
     fn sources(variables: &[(&str, &str)]) -> ConfigSources {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), OsString::from(value));
         let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
-        ConfigSources { environment, cwd: "/w".into(), home: Some("/home/me".into()) }
+        let home = Some("/home/me".into());
+        ConfigSources { environment, cwd: "/w".into(), home, ..ConfigSources::default() }
     }
 
     #[test]

@@ -46,7 +46,8 @@ fn world() -> World {
 
 fn sources(world: &World) -> ConfigSources {
     let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "k".into())]);
-    ConfigSources { environment, cwd: world.path("project"), home: Some(world.path("")) }
+    let home = Some(world.path(""));
+    ConfigSources { environment, cwd: world.path("project"), home, ..ConfigSources::default() }
 }
 
 /// What a case puts into the project.
@@ -279,7 +280,7 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         ["use_recording", "use_replay", "use_broadcasting", "use_llm", "use_context_config"];
     let providers = Arc::new(Providers::new());
     let workdir = WorkspaceRoot::new(world.path("project"));
-    let defined = Defined::find(workdir.path(), &sources(world), &providers);
+    let defined = Defined::in_dir(workdir.path(), &sources(world), &providers, BTreeMap::new());
     let mut effects = Vec::new();
     let mine = defined.agents.get("mine").unwrap();
     if mine.system_prompt != "Be mine." || mine.tools.is_none() {

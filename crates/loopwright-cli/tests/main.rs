@@ -9,7 +9,9 @@
 
 mod acp;
 mod agents;
+mod answer_checks;
 mod background;
+mod bare;
 mod chat;
 mod completions;
 mod consent;
@@ -19,15 +21,18 @@ mod files;
 mod granted;
 mod hooks;
 mod hostile;
+mod images;
 mod killed;
 mod mcp;
 mod mcp_serve;
+mod model_names;
 mod models;
 mod own_agent;
 mod pages;
 mod permissions;
 mod program;
 mod projects;
+mod prompt_line;
 mod questions;
 mod reference;
 mod run;

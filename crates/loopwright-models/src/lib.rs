@@ -28,6 +28,7 @@ mod lenient;
 mod json;
 mod object;
 mod tool_input;
+mod unseen;
 mod result_text;
 mod function_tool;
 mod dialect;

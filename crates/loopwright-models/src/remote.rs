@@ -34,6 +34,7 @@ use crate::{
     retry::{Attempts, RetryPolicy},
     secret::{Secret, VarSource},
     signer::Signer,
+    unseen,
     wire::{WireApi, WireProtocol},
 };
 
@@ -302,13 +303,15 @@ impl RemoteModel {
         let InferCx { deltas, cancel, deadline, clock, memory } = cx;
         let origin = self.origin_of(request);
         let encoder = RequestEncoder::of_wire(self.wire.clone(), Arc::clone(&origin), self.quirks);
+        let info = self.catalog.info(&origin.provider, &origin.model);
+        let request = &*unseen::shown(request, info.as_ref());
         let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
         let mut deltas = ContentProbe::new(deltas);
         let (policy, made) = (&self.retry, 0);
         let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
-        let mut account = CostTracker::new(self.catalog.info(&origin.provider, &origin.model));
+        let mut account = CostTracker::new(info);
         let patience = WaitLimits { deadline, longest_hold: policy.max_delay };
         let tokens = estimate(&body, request);
         loop {

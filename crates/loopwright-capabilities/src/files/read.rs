@@ -4,7 +4,6 @@ use std::fs::{File, Metadata};
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use loopwright_core::{
     BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, messages::Part,
 };
@@ -15,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use crate::files::FileError;
 use crate::files::blocking::blocking;
 use crate::files::continuation::Continuation;
+use crate::files::media::{MediaError, MediaLimits, ReadMedia};
 use crate::files::page::{self, At, Bounds, End, PREVIEW, Page, Start};
 use crate::files::root::WorkspaceRoot;
 use crate::files::shown::{self, Size};
 use crate::files::sniff::{self, Kind};
 
-/// Shows a text file of a directory page by page, with line numbers, or a picture.
+/// Shows a text file of a directory page by page, with line numbers, a picture, or a PDF document.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ReadFile {
@@ -28,7 +28,7 @@ pub struct ReadFile {
     lines: u64,
     bytes: usize,
     most_bytes: usize,
-    most_image_bytes: u64,
+    media: MediaLimits,
 }
 
 /// What the model passes to `read_file`.
@@ -52,7 +52,7 @@ pub struct ReadFileArgs {
 }
 
 const DESCRIPTION: &str = "Shows a text file of the working directory with line numbers, or a \
-    picture (PNG, JPEG, GIF, WebP). Long files come in pages: pass `offset` and `limit`, or \
+    picture (PNG, JPEG, GIF, WebP), or a PDF document. Long files come in pages: pass `offset` and `limit`, or \
     `continue_from` as the page before gives it. The line numbers and the tab after them are not \
     part of the file.";
 
@@ -64,7 +64,7 @@ impl ReadFile {
             lines: 200,
             bytes: 32 << 10,
             most_bytes: 4 << 20,
-            most_image_bytes: 5 << 20,
+            media: MediaLimits::default(),
         }
     }
 
@@ -86,9 +86,9 @@ impl ReadFile {
         self
     }
 
-    /// Sets how large a picture may be, in bytes; 5 MiB by default.
-    pub fn max_image_bytes(mut self, bytes: u64) -> Self {
-        self.most_image_bytes = bytes;
+    /// Sets how large pictures and documents may be.
+    pub fn media_limits(mut self, limits: MediaLimits) -> Self {
+        self.media = limits;
         self
     }
 
@@ -106,7 +106,10 @@ impl ReadFile {
         let mut source = Source { path: &args.path, real: path, file, metadata };
         match sniff::kind(&source.head()?) {
             Kind::Empty => Ok(ToolOutput::text("(empty file)")),
-            Kind::Image(mime) => source.image(mime, self.most_image_bytes),
+            Kind::Image(mime) => source.media(&self.media, |it, _, bytes| it.picture(mime, bytes)),
+            Kind::Document(mime) => {
+                source.media(&self.media, |it, path, bytes| it.document(path, mime, &bytes))
+            }
             Kind::Binary(kind, remedy) => {
                 Err(FileError::Binary { path: args.path.clone(), kind, remedy })
             }
@@ -144,20 +147,25 @@ impl Source<'_> {
         Ok(head)
     }
 
-    fn image(&mut self, mime: &'static str, most: u64) -> Result<ToolOutput, FileError> {
+    /// Reads a picture or a document as a whole, unless it is larger than any that can be shown.
+    fn media(
+        &mut self,
+        limits: &MediaLimits,
+        show: impl FnOnce(&MediaLimits, &str, Vec<u8>) -> Result<ReadMedia, MediaError>,
+    ) -> Result<ToolOutput, FileError> {
         let mut bytes = Vec::new();
-        let read = (&self.file).take(most.saturating_add(1)).read_to_end(&mut bytes);
+        let read = (&self.file).take(limits.max_file_bytes() + 1).read_to_end(&mut bytes);
         read.map_err(|error| FileError::of(self.path, error))?;
-        if bytes.len() as u64 > most {
-            return Err(FileError::TooLarge {
-                path: self.path.to_owned(),
-                bytes: Size(self.metadata.len()),
-                limit: Size(most),
-                remedy: "make a smaller picture of it with a command",
-            });
-        }
-        let caption = format!("{} ({mime}, {})", self.path, Size(bytes.len() as u64));
-        Ok(ToolOutput::from_parts([Part::text(caption), Part::image(mime, STANDARD.encode(bytes))]))
+        let whole = Size(self.metadata.len());
+        let path = || self.path.to_owned();
+        let shown = show(limits, self.path, bytes).map_err(|error| FileError::TooLarge {
+            path: path(),
+            bytes: Size(whole.0.max(error.size.0)),
+            limit: error.limit,
+            remedy: error.remedy,
+        })?;
+        let caption = format!("{} ({})", self.path, shown.caption);
+        Ok(ToolOutput::from_parts([Part::text(caption), shown.part]))
     }
 
     fn page(

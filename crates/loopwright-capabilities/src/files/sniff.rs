@@ -10,6 +10,8 @@ pub(super) enum Kind {
     Text,
     /// A picture that models can look at, with its media type.
     Image(&'static str),
+    /// A document that providers read, with its media type.
+    Document(&'static str),
     /// Something else: what it seems to be, and what to do about it.
     Binary(&'static str, &'static str),
 }
@@ -27,7 +29,7 @@ pub(super) fn kind(head: &[u8]) -> Kind {
         _ if begins(b"\xFF\xFE") || begins(b"\xFE\xFF") => {
             Kind::Binary("UTF-16", "convert it to UTF-8 with a command such as `iconv`")
         }
-        _ if begins(b"%PDF-") => Kind::Binary("a PDF document", SHELL),
+        _ if begins(b"%PDF-") => Kind::Document("application/pdf"),
         _ if begins(b"\x7FELF") => Kind::Binary("a program", SHELL),
         _ if begins(b"PK\x03\x04") || begins(b"\x1F\x8B") => Kind::Binary("an archive", SHELL),
         _ if head.contains(&0) || is_mostly_noise(head) => Kind::Binary("binary data", SHELL),

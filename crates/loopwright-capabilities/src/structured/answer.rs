@@ -26,7 +26,7 @@ const TRIES: Key<u32> = Key::execution("structured", "tries");
 /// The tool that a model answers with in [`OutputMode::Tool`].
 pub(super) const ANSWER_TOOL: &str = "final_answer";
 
-const NAME: &str = "structured";
+pub(super) const NAME: &str = "structured";
 
 /// Looks at answers, and has the model answer again.
 #[derive(Clone)]

@@ -156,7 +156,7 @@ fn accepts<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
 /// The last of all that looks at a step, so that it passes over no hook when it ends the run.
 const LAST: Priority = Priority(i16::MIN);
 
-fn held_to(agent: &AgentLoop, form: &Arc<Form>, options: &TypedOptions) -> AgentLoop {
+pub(super) fn held_to(agent: &AgentLoop, form: &Arc<Form>, options: &TypedOptions) -> AgentLoop {
     let hook =
         AnswerHook { form: Arc::clone(form), mode: options.mode, max_retries: options.max_retries };
     let words = match options.mode {

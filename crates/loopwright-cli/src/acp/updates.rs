@@ -105,6 +105,8 @@ impl Renderer for Updates {
             | UiEvent::Typing(_)
             | UiEvent::Sent(_)
             | UiEvent::ModeChanged(_)
+            | UiEvent::Verifying(_)
+            | UiEvent::Verified(_)
             | UiEvent::Over(_) => Ok(()),
         }
     }

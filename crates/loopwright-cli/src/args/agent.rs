@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use loopwright_agent::NameList;
 use loopwright_capabilities::permissions::OnAsk;
 use loopwright_permissions::Mode;
 
-use super::values::{BaseUrlParser, parsed};
+use super::values::{BaseUrlParser, parsed, tool_list};
 use crate::completions;
-use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat, ShadowFile};
+use crate::config::{
+    BaseUrl, Discovery, Dollars, Flags, ModelRef, ModelRefs, OutputFormat, ShadowFile,
+};
 
 /// Options of an agent and its output.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -31,9 +34,15 @@ pub struct AgentArgs {
     /// Set the system prompt; with --agent, append to the agent's prompt
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
+    /// Offer only these tools, such as `Read,Grep,Bash`, of those that the agent has
+    #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
+    pub tools: Option<NameList>,
     /// Ignore the AGENTS.md files of the project
     #[arg(long)]
     pub no_agents_md: bool,
+    /// Load nothing but what options and variables say: no settings, instructions, agents, skills, hooks or MCP servers
+    #[arg(long, conflicts_with = "definition")]
+    pub bare: bool,
     /// Request complete responses instead of streaming
     #[arg(long)]
     pub no_stream: bool,
@@ -171,7 +180,9 @@ impl AgentArgs {
             base_url: None,
             definition: None,
             system_prompt: None,
+            tools: None,
             no_agents_md: false,
+            bare: false,
             no_stream: false,
             record: None,
             replay: None,
@@ -209,6 +220,7 @@ impl AgentArgs {
             system_prompt: self.system_prompt.clone(),
             output_format: self.surroundings.output_format(),
             stream: self.no_stream.then_some(false),
+            discovery: if self.bare { Discovery::Nothing } else { Discovery::Files },
             ..self.limits.flags()
         };
         self.permissions.add_to(&mut flags);

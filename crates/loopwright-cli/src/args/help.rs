@@ -28,6 +28,7 @@ Configuration, strongest first:
 Exit status:
   0 done, 1 internal error, 2 wrong usage, 3 wrong configuration, 4 no model,
   5 provider failed, 6 limit reached, 7 session in use, 8 denied, 9 needs input,
+  10 no answer, 11 schema not matched, 12 verification failed,
   130 interrupted, 143 terminated";
 
 /// Ends `loopwright run --help`.
@@ -53,6 +54,10 @@ Examples:
     loopwright run --continue \"And which of them is the slowest?\"
     loopwright run --resume 7f3a
 
+  Require an answer of a JSON Schema, and a test that passes
+    loopwright run --schema '{\"type\": \"array\"}' -o files.json \"Which files have no test?\"
+    loopwright run --verify \"cargo test\" \"Fix the failing test\"
+
   Print only the answer for a script, or print every event
     loopwright run -q \"Name the largest module\" > answer.txt
     loopwright run --json \"Which files are tests?\" | jq .type
@@ -76,10 +81,11 @@ Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
   Tab completes commands and files, Ctrl-R searches the history, Ctrl-G opens $EDITOR.
+  Esc Esc lists your messages to go back to, Ctrl-O shows a folded paste.
 
 Commands:
-  /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /compact /diff
-  /context /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
+  /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
+  /diff /context /thinking /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
   /effort [LEVEL] /mode [MODE] /mcp /permissions /hooks /quit, and /NAME for a skill or command;
   /SERVER:PROMPT sends a prompt of an MCP server; !COMMAND runs a command in the sandbox,
   @FILE attaches a file, @SERVER:URI a resource of an MCP server

@@ -291,12 +291,13 @@ fn every_example_in_the_help_can_be_typed() {
 /// Splits like a shell, as far as the examples need it; ends at a redirection or a pipe.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut quoted = false;
+    let mut quote = None;
     for c in line.chars() {
         match c {
-            '"' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            '|' | '<' | '>' | ')' if !quoted => break,
+            '"' | '\'' if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            ' ' if quote.is_none() => words.push(String::new()),
+            '|' | '<' | '>' | ')' if quote.is_none() => break,
             _ => words.last_mut().unwrap().push(c),
         }
     }

@@ -1,16 +1,43 @@
 //! Option values in the types of the configuration.
 
 use std::ffi::OsStr;
+use std::fs;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+use loopwright_agent::NameList;
+use loopwright_capabilities::structured::AnswerSchema;
+use loopwright_permissions::ToolRule;
 
 use crate::config::{BaseUrl, SettingValue, Text};
 
 /// Parses a value or reports what was expected; clap adds the option and the input.
 pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
     T::from_text(text).ok_or_else(|| format!("must be {}, such as `{}`", T::EXPECTED, T::example()))
+}
+
+/// Parses names of tools, which commas or blanks separate.
+pub(super) fn tool_list(text: &str) -> Result<NameList, String> {
+    let rules = ToolRule::list(text);
+    match rules.iter().find(|it| it.is_conditional()) {
+        Some(rule) => Err(format!(
+            "`{rule}` is a rule, not a tool; pass the tool here, and the rule with --allow or --deny"
+        )),
+        None => Ok(rules.iter().map(ToolRule::as_str).collect()),
+    }
+}
+
+/// Parses a JSON Schema, or reads it from a file.
+pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
+    let is_json = text.trim_start().starts_with('{');
+    let read = || {
+        fs::read_to_string(text)
+            .map_err(|error| format!("cannot read it: {error}; pass a file or a JSON object"))
+    };
+    let json = if is_json { text.to_owned() } else { read()? };
+    let schema = serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
+    AnswerSchema::new(&schema).map_err(|error| error.to_string())
 }
 
 /// Parses a base URL without echoing an invalid one, which may contain a password.

@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 27] = [
+pub(super) const COMMANDS: [(&str, &str); 29] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
@@ -15,9 +15,11 @@ pub(super) const COMMANDS: [(&str, &str); 27] = [
         "/rewind [STEP] [files]",
         "rewind to the end of a step, or to before the last message; `files` also undoes file changes",
     ),
+    ("/turns", "choose a message and go back to before it, like Esc Esc"),
     ("/compact", "summarize older messages and report the tokens saved"),
     ("/diff", "show how files differ from what they were before this session"),
     ("/context", "show what fills the context window"),
+    ("/thinking", "show how the model reasoned last"),
     ("/cost", "show the tokens and the cost of this session"),
     ("/export [FILE]", "write the conversation to a Markdown file"),
     ("/init", "let the agent write AGENTS.md for this project"),
@@ -36,9 +38,12 @@ pub(super) const COMMANDS: [(&str, &str); 27] = [
     ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),
-    ("@FILE", "attach a text file to the message; Tab completes the path"),
+    ("@FILE", "attach a text, an image or a PDF document to the message; Tab completes the path"),
     ("@SERVER:URI", "attach a resource of an MCP server"),
-    ("Ctrl-R, Ctrl-G", "search the history; write the message in your editor"),
+    (
+        "Ctrl-R, Ctrl-G, Ctrl-O",
+        "search the history; write the message in your editor; show a folded paste",
+    ),
 ];
 
 /// What a line means.
@@ -63,6 +68,10 @@ pub(super) enum ChatCommand {
     Diff,
     Context,
     Cost,
+    /// Show the last reasoning.
+    Thinking,
+    /// Choose a message to go back to.
+    Turns,
     /// Write the conversation to a file.
     Export(Option<String>),
     Init,
@@ -134,6 +143,8 @@ impl ChatCommand {
             ("diff", []) => Self::Diff,
             ("context", []) => Self::Context,
             ("cost" | "usage", []) => Self::Cost,
+            ("thinking", []) => Self::Thinking,
+            ("turns", []) => Self::Turns,
             ("export", _) => Self::Export(given(arguments)),
             ("init", []) => Self::Init,
             ("review", _) => Self::Review(arguments.to_owned()),

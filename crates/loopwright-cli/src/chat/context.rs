@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
+use anstyle::Style;
 use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _, part_tokens};
 use loopwright_core::{
     AgentLoop, AgentState,
     messages::{Content, Message, Role, TurnBody},
 };
 
-use crate::render::{count, duration, number};
+use crate::render::{count, duration, number, sanitize_terminal};
 use crate::table::table;
+
+const FAINT: Style = Style::new().dimmed();
 
 /// What fills the context window, in tokens as they are counted here: about four characters each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +78,17 @@ pub(super) fn cost(state: &AgentState) -> String {
     rows.push(("cost", cost));
     let rows: Vec<_> = rows.into_iter().map(|(name, it)| vec![name.to_owned(), it]).collect();
     format!("{}\n{}", count(usage.total(), "token"), table(&rows)).trim_end().to_owned()
+}
+
+/// Returns what `/thinking` shows: the last reasoning of the model.
+pub(super) fn reasoning(state: &AgentState) -> String {
+    let transcript = state.transcript();
+    let turns = (0..transcript.len()).rev().filter_map(|index| transcript.get(index));
+    let thought = turns.map(|turn| turn.message().reasoning()).find(|it| !it.trim().is_empty());
+    match thought {
+        Some(thought) => format!("{FAINT}{}{FAINT:#}", sanitize_terminal(thought.trim())),
+        None => "the model showed no reasoning".to_owned(),
+    }
 }
 
 impl Parts {

@@ -1,24 +1,29 @@
 //! `@FILE` in messages.
 
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_core::messages::Part;
 
+use crate::media;
 use crate::render::single_line;
 
 /// The largest file that is attached as a whole.
 const LARGEST: u64 = 1 << 18;
 
 /// What became of the files that a message names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Attached {
     /// The message with the files behind it.
     pub(super) text: String,
     /// The files, as they are shown.
     pub(super) files: Vec<String>,
+    /// Images and documents.
+    pub(super) media: Vec<Part>,
     /// Why others are not attached.
     pub(super) notes: Vec<String>,
 }
 
-/// Puts the text files of the directory that the user names as `@FILE` behind a message. `typed` is the part of it that the
+/// Puts the text files of the directory that the user names as `@FILE` behind a message, and attaches images and PDF
+/// documents. `typed` is the part of it that the
 /// user typed; the rest, such as the text of a skill, attaches nothing. Other words that begin with `@` stay as they are.
 pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
     let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
@@ -35,10 +40,20 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
         seen.push(path);
         let shown = single_line(path, 200);
         let Some(content) = content else {
-            let size = LARGEST / 1024;
-            attached
-                .notes
-                .push(format!("{shown} is not attached: only text files up to {size} KiB are"));
+            match media::read_in(workdir, path) {
+                Some(Ok(part)) => {
+                    attached.media.push(part);
+                    attached.files.push(shown);
+                }
+                Some(Err(error)) => {
+                    attached.notes.push(format!("{shown} is not attached: {error}"))
+                }
+                None => {
+                    let size = LARGEST / 1024;
+                    let note = format!("{shown} is not attached: text files up to {size} KiB are");
+                    attached.notes.push(note);
+                }
+            }
             continue;
         };
         let end = if content.ends_with('\n') { "" } else { "\n" };
@@ -51,6 +66,7 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
 
 #[cfg(test)]
 mod tests {
+    use loopwright_core::messages::Content;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -63,13 +79,19 @@ mod tests {
         fs::create_dir_all(root.join("src")).unwrap();
         fs::write(root.join("src/a.rs"), "fn a() {}").unwrap();
         fs::write(root.join("b.bin"), [0, 159, 146, 150]).unwrap();
+        fs::write(root.join("c.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+        fs::write(root.join("d.pdf"), b"%PDF-1.7").unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
         symlink(home.path().join("secret"), root.join("link")).unwrap();
         let root = WorkspaceRoot::new(&root);
-        let said =
-            "Look at @src/a.rs, @src/a.rs and @b.bin, not @nobody or a@b.c or @../secret or @link.";
+        let said = "Look at @src/a.rs, @src/a.rs, @c.png, @d.pdf and @b.bin, not @nobody or a@b.c or @../secret or @link.";
         let attached = attach(said, said, &root);
-        assert_eq!(attached.files, ["src/a.rs"]);
+        assert_eq!(attached.files, ["src/a.rs", "c.png", "d.pdf"]);
+        let kinds = attached.media.iter().map(|it| match it.content() {
+            Content::Image(media) | Content::Document(media) => &*media.mime,
+            _ => "",
+        });
+        assert_eq!(kinds.collect::<Vec<_>>(), ["image/png", "application/pdf"]);
         assert_eq!(
             attached.text,
             format!("{said}\n\n<file path=\"src/a.rs\">\nfn a() {{}}\n</file>")

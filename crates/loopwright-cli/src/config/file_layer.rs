@@ -8,9 +8,9 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    CapabilitySettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef, NotifySettings,
-    PermissionSettings, PriceFacts, Provider, Rate, Roots, SandboxSettings, SessionLimits, Setting,
-    Text, Timeouts, Warning,
+    CapabilitySettings, ChatSettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef,
+    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, Roots, SandboxSettings,
+    SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -35,6 +35,8 @@ impl Layer {
             sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
             mcp: within(root, "mcp", mcp)?,
             capabilities: within(root, "capabilities", capabilities)?,
+            chat: within(root, "chat", |section| chat(section, warnings))?,
+            aliases: within(root, "aliases", aliases)?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
             notify: within(root, "notify", |section| notify(section, warnings))?,
@@ -225,6 +227,24 @@ fn capabilities(section: &Section<'_>) -> Result<CapabilitySettings, ConfigError
     for name in section.names() {
         if let Some(setting) = section.value(name)? {
             all.insert(name.to_owned(), setting);
+        }
+    }
+    Ok(all)
+}
+
+fn chat(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<ChatSettings, ConfigError> {
+    warn_unknown(section, keys::CHAT, warnings);
+    Ok(ChatSettings {
+        status_line: section.value("status_line")?,
+        notifications: section.value("notifications")?,
+    })
+}
+
+fn aliases(section: &Section<'_>) -> Result<BTreeMap<String, Setting<ModelRef>>, ConfigError> {
+    let mut all = BTreeMap::new();
+    for name in section.names() {
+        if let Some(model) = section.value(name)? {
+            all.insert(name.to_owned(), model);
         }
     }
     Ok(all)

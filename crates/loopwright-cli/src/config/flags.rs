@@ -8,8 +8,8 @@ use loopwright_permissions::Mode;
 
 use super::layer::Layer;
 use super::{
-    BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, PermissionSettings,
-    RuleList, SessionLimits, Setting, ShadowFile, Text,
+    BaseUrl, Discovery, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat,
+    PermissionSettings, RuleList, SessionLimits, Setting, ShadowFile, Text,
 };
 
 /// What was typed; the default is a command line that says nothing.
@@ -59,6 +59,8 @@ pub struct Flags {
     pub shadow: Option<ShadowFile>,
     /// Overrides `store.url`.
     pub store: Option<Text>,
+    /// What is looked for besides.
+    pub discovery: Discovery,
 }
 
 impl Flags {

@@ -141,6 +141,18 @@ pub const KEYS: &[Key] = &[
         "a capability of the own agent of `run` and `chat`, such as `use_task_planning`, `use_skills`, `use_subagents` or \
          `use_compaction`: off, on, or on with settings, which agents whose files name it without settings have as well",
     ),
+    key::<String>(
+        "chat.status_line",
+        "a command of yours whose first line stands above the prompt of `chat`, in place of the built-in one; `off` shows none",
+    ),
+    key::<bool>(
+        "chat.notifications",
+        "whether the terminal is told when a run waits for you, or is done after ten seconds or more",
+    ),
+    key::<ModelRef>(
+        "aliases.NAME",
+        "the model that NAME stands for in definitions of agents, such as `sonnet`",
+    ),
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),
@@ -210,7 +222,8 @@ mod tests {
         std::fs::write(&path, file).unwrap();
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).into());
         let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
-        let sources = ConfigSources { environment, cwd: home.path().into(), home: None };
+        let sources =
+            ConfigSources { environment, cwd: home.path().into(), ..ConfigSources::default() };
         let flags = Flags { workdir: ".".into(), config: Some(path), ..Flags::default() };
         let Loaded { config, warnings } = Config::load(flags, &sources).unwrap();
         assert_eq!(warnings, []);

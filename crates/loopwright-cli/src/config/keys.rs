@@ -4,8 +4,10 @@ use super::document::Section;
 use super::warning::Warning;
 
 pub(super) const TOP: &[&str] = &[
+    "aliases",
     "base_url",
     "capabilities",
+    "chat",
     "fallback",
     "limits",
     "mcp",
@@ -45,6 +47,7 @@ pub(super) const SANDBOX: &[&str] = &[
 ];
 pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
 pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
+pub(super) const CHAT: &[&str] = &["notifications", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
@@ -59,6 +62,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("notify.", NOTIFY),
     ("permissions.", PERMISSIONS),
     ("sandbox.", SANDBOX),
+    ("chat.", CHAT),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),
     ("worker.", WORKER),

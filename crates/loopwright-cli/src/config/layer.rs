@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, CapabilitySettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs, NotifySettings,
-    OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings, Setting, Text, Timeouts,
+    BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs,
+    NotifySettings, OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings, Setting,
+    Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -28,6 +29,10 @@ pub(super) struct Layer {
     pub(super) mcp: BTreeMap<String, Setting<McpTable>>,
     /// Only the user's own file has any.
     pub(super) capabilities: CapabilitySettings,
+    /// Only the user's own file has any.
+    pub(super) chat: ChatSettings,
+    /// Only the user's own file has any.
+    pub(super) aliases: BTreeMap<String, Setting<ModelRef>>,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
     pub(super) notify: NotifySettings,
@@ -55,6 +60,8 @@ impl Layer {
             } else {
                 self.capabilities
             },
+            chat: self.chat.or(weaker.chat),
+            aliases: if self.aliases.is_empty() { weaker.aliases } else { self.aliases },
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
             notify: NotifySettings {

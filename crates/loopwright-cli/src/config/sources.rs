@@ -14,6 +14,18 @@ pub struct ConfigSources {
     pub cwd: PathBuf,
     /// The home directory of the user, if there is one.
     pub home: Option<PathBuf>,
+    /// What is looked for.
+    pub discovery: Discovery,
+}
+
+/// What is looked for besides what is named on the command line and in variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discovery {
+    /// Files of the user and of the project: settings, instructions, agents, skills, hooks and servers.
+    #[default]
+    Files,
+    /// Nothing.
+    Nothing,
 }
 
 impl ConfigSources {
@@ -27,11 +39,15 @@ impl ConfigSources {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .collect();
         let home = std::env::home_dir().filter(|home| home.is_absolute());
-        Ok(Self { environment, cwd: std::env::current_dir()?, home })
+        let discovery = Discovery::default();
+        Ok(Self { environment, cwd: std::env::current_dir()?, home, discovery })
     }
 
-    /// Returns the directory of the user's configuration, if there is a place for it.
+    /// Returns the directory of the user's configuration, if there is a place for it and it is looked for.
     pub fn own_directory(&self) -> Option<PathBuf> {
+        if self.discovery == Discovery::Nothing {
+            return None;
+        }
         let configured = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
         let configured = configured.filter(|directory| directory.is_absolute());
         let usual = || self.home.as_ref().map(|home| home.join(".config"));
@@ -61,7 +77,7 @@ mod tests {
     #[test]
     fn debug_output_does_not_show_the_environment() {
         let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), OsString::from("hidden"))]);
-        let sources = ConfigSources { environment, cwd: "/w".into(), home: None };
+        let sources = ConfigSources { environment, cwd: "/w".into(), ..ConfigSources::default() };
         assert_eq!(format!("{sources:?}"), "ConfigSources { cwd: \"/w\", home: None, .. }");
     }
 

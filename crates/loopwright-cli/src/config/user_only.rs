@@ -26,6 +26,8 @@ pub enum Reason {
     Rate,
     /// Every agent would be composed otherwise.
     Capabilities,
+    /// Its commands would run when a chat is open.
+    Chat,
     /// Workers would work in more folders.
     Worker,
     /// A program of its choice would run, or a server of its choice would be told of your work.
@@ -33,8 +35,10 @@ pub enum Reason {
 }
 
 const ANYWHERE: &[(&str, Reason)] = &[
+    ("aliases", Reason::Capabilities),
     ("base_url", Reason::Address),
     ("capabilities", Reason::Capabilities),
+    ("chat", Reason::Chat),
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("notify", Reason::Notify),
@@ -63,6 +67,7 @@ impl fmt::Display for Reason {
                 "a repository could change what your agents do and what they cost"
             }
             Self::Notify => "a repository could run a program outside the sandbox",
+            Self::Chat => "a repository could run its commands while a chat is open",
             Self::Worker => "a repository could have your worker work in other folders",
         })
     }

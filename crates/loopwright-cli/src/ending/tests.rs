@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseContextCompiler, UseDriver, UseGuards, UseHook, UseTools};
+use loopwright_capabilities::structured::TypedOptions;
 use loopwright_core::{
     AgentLoop, ApprovalRequest, Budget, CallableHook, CompileError, ContextCompiler, Driver,
     ErrorDecision, Flow, ModelError, ModelErrorKind, RunOptions, StepError, StepResponse, ThinkCx,
@@ -143,6 +144,9 @@ fn natural(seen: &Seen) {
     let guards = UseGuards::none().with_finish_reasons([FinishReason::Stop]);
     let agent = builder_of(answer("done")).with_capability(guards).build().unwrap();
     seen.check(&run(&agent), RunEnding::FinishReason, 0);
+    // A run does not verify itself.
+    assert_eq!(RunEnding::Unverified.exit_code().code(), 12);
+    seen.0.borrow_mut().push(RunEnding::Unverified);
 }
 
 fn builder_of(step: ScenarioStep) -> AgentBuilder {
@@ -178,6 +182,10 @@ fn stopped(seen: &Seen) {
     // A caller that stops in vain changes nothing.
     seen.check_interrupted(&script([answer("done")]), interrupted, RunEnding::Answered, 0);
     limits(seen);
+    let schema = AnswerSchema::new(&json!({ "type": "object" })).unwrap();
+    let agent = builder([answer("no object"), answer("nor this")]).build().unwrap();
+    let options = TypedOptions { max_retries: 1, ..TypedOptions::default() };
+    seen.check(&run(&schema.apply(&agent, &options)), RunEnding::SchemaUnmet, 11);
     let forbid =
         CallableHook::new("policy").on_error(|_, _, _| Ok(ErrorDecision::Retry)).after_step(
             |_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "policy", "no more"))),

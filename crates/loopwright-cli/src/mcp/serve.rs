@@ -63,7 +63,7 @@ async fn prepare(
         return tool_server(&startup, &typed.tools);
     }
     let providers = model::providers(&startup.config, &startup.sources)?;
-    let defined = Defined::find(&startup.config.workdir, &startup.sources, &providers);
+    let defined = Defined::find(&startup.config, &startup.sources, &providers);
     defined.tell_refused();
     let mut tools = ToolSet::new();
     let every = typed.agents.is_empty();
@@ -105,6 +105,7 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         models: Arc::new(Providers::empty()),
         llm: LlmConfig::default(),
         context_window: NO_WINDOW,
+        capabilities: None,
         workdir: startup.workdir()?,
         mcp: McpServers::default(),
         commands: Commands::of(config, &startup.sources),
@@ -116,6 +117,9 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         applied: None,
         project: loopwright_templates::ProjectInstructions::default(),
         session_budget: SessionBudget::of(&config.limits.session),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     };
     setup.permissions.tell_warnings();
     let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {

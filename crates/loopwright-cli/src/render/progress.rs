@@ -22,6 +22,7 @@ use super::words::{
     WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
 };
 use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
+use crate::answer_checks::Verification;
 use crate::exit::ExitCode;
 use crate::report::Report;
 
@@ -64,6 +65,8 @@ pub struct Progress {
     has_cost_limit: bool,
     /// What the user is typing.
     draft: String,
+    /// The end of what each model thinks.
+    thoughts: BTreeMap<Source, String>,
 }
 
 /// Whether something may turn.
@@ -104,6 +107,7 @@ impl Progress {
             is_at_block: false,
             has_cost_limit: false,
             draft: String::new(),
+            thoughts: BTreeMap::new(),
         }
     }
 
@@ -120,6 +124,7 @@ impl Progress {
                 self.calls.entry(source.clone()).or_default().name = Some(Arc::clone(&it.name));
             }
             UiEvent::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
+                self.thoughts.remove(source);
                 self.wait((source.clone(), None), "waiting for the model".to_owned());
             }
             UiEvent::Event(source, AgentEvent::StreamDelta(it)) if !it.aside => {
@@ -136,6 +141,11 @@ impl Progress {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }
             UiEvent::Event(..) | UiEvent::Line(_) | UiEvent::ModeChanged(_) => (),
+            UiEvent::Verifying(command) => {
+                let label = format!("verifying: {}", single_line(command, self.width));
+                self.wait((Source::default(), None), label);
+            }
+            UiEvent::Verified(it) => self.verified(it),
             UiEvent::Answered(answer) => self.answered(answer),
             UiEvent::Typing(draft) => self.draft = single_line(draft, self.width),
             UiEvent::Sent(text) => {
@@ -216,7 +226,7 @@ impl Progress {
                 return self.came(source, None);
             }
             StreamFragment::Text(_) => "answering".to_owned(),
-            StreamFragment::Reasoning(_) => "thinking".to_owned(),
+            StreamFragment::Reasoning(text) => self.thinking(source, text),
             StreamFragment::ToolCall { name, .. } => format!("preparing {}", single_line(name, 30)),
             _ => return,
         };
@@ -224,6 +234,18 @@ impl Progress {
         let key = (source.clone(), None);
         let since = since(self.pending.get(&key));
         self.pending.insert(key, Pending { label, since });
+    }
+
+    /// Returns the end of what a model thinks, in one line.
+    fn thinking(&mut self, source: &Source, text: &str) -> String {
+        let room = self.width.saturating_sub(50);
+        let thought = self.thoughts.entry(source.clone()).or_default();
+        thought.push_str(text);
+        let skipped = thought.chars().count().saturating_sub(room);
+        if let Some((start, _)) = thought.char_indices().nth(skipped) {
+            thought.drain(..start);
+        }
+        format!("thinking: {}", single_line(thought, room))
     }
 
     fn clear(&mut self) {
@@ -318,6 +340,30 @@ impl Progress {
             }
         }
         self.is_at_block = true;
+    }
+
+    /// Shows the verdict, and of a command that failed the end of what it printed.
+    fn verified(&mut self, verification: &Verification) {
+        const SHOWN: usize = 20;
+        self.came(&Source::default(), None);
+        if self.details == Verbosity::Errors {
+            return;
+        }
+        let (style, mark) = if verification.passed { (GOOD, '✓') } else { (BAD, '✗') };
+        let took = duration(Duration::from_millis(verification.duration_ms));
+        let command = single_line(&verification.command, self.width.saturating_sub(30));
+        self.leave_block();
+        self.say(&format!(
+            "  {style}{mark}{style:#} {BOLD}verify{BOLD:#} {command} {FAINT}· {took}{FAINT:#}"
+        ));
+        if verification.passed {
+            return;
+        }
+        let lines: Vec<&str> = verification.output.lines().collect();
+        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            let shown = truncate(&sanitize_terminal(line), self.width.saturating_sub(6));
+            self.say(&format!("    {FAINT}{shown}{FAINT:#}"));
+        }
     }
 
     /// Shows what is left of steps that did not settle all calls.

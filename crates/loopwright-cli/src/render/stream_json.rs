@@ -100,6 +100,8 @@ impl Renderer for StreamJson {
             | UiEvent::Changed(_)
             | UiEvent::Interrupted
             | UiEvent::Typing(_)
+            | UiEvent::Verifying(_)
+            | UiEvent::Verified(_)
             | UiEvent::Sent(_) => Ok(()),
         }
     }
@@ -109,7 +111,7 @@ fn init(beginning: &Beginning) -> Value {
     let mut init = json!({
         "type": "init", "schema_version": SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"),
         "model": beginning.model, "tools": beginning.tools, "workdir": beginning.workdir,
-        "permission_mode": beginning.permission_mode,
+        "permission_mode": beginning.permission_mode, "loaded": beginning.loaded,
     });
     if let Some(session) = &beginning.session_id {
         init["session_id"] = json!(session);

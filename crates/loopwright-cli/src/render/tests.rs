@@ -59,6 +59,7 @@ fn show(
         models: Arc::new(FixedModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
         context_window: crate::model::USUAL_WINDOW,
+        capabilities: None,
         permissions: crate::permissions::RunPermissions::without_rules(&workdir),
         on_ask: OnAsk::Pause,
         answer_within: None,
@@ -71,6 +72,9 @@ fn show(
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
+        tools: None,
+        checks: crate::answer_checks::AnswerChecks::default(),
+        loaded: crate::loaded::LoadedParts::default(),
     };
     let (feed, notes) = UiSender::new();
     let agent = setup.build(feed.clone()).unwrap();
@@ -369,7 +373,7 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     let of = |notes: &[&UiEvent]| notes.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
     let waited = |scope, notes: &[&UiEvent]| waits(scope, &of(notes));
     assert_eq!(waited(Scope::All, &[&begin]), ["waiting for the model"]);
-    assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking"]);
+    assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking: hm"]);
     assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
     assert_eq!(waited(Scope::All, &[&begin, &says, &calls]), ["preparing edit_file"]);
     assert_eq!(waited(Scope::Answer, &[&begin, &says]), ["answering"]);

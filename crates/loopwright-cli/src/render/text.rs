@@ -178,8 +178,13 @@ impl Renderer for Text {
             // An answer that is being written is not interrupted by it.
             UiEvent::Sent(_) if self.has_spoken => self.sent.push(note.clone()),
             UiEvent::Over(report) => {
-                if self.scope == Scope::Answer {
-                    self.say(&report.text)?;
+                match &report.structured_output {
+                    Some(answer) if matches!(self.target, Target::Styled(..)) => {
+                        let shown = serde_json::to_string_pretty(answer)?;
+                        self.say(&format!("```json\n{shown}\n```"))?;
+                    }
+                    _ if self.scope == Scope::Answer => self.say(&report.text)?,
+                    _ => {}
                 }
                 self.end_line()?;
                 self.progress.take(note);

@@ -46,7 +46,7 @@ impl OfferedAgents {
             Startup::load(&self.sessions.cli, &agent, &self.sessions.typed)
                 .map_err(|refusal| refusal.error)?;
         let providers = Arc::new(model::providers(&config, &sources)?);
-        let defined = Defined::find(&self.base, &sources, &providers);
+        let defined = Defined::find(&config, &sources, &providers);
         let info = |name: &str, description: &str| AgentInfo {
             name: name.to_owned(),
             description: description.to_owned(),
@@ -123,6 +123,8 @@ impl ServedAgents for OfferedAgents {
             new_id: None,
             is_attended: false,
             asks_about_cost: false,
+            notifies: false,
+            totals: None,
             has_unheard: false,
             command: Command::default(),
         };

@@ -2,11 +2,13 @@
 
 use loopwright_core::BoxError;
 
+use crate::answer_checks::OutputError;
 use crate::config::ConfigError;
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::folders::FoldersError;
+use crate::media::AttachError;
 use crate::model::ChoiceError;
 use crate::prompt::PromptError;
 use crate::selected_agent::AgentError;
@@ -68,6 +70,18 @@ impl From<ChoiceError> for StartError {
 impl From<FoldersError> for StartError {
     fn from(error: FoldersError) -> Self {
         Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+    }
+}
+
+impl From<AttachError> for StartError {
+    fn from(error: AttachError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+    }
+}
+
+impl From<OutputError> for StartError {
+    fn from(error: OutputError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
     }
 }
 

@@ -152,8 +152,22 @@ fn a_picture_is_a_picture() {
         (&*media.mime, &media.source),
         ("image/png", &MediaSource::Base64(STANDARD.encode(png).into()))
     );
-    let error = call(&tool.max_image_bytes(18), json!({ "path": "f" })).unwrap_err();
+    let error = call(
+        &tool.media_limits(MediaLimits::default().with_image_bytes(18)),
+        json!({ "path": "f" }),
+    )
+    .unwrap_err();
     assert!(matches!(error, FileError::TooLarge { bytes: Size(19), limit: Size(18), .. }));
+}
+
+#[test]
+fn a_pdf_is_a_document() {
+    let (_home, tool) = world(b"%PDF-1.7 rest of it");
+    let output = call(&tool, json!({ "path": "f" })).unwrap();
+    let [text, document] = &*output.content else { panic!("{output:?}") };
+    assert_eq!(text.as_text(), Some("f (application/pdf, 19 bytes)"));
+    let Content::Document(media) = document.content() else { panic!("{document:?}") };
+    assert_eq!((&*media.mime, media.name.as_deref()), ("application/pdf", Some("f")));
 }
 
 #[test]
@@ -186,7 +200,10 @@ fn a_picture_of_just_the_most_bytes_is_shown() {
     let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     let read = |most| {
         let (_home, tool) = world(picture);
-        call(&tool.max_image_bytes(most), json!({ "path": "f" }))
+        call(
+            &tool.media_limits(MediaLimits::default().with_image_bytes(most)),
+            json!({ "path": "f" }),
+        )
     };
     let length = picture.len() as u64;
     assert!(read(length).is_ok());

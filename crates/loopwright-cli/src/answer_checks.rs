@@ -1,0 +1,148 @@
+//! What a run checks and keeps of its answer: a schema, a command that verifies the work, and a file.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use loopwright_capabilities::structured::{ANSWER, AnswerSchema, TypedOptions};
+use loopwright_core::{AgentLoop, AgentState, ExecutionStatus};
+use loopwright_sessions::{SessionId, SessionStore};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Setup;
+use crate::console;
+use crate::ending::RunEnding;
+use crate::exit::ExitCode;
+use crate::render::{UiEvent, UiSender};
+use crate::report::Report;
+use crate::user_command;
+
+/// What a run checks and keeps of its answer. By default, nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnswerChecks {
+    /// The schema that the answer has to match.
+    pub schema: Option<AnswerSchema>,
+    /// The command that verifies the work.
+    pub verify: Option<String>,
+    /// The file that the answer is written to.
+    pub output: Option<PathBuf>,
+}
+
+/// What a command found that verified the work of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// The command.
+    pub command: String,
+    /// Whether it ended with 0.
+    pub passed: bool,
+    /// Its exit code; `None` if it did not run to its end.
+    pub exit_code: Option<i64>,
+    /// What it printed, or why it did not run.
+    pub output: String,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// The file for the answer cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the answer to {}; name a file in a directory that exists", path.display())]
+pub struct OutputError {
+    /// The file.
+    path: PathBuf,
+    /// Why.
+    #[source]
+    source: io::Error,
+}
+
+impl AnswerChecks {
+    /// Looks before a run whether its answer can be written, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the file is a directory, or its directory does not exist.
+    pub(crate) fn prepare(&self) -> Result<(), OutputError> {
+        let Some(path) = &self.output else { return Ok(()) };
+        let failed = |source: io::Error| OutputError { path: path.clone(), source };
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        match directory.map(fs::metadata).transpose().map_err(failed)? {
+            Some(found) if !found.is_dir() => Err(failed(io::ErrorKind::NotADirectory.into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has an agent answer in the form of the schema, if there is one.
+    pub(crate) fn apply(&self, agent: AgentLoop) -> AgentLoop {
+        match &self.schema {
+            Some(schema) => schema.apply(&agent, &TypedOptions::default()),
+            None => agent,
+        }
+    }
+
+    /// Completes the report of a run that has ended: with the answer that matches the schema, and the verdict of the
+    /// command. Writes the answer to its file. Only complete answers are verified and written.
+    pub(crate) async fn complete(
+        &self,
+        mut report: Report,
+        run: EndedRun<'_>,
+        feed: &UiSender,
+        cancel: &CancellationToken,
+    ) -> Report {
+        if self.schema.is_some() {
+            report.structured_output = run.state.get(&ANSWER);
+            report.text = match &report.structured_output {
+                Some(answer) => answer.to_string(),
+                None => String::new(),
+            };
+        }
+        if report.exit_code != ExitCode::Done || *run.state.status() != ExecutionStatus::Completed {
+            return report;
+        }
+        if let Some(path) = &self.output
+            && let Err(source) = fs::write(path, format!("{}\n", report.text.trim_end()))
+        {
+            let error = OutputError { path: path.clone(), source };
+            report.exit_code = console::fail(&error, ExitCode::Internal);
+            report.errors.push(error.to_string());
+        }
+        let Some(command) = &self.verify else { return report };
+        feed.tell(UiEvent::Verifying(command.clone()));
+        let verification = verify(&run, command, cancel).await;
+        feed.tell(UiEvent::Verified(verification.clone()));
+        if !verification.passed && report.exit_code == ExitCode::Done {
+            let ending = RunEnding::Unverified;
+            report.exit_code = ending.exit_code();
+            report.stop_reason = ending.name();
+            report.remark = Some(format!("verification failed: `{command}`"));
+        }
+        report.verification = Some(verification);
+        report
+    }
+}
+
+/// A run that has ended.
+pub(crate) struct EndedRun<'a> {
+    /// What its agent was built from.
+    pub(crate) setup: &'a Setup,
+    /// Where it came to.
+    pub(crate) state: &'a AgentState,
+    /// Its session, if one is kept.
+    pub(crate) session: Option<(&'a Arc<dyn SessionStore>, &'a SessionId)>,
+}
+
+async fn verify(run: &EndedRun<'_>, command: &str, cancel: &CancellationToken) -> Verification {
+    let began = Instant::now();
+    let done = user_command::run(run.setup, run.session, command, cancel).await;
+    let (exit_code, output) = match done {
+        Ok(output) => (Some(output.exit_code), output.text),
+        Err(error) => (None, console::with_causes(&error).join(": ")),
+    };
+    let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let passed = exit_code == Some(0);
+    Verification { command: command.to_owned(), passed, exit_code, output, duration_ms }
+}

@@ -1,0 +1,39 @@
+//! Where a chat looks for agents and skills.
+
+use loopwright_capabilities::skills::SkillAudience;
+
+use super::command::{COMMANDS, names};
+use crate::config::{Config, ConfigSources};
+use crate::definitions::Defined;
+use crate::model;
+use crate::render::single_line;
+
+/// Where agents and skills are looked for.
+pub(super) struct Place {
+    pub(super) config: Config,
+    pub(super) sources: ConfigSources,
+}
+
+impl Place {
+    /// Finds what is defined now. Blocks while it reads.
+    pub(super) fn defined(&self) -> Option<Defined> {
+        let providers = model::providers(&self.config, &self.sources).ok()?;
+        Some(Defined::find(&self.config, &self.sources, &providers))
+    }
+
+    /// Returns the commands and skills with what they do.
+    pub(super) fn completions(&self) -> Vec<(String, String)> {
+        let about = |name: &str| {
+            let is_named = |typed: &str| {
+                typed.strip_prefix('/').is_some_and(|it| it.split(' ').next() == Some(name))
+            };
+            COMMANDS.iter().find(|(typed, _)| is_named(typed)).map_or("", |(_, about)| about)
+        };
+        let own = names().map(|name| (name.to_owned(), about(name).to_owned()));
+        let skills =
+            self.defined().map(|it| it.skills.list(SkillAudience::Users)).unwrap_or_default();
+        let skills =
+            skills.iter().map(|it| (it.name().to_owned(), single_line(&it.info.description, 60)));
+        own.chain(skills).collect()
+    }
+}

@@ -1,0 +1,87 @@
+//! Esc Esc: the messages of a session, and going back to before one of them.
+
+use loopwright_sessions::{SessionId, SessionStore};
+
+use super::rewind::Rewind;
+use super::{ChatSession, nothing_said, tell};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::input::{Input, InputEvent};
+use crate::render::single_line;
+use crate::session::SessionsError;
+use crate::sessions::{HistoryEntry, SessionHistory};
+use crate::signals::exit_code;
+
+/// The most messages that are offered.
+const OFFERED: usize = 20;
+
+/// The most characters of a message that are shown.
+const WORDS: usize = 70;
+
+/// A message of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PastMessage {
+    /// The step before it, counted over all runs; 0 at the start of the session.
+    step: u64,
+    text: String,
+}
+
+impl ChatSession<'_> {
+    /// Lets the user choose a message, and goes back to before it. The message waits at the prompt then. Returns an exit
+    /// status if the user leaves instead.
+    pub(super) async fn turns(&mut self, input: &mut Input) -> Option<ExitCode> {
+        let Some(id) = self.conversation.session.clone() else {
+            tell(Err(nothing_said()));
+            return None;
+        };
+        let found = match messages(&*self.conversation.store, &id).await {
+            Ok(found) => found,
+            Err(error) => {
+                tell(Err(error));
+                return None;
+            }
+        };
+        let found = &found[found.len().saturating_sub(OFFERED)..];
+        for (number, message) in (1..).zip(found) {
+            console::tell(&format!("{number:>3}  {}", single_line(&message.text, WORDS)));
+        }
+        console::tell("number of the message to go back to before, or Enter to stay:");
+        let answer = match input.answer(self.signals.as_mut()).await {
+            InputEvent::TextOrSecret(answer) => answer,
+            InputEvent::Nothing => String::new(),
+            InputEvent::Signal(reason) => return Some(exit_code(reason)),
+            _ => return Some(self.failed),
+        };
+        let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+        let Some(chosen) = number.and_then(|it| found.get(it)) else {
+            console::tell("nothing was rewound");
+            return None;
+        };
+        let back = Rewind { step: Some(chosen.step), files: false };
+        match self.go_back(back, input).await {
+            Ok(true) => input.set_draft(chosen.text.clone()),
+            Ok(false) => {}
+            Err(exit_code) => return Some(exit_code),
+        }
+        None
+    }
+}
+
+/// Returns the messages of the user that are part of the conversation, the latest last.
+async fn messages(
+    store: &dyn SessionStore,
+    id: &SessionId,
+) -> Result<Vec<PastMessage>, SessionsError> {
+    let Some(loaded) = store.load(id).await? else { return Ok(Vec::new()) };
+    let (mut found, mut last) = (Vec::new(), 0);
+    for entry in SessionHistory::of(&loaded.changes).entries {
+        match entry.entry {
+            HistoryEntry::Said { role: "user", text } => {
+                found.push(PastMessage { step: last, text });
+            }
+            HistoryEntry::Step { step, .. } => last = step,
+            _ => {}
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,116 @@
+//! What stands at the prompt of a chat: the status line, folded pastes, and the messages to go back to.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::server::{Server, streamed, streamed_call};
+use crate::terminal::{Seen, Terminal};
+use crate::world::World;
+
+/// A world in which the name alone opens a chat with a provider.
+fn chatting(server: &Server) -> World {
+    let world = World::new()
+        .env("TERM", "xterm-256color")
+        .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
+        .env("LOOPWRIGHT_BASE_URL", &server.url);
+    fs::write(world.path("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    world
+}
+
+/// What users said in a request.
+fn said(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let users = messages.filter(|it| it["role"] == "user");
+    users.map(|it| it["content"].as_str().unwrap().to_owned()).collect()
+}
+
+fn done(seen: Seen) -> Seen {
+    assert_eq!(seen.status, 0, "{}", seen.text());
+    seen
+}
+
+#[test]
+fn the_status_line_stands_above_the_prompt_only_and_counts() {
+    let server = Server::start([streamed("Hello.", "stop")]);
+    let config = "[models.\"openai-compatible/test\"]\ncontext_window = 1000\n";
+    let world = chatting(&server).file(".config/loopwright/config.toml", config);
+    let terminal = Terminal::new(100).typing("/help for help", "Hi").typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let line = "openai-compatible/test · mode auto · project (main)";
+    assert!(seen.written.contains(line), "{}", seen.written);
+    let line = format!("{line} · 6 % of context · 50 in, 10 out");
+    assert!(seen.written.contains(&line), "{}", seen.written);
+    // A line that was sent leaves nothing of it in the history of the terminal.
+    assert!(!seen.text().contains("(main)"), "{}", seen.text());
+}
+
+#[test]
+fn a_command_of_the_user_writes_the_status_line() {
+    let server = Server::start([]);
+    let script = "#!/bin/sh\nread -r line; echo \"in $(echo \"$line\" | grep -o '\"cwd\":\"[^\"]*\"') now\"; echo more\n";
+    let world = chatting(&server)
+        .file(".config/loopwright/config.toml", "[chat]\nstatus_line = \"sh ~/bin/status.sh\"\n")
+        .file("bin/status.sh", script);
+    let seen = done(Terminal::new(100).typing("/help for help", "/quit").run(&world, &[]));
+    assert!(seen.written.contains("in \"cwd\":\""), "{}", seen.written);
+    assert!(!seen.written.contains("more"), "{}", seen.written);
+    let off = world.file(".config/loopwright/config.toml", "[chat]\nstatus_line = \"off\"\n");
+    let seen = done(Terminal::new(100).typing("/help for help", "/quit").run(&off, &[]));
+    assert!(!seen.written.contains("project (main)"), "{}", seen.written);
+}
+
+#[test]
+fn a_project_does_not_write_the_status_line() {
+    let server = Server::start([]);
+    let world = chatting(&server).file("project/loopwright.toml", "[chat]\nstatus_line = \"id\"\n");
+    let done = world.run(&["chat"]);
+    assert_eq!(done.status, 3, "{}", done.stderr);
+    assert!(done.stderr.contains("run its commands while a chat is open"), "{}", done.stderr);
+}
+
+#[test]
+fn a_long_paste_is_one_line_until_it_is_sent() {
+    let server = Server::start([streamed("Long.", "stop")]);
+    let text = "line\r".repeat(300);
+    let paste = format!("See \u{1b}[200~{text}\u{1b}[201~ now\r");
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "")
+        .pressing("\u{1b}[?2004h", &paste)
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    assert!(seen.text().contains("> See [pasted 300 lines #1] now"), "{}", seen.text());
+    assert_eq!(said(&server.request()), [format!("See {} now", "line\n".repeat(300))]);
+}
+
+#[test]
+fn a_message_that_is_gone_back_to_waits_at_the_prompt() {
+    let replies = ["One.", "Two.", "Three."].map(|it| streamed(it, "stop"));
+    let server = Server::start(replies);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "first")
+        .typing("tokens in", "second")
+        .typing("Two.", "/turns")
+        .typing("go back to before", "2")
+        .typing("rewound to the end of step 1", " again")
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    assert!(seen.text().contains("  1  first\n  2  second\n"), "{}", seen.text());
+    let requests = server.heard();
+    assert_eq!(said(&requests[2].1), ["first", "second again"]);
+}
+
+#[test]
+fn the_terminal_is_told_that_a_call_waits_unless_the_user_wants_no_notifications() {
+    let told = |config: &str| {
+        let server = Server::start([streamed_call("", "touch b"), streamed("Done.", "stop")]);
+        let world = chatting(&server).file(".config/loopwright/config.toml", config);
+        let terminal = Terminal::new(80)
+            .typing("/help for help", "Go on")
+            .typing("1 yes", "1")
+            .typing("tokens in", "/quit");
+        let seen = done(terminal.run(&world, &["chat", "--ask", "Bash"]));
+        seen.written.contains("\u{1b}]9;Loopwright waits for your answer\u{7}")
+    };
+    assert_eq!([told(""), told("[chat]\nnotifications = false\n")], [true, false]);
+}
