@@ -50,6 +50,7 @@ mod mcp_servers;
 mod project;
 pub mod model;
 pub mod models;
+mod skill_prompts;
 pub mod startup;
 pub mod permissions;
 pub mod policy;
