@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+#[cfg(feature = "http-server")]
+mod over_http;
 mod wire;
 
 /// A client whose user answers like this; without an answer, it cannot ask.
