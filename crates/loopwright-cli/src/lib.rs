@@ -55,6 +55,7 @@ mod cost_consent;
 mod project;
 pub mod model;
 pub mod models;
+mod skill_prompts;
 pub mod startup;
 pub mod permissions;
 pub mod policy;

@@ -21,13 +21,16 @@ use crate::args::Cli;
 use crate::args::serve::ServeArgs;
 use crate::config::OutputFormat;
 use crate::console;
+use crate::definitions::Defined;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
+use crate::model;
 use crate::render::sanitize_terminal;
 use crate::run::with_runtime;
 use crate::session::SessionsError;
 use crate::session_agents::SessionAgents;
 use crate::signals::{Signals, exit_code};
+use crate::skill_prompts::SkillPrompts;
 use crate::startup::{StartError, Startup};
 use crate::store::{StoreLocation, make_private};
 use crate::tokens::token_file;
@@ -61,7 +64,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     }
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let sessions = SessionAgents {
+    let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),
         typed,
@@ -76,14 +79,17 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let access = access(args, address, token.as_deref(), tokens)?;
     let (signal, drain) = (JobSignal::new(), CancellationToken::new());
     let wakes = signal.clone();
-    let offered = OfferedAgents::new(sessions.clone(), folders, base);
+    let providers = model::providers(&config, &sources)?;
+    let defined = Defined::find(&base, &sources, &providers);
+    let offered = OfferedAgents::new(agents.clone(), folders, base);
     let server = Server::builder(Arc::clone(&store), offered, access);
     let server = server
         .map_err(|_| no_queue(NoQueue))?
+        .with_mcp(Some(Arc::new(SkillPrompts(defined.skills))))
         .with_queued(move || wakes.notify())
         .with_shutdown(drain.clone())
         .build();
-    let worker = worker(args, store, sessions, signal)?;
+    let worker = worker(args, store, agents, signal)?;
     tell(args, address, token.as_deref());
     let limits =
         ConnectionLimits { drain_timeout: args.drain_timeout, ..ConnectionLimits::default() };

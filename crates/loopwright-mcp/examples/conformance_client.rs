@@ -11,7 +11,7 @@ use loopwright_mcp::{
 use serde_json::{Map, Value, json};
 
 /// Logins of one scenario.
-const MAX_LOGINS: usize = 4;
+const MAX_LOGINS: usize = 3;
 
 /// A user who agrees to everything and types nothing.
 #[derive(Debug)]

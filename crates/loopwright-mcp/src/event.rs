@@ -2,6 +2,7 @@
 
 use loopwright_core::CustomEvent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A call has used a server for the first time since its connection was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +56,59 @@ impl McpProgress {
             message: Some(message.into()),
         }
     }
+
+    /// Says what `progress` is at the end.
+    #[must_use]
+    pub fn with_total(self, total: f64) -> Self {
+        Self { total: Some(total), ..self }
+    }
 }
 
 impl CustomEvent for McpProgress {
     const NAME: &'static str = "mcp_progress";
+}
+
+/// A message of a tool to the log of the client that calls a [`ToolServer`](crate::ToolServer).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpToolLog {
+    /// How severe it is.
+    pub level: McpLogLevel,
+    /// The part of the program that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<String>,
+    /// The message: a text, or any other value.
+    pub data: Value,
+}
+
+/// How severe a message is; the last one is the most severe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of syslog")]
+pub enum McpLogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl McpToolLog {
+    /// Creates a message of this severity.
+    pub fn new(level: McpLogLevel, data: impl Into<Value>) -> Self {
+        Self { level, logger: None, data: data.into() }
+    }
+
+    /// Names the part of the program that it comes from.
+    #[must_use]
+    pub fn with_logger(self, logger: impl Into<String>) -> Self {
+        Self { logger: Some(logger.into()), ..self }
+    }
+}
+
+impl CustomEvent for McpToolLog {
+    const NAME: &'static str = "mcp_tool_log";
 }

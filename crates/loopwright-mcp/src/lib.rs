@@ -29,6 +29,8 @@ mod text;
 mod tool;
 mod tools;
 
+#[cfg(feature = "http-server")]
+pub use crate::server::HttpToolServer;
 pub use crate::{
     capability::UseMcp,
     catalog::{Catalog, CatalogDiff, CatalogStore, FileCatalogs},
@@ -41,13 +43,17 @@ pub use crate::{
     elicitation::{AnswerElicitations, Elicitation, ElicitationReply},
     entry::{EntryError, McpFile, ServerEntry, read_entry},
     error::McpError,
-    event::{McpProgress, McpServerConnected},
+    event::{McpLogLevel, McpProgress, McpServerConnected, McpToolLog},
     launch::McpHost,
     log::ServerLog,
     login::{Login, LoginFolder, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
     resources::{ListedPrompt, ListedResource, PromptArgument},
-    server::{ServeError, ServedContent, ServedPrompt, ServedResource, ToolServer},
+    server::{
+        ClientReplies, ClientRequests, Completion, CompletionTarget, PromptCall, PromptReply,
+        ResourceBody, ResourceData, ServeError, ServedArgument, ServedContent, ServedPrompt,
+        ServedResource, ServedTemplate, ServerChanges, ToolServer,
+    },
     source::McpToolSource,
     template::{Template, TemplateError},
     text::clean,

@@ -1,10 +1,17 @@
 //! Tools of an agent as a server of the protocol.
 
-mod approval;
-mod catalog;
+mod ask;
+mod calls;
+mod changes;
+mod client_requests;
+mod content;
 mod driver;
 mod handler;
+#[cfg(feature = "http-server")]
+mod http;
+mod notes;
 mod result;
+mod watches;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +21,17 @@ use loopwright_core::{AgentLoop, ToolSet};
 use rmcp::ServiceExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub use self::catalog::{ServedContent, ServedPrompt, ServedResource};
-use self::driver::IdleDriver;
-use self::handler::Handler;
+#[cfg(feature = "http-server")]
+pub use self::http::HttpToolServer;
+use self::{calls::Calls, driver::IdleDriver, handler::Handler};
+pub use self::{
+    changes::ServerChanges,
+    client_requests::{ClientReplies, ClientRequests},
+    content::{
+        Completion, CompletionTarget, PromptCall, PromptReply, ResourceBody, ResourceData,
+        ServedArgument, ServedContent, ServedPrompt, ServedResource, ServedTemplate,
+    },
+};
 
 /// How long a running tool has to come to an end once its call is cancelled.
 const GRACE: Duration = Duration::from_secs(5);
@@ -34,8 +49,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// # }
 /// ```
 ///
-/// Each call is a run of its own: the hooks of the agent see it, progress is reported, and a cancelled call ends. What a
-/// hook or a tool asks is asked of the client's user, if the client can; otherwise the call is refused.
+/// Each call is a run of its own: the hooks of the agent see it, and a cancelled call ends. [`McpProgress`](crate::McpProgress)
+/// and [`McpToolLog`](crate::McpToolLog), emitted as events, reach the client. What a hook or a tool asks is asked of the client's
+/// user, if the client can; otherwise the call is refused. Tools can [ask](ClientRequests) clients for more.
 #[derive(Clone)]
 pub struct ToolServer {
     agent: AgentLoop,
@@ -43,6 +59,7 @@ pub struct ToolServer {
     version: String,
     instructions: Option<String>,
     content: Option<Arc<dyn ServedContent>>,
+    changes: Option<ServerChanges>,
 }
 
 /// Why a server ended early.
@@ -67,6 +84,7 @@ impl ToolServer {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: None,
             content: None,
+            changes: None,
         }
     }
 
@@ -86,6 +104,12 @@ impl ToolServer {
     #[must_use]
     pub fn with_content(self, content: Arc<dyn ServedContent>) -> Self {
         Self { content: Some(content), ..self }
+    }
+
+    /// Tells clients when lists have changed.
+    #[must_use]
+    pub fn with_changes(self, changes: &ServerChanges) -> Self {
+        Self { changes: Some(changes.clone()), ..self }
     }
 
     /// Serves a client on standard input and output until it closes the connection. Nothing else may write to standard
@@ -109,7 +133,8 @@ impl ToolServer {
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
-        let service = match Handler::new(self).serve((input, output)).await {
+        let service = match Handler::new(self, Arc::new(Calls::new())).serve((input, output)).await
+        {
             Ok(service) => service,
             // A client that leaves before it says anything has done nothing wrong.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -93,6 +93,29 @@ async fn a_server_that_breaks_the_protocol_is_refused() {
     .await;
 }
 
+/// The most memory that this process may have while it is flooded, in KiB.
+const MAX_MEMORY: u64 = 512 << 10;
+
+/// What the process has had at most, in KiB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_over_pipes_fills_no_memory() {
+    all(&[
+        ("huge_line", "more than 16 MiB"),
+        ("huge_message", "more than 16 MiB"),
+        ("noise_flood", "more than 1000 lines"),
+    ])
+    .await;
+    let (names, _) = listing("stderr_flood").await;
+    assert_eq!(names.len(), 3);
+    assert!(peak_memory() < MAX_MEMORY, "{} KiB", peak_memory());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_no_server_has_an_error() {
     let world = World::new();

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bad_http;
 #[cfg(test)]
+mod bad_logins;
+#[cfg(test)]
 mod bad_servers;
 #[cfg(test)]
 mod http_servers;

@@ -2,6 +2,8 @@
 
 pub(crate) mod ag_ui;
 pub(crate) mod chat_completions;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub(crate) mod openai;
 pub(crate) mod responses;
 mod run;

@@ -59,6 +59,8 @@ impl Server {
         let routed = operations().into_iter().fold(Router::new(), |router, operation| {
             router.route(operation.path, self.guarded(&operation))
         });
+        #[cfg(feature = "mcp")]
+        let routed = crate::projections::mcp::mounted(self, routed);
         let server = self.clone();
         routed
             .fallback(async || Problem::not_found("unknown path"))
@@ -95,7 +97,7 @@ async fn checked(State(server): State<Server>, request: Request, next: Next) -> 
 }
 
 /// Finds out who sends a request, and whether it may do this.
-async fn authorized(
+pub(crate) async fn authorized(
     State((server, security)): State<(Server, Security)>,
     mut request: Request,
     next: Next,

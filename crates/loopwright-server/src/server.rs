@@ -31,6 +31,8 @@ struct Inner {
     streams: EventStreams,
     metrics: Metrics,
     max_body: usize,
+    #[cfg(feature = "mcp")]
+    mcp: Option<crate::projections::mcp::McpMount>,
 }
 
 /// The store keeps no jobs.
@@ -65,7 +67,14 @@ impl Server {
             drain: CancellationToken::new(),
             metrics: Metrics::default(),
             max_body: MAX_BODY,
+            #[cfg(feature = "mcp")]
+            mcp: None,
         }))
+    }
+
+    #[cfg(feature = "mcp")]
+    pub(crate) fn mcp(&self) -> Option<&crate::projections::mcp::McpMount> {
+        self.0.mcp.as_ref()
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
@@ -187,6 +196,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn with_max_body(mut self, bytes: usize) -> Self {
         self.0.max_body = bytes;
+        self
+    }
+
+    /// Serves clients of the Model Context Protocol at `/mcp`: agents as tools, sessions as resources, and the prompts of
+    /// this content, which are the same for all principals.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn with_mcp(mut self, prompts: Option<Arc<dyn loopwright_mcp::ServedContent>>) -> Self {
+        self.0.mcp = Some(crate::projections::mcp::McpMount::new(prompts));
         self
     }
 

@@ -7,6 +7,8 @@ mod attacks;
 mod events;
 #[cfg(feature = "listen")]
 mod listening;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod openapi;
 mod projections;
 mod world;

@@ -113,11 +113,11 @@ impl World {
             .with_tokens(Arc::clone(&tokens));
         let drain = CancellationToken::new();
         let server = Server::builder(Arc::clone(&store) as _, OneAgent(agent.clone()), access);
-        let server = server
-            .unwrap()
-            .with_env(FrozenClock::new().env(0))
-            .with_shutdown(drain.clone())
-            .build();
+        let server =
+            server.unwrap().with_env(FrozenClock::new().env(0)).with_shutdown(drain.clone());
+        #[cfg(feature = "mcp")]
+        let server = server.with_mcp(None);
+        let server = server.build();
         Self { store, app: server.router(), drain, tokens, agent, _folder: folder }
     }
 

@@ -216,6 +216,24 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
+    /// Waits until a session is written after a version, or deleted. Returns its header, or `None` if it does not exist.
+    ///
+    /// The default implementation polls each second.
+    async fn wait_for_write(
+        &self,
+        id: &SessionId,
+        version: u64,
+        clock: &dyn Clock,
+    ) -> Result<Option<SessionHeader>, StoreError> {
+        loop {
+            let header = self.header(id).await?;
+            if header.as_ref().is_none_or(|it| it.version != version) {
+                return Ok(header);
+            }
+            clock.sleep(WRITE_LOOKS).await;
+        }
+    }
+
     /// Frees the space of unreachable changes: those of deleted sessions that no fork needs. With
     /// `abandoned`, also changes that a rewind left behind and that no fork needs.
     ///
@@ -276,6 +294,9 @@ const MOMENT: Duration = Duration::from_secs(30);
 
 /// The polling interval for log entries in a store without notifications.
 const LOOKS: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether a session was written.
+const WRITE_LOOKS: Duration = Duration::from_secs(1);
 
 /// A session to create.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@
 //! [`Ledger`](ledger::Ledger) outside, one line at a time. [`audit`] compares that with what is stored.
 
 pub mod audit;
+pub mod bank;
 pub mod clock;
 pub mod fleet;
 pub mod ledger;

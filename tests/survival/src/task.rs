@@ -47,6 +47,8 @@ pub enum Work {
     },
     /// Do one thing with a session of the agent that asks before it pays.
     Visit(Visit),
+    /// Do one thing with a session of the agent that pays through a server.
+    Bank(Visit),
     /// Append marks until so many were taken, or the session is gone.
     Race {
         /// Who appends.
@@ -56,7 +58,7 @@ pub enum Work {
     },
 }
 
-/// What a process does with a session of the agent that asks before it pays.
+/// What a process does with a session of an agent that pays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Visit {
     /// Create it.

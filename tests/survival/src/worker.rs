@@ -1,6 +1,9 @@
 //! What a worker does.
 
-use std::{borrow::Cow, error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow, error::Error, fs::read_link, num::NonZeroUsize, pin::pin, sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
@@ -21,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure,
+    bank::Bank,
     clock::SlowClock,
     fleet::Crew,
     ledger::{Entry, Ledger},
@@ -78,6 +82,12 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
             let payer = Payer::new(move |sum| notes.note(&Entry::Paid { sum }));
             let runtime =
                 SessionRuntime::new(store, payer).with_interrupted(OnInterrupted::RequireApproval);
+            Ok(visit(&runtime, &id, what).await?)
+        }
+        Work::Bank(what) => {
+            let bank = Bank::open(&read_link("/proc/self/fd/1")?).await?;
+            let runtime =
+                SessionRuntime::new(store, bank).with_interrupted(OnInterrupted::RequireApproval);
             Ok(visit(&runtime, &id, what).await?)
         }
         Work::Race { by, marks } => {

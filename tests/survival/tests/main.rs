@@ -6,6 +6,7 @@
     reason = "the lints spare tests, but not what they share; how much was tried is told"
 )]
 
+mod bank;
 mod consent;
 mod control;
 mod corruption;

@@ -27,6 +27,7 @@ use crate::permissions::RunPermissions;
 use crate::selected_agent::AGENT;
 use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
+use crate::skill_prompts::SkillPrompts;
 use crate::startup::{NoopListener, StartError, Startup};
 use crate::store::StoreLocation;
 
@@ -94,7 +95,7 @@ async fn prepare(
     let workdir = startup.config.workdir.to_string_lossy().into_owned();
     Ok(ToolServer::new(tools)
         .with_name("loopwright", env!("CARGO_PKG_VERSION"))
-        .with_content(Arc::new(Library { store, workdir, skills: defined.skills })))
+        .with_content(Arc::new(Library { store, workdir, skills: SkillPrompts(defined.skills) })))
 }
 
 /// Serves tools of the program, under the permission rules. No model is needed.

@@ -138,6 +138,14 @@ impl Server {
             "initialize_text" => answer(id, &json!("hello")),
             "initialize_empty" => answer(id, &json!({})),
             "no_answer_fields" => write(&json!({"jsonrpc": "2.0", "id": id})),
+            "huge_message" => {
+                // A line of a gigabyte, which is a message.
+                write_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"");
+                for _ in 0..1 << 14 {
+                    write_bytes(&[b'x'; 1 << 16]);
+                }
+                write_bytes(b"\"}\n");
+            }
             "invalid_json" => write_line("{\"jsonrpc\": \"2.0\", \"id\": 1, oops}"),
             "half_message_and_exit" => {
                 write_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"res");

@@ -1,65 +1,44 @@
 //! The methods that clients call.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loopwright_core::{
-    AgentEvent, AgentState, AnyTool, ApprovalDecision, EventSinks, PendingApproval, RunOptions,
-    SideEffects, messages::ToolCall,
-};
+use loopwright_core::{AnyTool, BoxError, SideEffects};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, Implementation, InputRequest, InputRequiredResult, ListPromptsResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-    Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, Role, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, Prompt, PromptArgument, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceTemplate,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::Value;
 
-use super::driver::CallDriver;
-use super::{GRACE, ServedContent, ToolServer, approval, result};
-use crate::event::McpProgress;
+use super::ask::{self, Asked};
+use super::calls::Calls;
+use super::watches::Watches;
+use super::{
+    Completion, CompletionTarget, PromptCall, PromptReply, ServedContent, ServedPrompt, ToolServer,
+};
+use super::{notes, result};
+use crate::event::McpLogLevel;
 
-/// How many calls may wait for an answer of a client that asks again with it.
-const MAX_WAITING: usize = 64;
-
-/// The key of the only question that is asked at a time.
-const QUESTION: &str = "question";
-
-/// What is refused if nobody can be asked.
-const UNASKED: &str =
-    "the call needs approval, and this client cannot ask its user; allow it with a permission rule";
+/// Rounds of questions of a prompt.
+const MAX_ROUNDS: usize = 10;
 
 /// Answers one client.
 pub(super) struct Handler {
     server: ToolServer,
-    /// Calls that wait for an answer, by what the client sends back with it.
-    waiting: Mutex<BTreeMap<String, AgentState>>,
-    keys: AtomicU64,
-    /// Makes keys that no client can guess.
-    secret: RandomState,
-}
-
-/// What a client says about a question.
-enum Asked {
-    Decided(ApprovalDecision),
-    /// It asks its user and calls again.
-    Later(InputRequiredResult),
+    calls: Arc<Calls>,
+    /// The level from which on the client wants log messages, if it has said so for its connection.
+    level: Mutex<McpLogLevel>,
+    watches: Watches,
 }
 
 impl Handler {
-    pub(super) fn new(server: ToolServer) -> Self {
-        Self {
-            server,
-            waiting: Mutex::default(),
-            keys: AtomicU64::new(0),
-            secret: RandomState::new(),
-        }
+    pub(super) fn new(server: ToolServer, calls: Arc<Calls>) -> Self {
+        Self { server, calls, level: Mutex::new(McpLogLevel::Info), watches: Watches::default() }
     }
 
     fn content(&self) -> Result<&dyn ServedContent, ErrorData> {
@@ -67,132 +46,13 @@ impl Handler {
         self.server.content.as_deref().ok_or_else(none)
     }
 
-    fn new_key(&self) -> String {
-        let number = self.keys.fetch_add(1, Relaxed);
-        format!("{number:08x}{:016x}", self.secret.hash_one(number))
-    }
-
-    /// Takes a call that waited, if the client goes on with it.
-    fn resumed(&self, request: &CallToolRequestParams) -> Option<AgentState> {
-        let state = request.request_state.as_ref()?;
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(state)
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let name = &*request.name;
-        if self.server.agent.tools().get(name).is_none() {
-            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None));
+    /// Returns the level from which on the client wants log messages of a request.
+    fn level(&self, context: &RequestContext<RoleServer>) -> Option<McpLogLevel> {
+        if ask::is_stateless(context) {
+            return context.meta.log_level().and_then(notes::level);
         }
-        let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-        let call =
-            ToolCall { id: None, name: name.into(), arguments: arguments.to_string().into() };
-        let mut state = match self.resumed(&request) {
-            Some(state) => self.answered(state, &request)?,
-            None => AgentState::new(),
-        };
-        let agent = self.server.agent.with_driver(Arc::new(CallDriver(call)));
-        loop {
-            let options = RunOptions {
-                cancel: context.ct.clone(),
-                grace: GRACE,
-                sinks: progress(context),
-                ..RunOptions::default()
-            };
-            state = agent.start(state, options).finish().await;
-            let pending = state.pending();
-            let Some(asked) = pending.first() else {
-                return Ok(result::result(&state).into());
-            };
-            let decision = match ask(asked, context).await {
-                Asked::Decided(decision) => decision,
-                Asked::Later(mut required) => {
-                    let key = self.new_key();
-                    required.request_state = Some(key.clone());
-                    let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                    if waiting.len() >= MAX_WAITING {
-                        waiting.pop_first();
-                    }
-                    waiting.insert(key, state.clone());
-                    return Ok(required.into());
-                }
-            };
-            let address = asked.address();
-            state = match agent.decide(&state, &address, decision) {
-                Ok(state) => state,
-                Err(error) => return Ok(result::error(error.to_string()).into()),
-            };
-        }
+        Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    /// Decides about a call that waited by what the client brings.
-    fn answered(
-        &self,
-        state: AgentState,
-        request: &CallToolRequestParams,
-    ) -> Result<AgentState, ErrorData> {
-        let answer = request.input_responses.as_ref().and_then(|it| it.get(QUESTION));
-        let missing = || ErrorData::invalid_params("the answer to the question is missing", None);
-        let answer = serde_json::from_value(answer.cloned().ok_or_else(missing)?);
-        let answer = answer.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let pending = state.pending();
-        let Some(asked) = pending.first() else { return Ok(state) };
-        let decision = approval::decision(asked, &answer);
-        let decided = self.server.agent.decide(&state, &asked.address(), decision);
-        decided.map_err(|error| ErrorData::invalid_params(error.to_string(), None))
-    }
-}
-
-/// Asks the client's user.
-async fn ask(asked: &PendingApproval<'_>, context: &RequestContext<RoleServer>) -> Asked {
-    let refused = || Asked::Decided(ApprovalDecision::Deny { reason: UNASKED.to_owned() });
-    let can_ask = context.client_capabilities().is_some_and(|it| it.elicitation.is_some());
-    let Some(question) = approval::question(asked).filter(|_| can_ask) else { return refused() };
-    let is_stateless = context
-        .protocol_version()
-        .is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-    if is_stateless {
-        let request = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(question));
-        let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-        return Asked::Later(InputRequiredResult::new(Some(requests), None));
-    }
-    tokio::select! {
-        answer = context.peer.create_elicitation(question) => match answer {
-            Ok(answer) => Asked::Decided(approval::decision(asked, &answer)),
-            Err(_) => refused(),
-        },
-        () = context.ct.cancelled() => refused(),
-    }
-}
-
-/// Passes on the progress that tools report, if the client wants to hear of it.
-fn progress(context: &RequestContext<RoleServer>) -> EventSinks {
-    let mut sinks = EventSinks::default();
-    let Some(token) = context.meta.get_progress_token() else { return sinks };
-    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<McpProgress>();
-    let peer = context.peer.clone();
-    tokio::spawn(async move {
-        while let Some(progress) = receiver.recv().await {
-            let mut told = ProgressNotificationParam::new(token.clone(), progress.progress);
-            told.total = progress.total;
-            told.message = progress.message;
-            if peer.notify_progress(told).await.is_err() {
-                return;
-            }
-        }
-    });
-    sinks.wiretap(move |envelope: &loopwright_core::EventEnvelope| {
-        if let AgentEvent::Custom(event) = &envelope.event
-            && let Some(progress) = event.get::<McpProgress>()
-        {
-            // The client may be gone.
-            sender.send(progress.clone()).ok();
-        }
-    });
-    sinks
 }
 
 fn listed(tool: &AnyTool) -> Tool {
@@ -212,25 +72,60 @@ fn listed(tool: &AnyTool) -> Tool {
         .with_annotations(annotations)
 }
 
-fn internal(error: &loopwright_core::BoxError) -> ErrorData {
+fn listed_prompt(prompt: ServedPrompt) -> Prompt {
+    let argument = |it: super::ServedArgument| {
+        PromptArgument::new(it.name).with_description(it.description).with_required(it.is_required)
+    };
+    let arguments: Vec<PromptArgument> = prompt.arguments.into_iter().map(argument).collect();
+    let arguments = (!arguments.is_empty()).then_some(arguments);
+    Prompt::new(prompt.name, Some(prompt.description), arguments)
+}
+
+fn internal(error: &BoxError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
+#[expect(deprecated, reason = "revisions that still have these methods use them")]
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let server = &self.server;
-        let capabilities = match server.content {
-            Some(_) => ServerCapabilities::builder()
-                .enable_tools()
+        let mut capabilities =
+            ServerCapabilities::builder().enable_tools().enable_logging().build();
+        if server.content.is_some() {
+            let content = ServerCapabilities::builder()
                 .enable_resources()
+                .enable_resources_subscribe()
                 .enable_prompts()
-                .build(),
-            None => ServerCapabilities::builder().enable_tools().build(),
-        };
+                .enable_completions()
+                .build();
+            capabilities.resources = content.resources;
+            capabilities.prompts = content.prompts;
+            capabilities.completions = content.completions;
+        }
+        if server.changes.is_some() {
+            let lists = [
+                capabilities.tools.as_mut().map(|it| &mut it.list_changed),
+                capabilities.prompts.as_mut().map(|it| &mut it.list_changed),
+                capabilities.resources.as_mut().map(|it| &mut it.list_changed),
+            ];
+            for list_changed in lists.into_iter().flatten() {
+                *list_changed = Some(true);
+            }
+        }
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new(server.name.clone(), server.version.clone());
         info.instructions.clone_from(&server.instructions);
         info
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Some(changes) = &self.server.changes {
+            self.watches.tell_changes(changes.subscribe(), context.peer);
+        }
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.server.agent.tools().get(name).map(listed)
     }
 
     async fn list_tools(
@@ -247,7 +142,20 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, &context).await
+        self.calls.call(&self.server.agent, request, self.level(&context), &context).await
+    }
+
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if ask::is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        let level = notes::level(request.level).unwrap_or(McpLogLevel::Info);
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        Ok(())
     }
 
     async fn list_resources(
@@ -256,8 +164,8 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|it| it.cursor);
-        let (resources, next) =
-            self.content()?.resources(cursor).await.map_err(|error| internal(&error))?;
+        let listed = self.content()?.resources(cursor).await;
+        let (resources, next) = listed.map_err(|error| internal(&error))?;
         let resource = |it: super::ServedResource| {
             let mut resource = Resource::new(it.uri, it.name);
             resource.description = it.description;
@@ -270,16 +178,62 @@ impl ServerHandler for Handler {
         Ok(listed)
     }
 
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = self.content()?.templates().await.map_err(|error| internal(&error))?;
+        let template = |it: super::ServedTemplate| {
+            let mut template = ResourceTemplate::new(it.uri_template, it.name);
+            template.description = it.description;
+            template.mime_type = it.mime_type;
+            template
+        };
+        let templates = templates.into_iter().map(template).collect();
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let text = self.content()?.read(&request.uri).await.map_err(|error| internal(&error))?;
-        let unknown =
-            || ErrorData::resource_not_found(format!("no resource `{}`", request.uri), None);
-        let contents = ResourceContents::text(text.ok_or_else(unknown)?, &request.uri);
-        Ok(ReadResourceResult::new(vec![contents]).into())
+        let body = self.content()?.read(&request.uri).await.map_err(|error| internal(&error))?;
+        let body = body.ok_or_else(|| unknown_resource(&request.uri))?;
+        Ok(ReadResourceResult::new(vec![result::resource(body, request.uri)]).into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let watched = self.content()?.watch(&request.uri).await;
+        let watched = watched.ok_or_else(|| unknown_resource(&request.uri))?;
+        self.watches.add(request.uri, watched, context.peer)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watches.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let changes = self.server.changes.as_ref().map(super::ServerChanges::subscribe);
+        self.watches.listen(self.server.content.as_deref(), changes, &context).await;
+        Ok(())
     }
 
     async fn list_prompts(
@@ -288,31 +242,70 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let prompts = self.content()?.prompts().await.map_err(|error| internal(&error))?;
-        let prompt = |it: super::ServedPrompt| {
-            let argument = || {
-                let argument = PromptArgument::new("arguments");
-                vec![argument.with_description("What it is about").with_required(false)]
-            };
-            Prompt::new(it.name, Some(it.description), it.takes_arguments.then(argument))
-        };
-        Ok(ListPromptsResult::with_all_items(prompts.into_iter().map(prompt).collect()))
+        Ok(ListPromptsResult::with_all_items(prompts.into_iter().map(listed_prompt).collect()))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let arguments = request.arguments.as_ref().and_then(|it| it.get("arguments"));
-        let arguments = arguments.and_then(Value::as_str).unwrap_or_default();
-        let text = self
-            .content()?
-            .prompt(&request.name, arguments)
-            .await
-            .map_err(|error| internal(&error))?;
-        let unknown =
-            || ErrorData::invalid_params(format!("unknown prompt `{}`", request.name), None);
-        let message = PromptMessage::new_text(Role::User, text.ok_or_else(unknown)?);
-        Ok(GetPromptResult::new(vec![message]).into())
+        let content = self.content()?;
+        let replies = ask::brought(request.input_responses.as_ref());
+        let arguments = request.arguments.unwrap_or_default();
+        let mut call = PromptCall { name: request.name, arguments, replies };
+        for _ in 0..MAX_ROUNDS {
+            let reply = content.prompt(&call).await.map_err(|error| internal(&error))?;
+            let unknown =
+                || ErrorData::invalid_params(format!("unknown prompt `{}`", call.name), None);
+            let requests = match reply.ok_or_else(unknown)? {
+                PromptReply::Messages(messages) => {
+                    return Ok(GetPromptResult::new(result::prompt_messages(&messages)).into());
+                }
+                PromptReply::Ask(requests) => requests.to_wire(),
+            };
+            let requests = requests.map_err(|error| internal(&error.into()))?;
+            call.replies = match ask::ask(requests, call.replies, &context).await {
+                Asked::Answered(replies) => replies,
+                Asked::Incapable(needed) => return Err(ask::incapable(needed)),
+                Asked::Later(required, _) => return Ok(required.into()),
+            };
+        }
+        Err(ErrorData::internal_error("the prompt asks again and again", None))
     }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let target = match request.r#ref {
+            Reference::Prompt(prompt) => CompletionTarget::Prompt(prompt.name),
+            Reference::Resource(template) => CompletionTarget::Template(template.uri),
+            _ => return Err(ErrorData::invalid_params("unknown kind of `ref`", None)),
+        };
+        let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
+        let completion = Completion {
+            target,
+            argument: request.argument.name,
+            value: request.argument.value,
+            known: known.into_iter().map(|(name, value)| (name, value.into())).collect(),
+        };
+        let values =
+            self.content()?.complete(&completion).await.map_err(|error| internal(&error))?;
+        let total = u32::try_from(values.len()).ok();
+        let has_more = values.len() > CompletionInfo::MAX_VALUES;
+        let mut info = CompletionInfo::default();
+        info.values = values.into_iter().take(CompletionInfo::MAX_VALUES).collect();
+        info.total = total;
+        info.has_more = Some(has_more);
+        Ok(CompleteResult::new(info))
+    }
+}
+
+fn unknown_resource(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(
+        format!("unknown resource `{uri}`"),
+        Some(serde_json::json!({ "uri": uri })),
+    )
 }

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseHook, UseTools};
 use loopwright_core::{
     AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints, NoArgs, ToolCx,
-    ToolDecision, ToolError, ToolHandler, ToolOptions, ToolOutput, messages::ToolCall, tool_fn,
+    ToolDecision, ToolError, ToolHandler, ToolOptions, ToolOutput,
+    messages::{Message, ToolCall},
+    tool_fn,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
@@ -16,6 +18,10 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use serde_json::{Value, json};
 
 use super::*;
+
+#[cfg(feature = "http-server")]
+mod over_http;
+mod wire;
 
 /// A client whose user answers like this; without an answer, it cannot ask.
 #[derive(Clone, Default)]
@@ -197,18 +203,21 @@ impl ServedContent for Library {
         })
     }
 
-    async fn read(&self, uri: &str) -> Result<Option<String>, BoxError> {
-        Ok(uri.strip_prefix("page://").map(|it| format!("page {it}")))
+    async fn read(&self, uri: &str) -> Result<Option<ResourceBody>, BoxError> {
+        let page = |it| ResourceBody::text("text/plain", format!("page {it}"));
+        Ok(uri.strip_prefix("page://").map(page))
     }
 
     async fn prompts(&self) -> Result<Vec<ServedPrompt>, BoxError> {
         let description = "Reviews something.".to_owned();
         let name = "review".to_owned();
-        Ok(vec![ServedPrompt { name, description, takes_arguments: true }])
+        let file = ServedArgument { name: "file".to_owned(), ..ServedArgument::default() };
+        Ok(vec![ServedPrompt { name, description, arguments: vec![file] }])
     }
 
-    async fn prompt(&self, name: &str, arguments: &str) -> Result<Option<String>, BoxError> {
-        Ok((name == "review").then(|| format!("Review {arguments}.")))
+    async fn prompt(&self, call: &PromptCall) -> Result<Option<PromptReply>, BoxError> {
+        let text = format!("Review {}.", call.argument("file"));
+        Ok((call.name == "review").then(|| PromptReply::Messages(vec![Message::user(text)])))
     }
 }
 
@@ -224,7 +233,7 @@ async fn resources_and_prompts_are_served() {
     assert!(client.read_resource(ReadResourceRequestParams::new("file:///a")).await.is_err());
     let prompts = client.list_all_prompts().await.unwrap();
     assert_eq!(prompts[0].name, "review");
-    let arguments = json!({"arguments": "a.rs"}).as_object().cloned().unwrap();
+    let arguments = json!({"file": "a.rs"}).as_object().cloned().unwrap();
     let asked = GetPromptRequestParams::new("review").with_arguments(arguments);
     let prompt = client.get_prompt(asked).await.unwrap();
     assert!(serde_json::to_string(&prompt).unwrap().contains("Review a.rs."));

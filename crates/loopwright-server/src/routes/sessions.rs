@@ -208,7 +208,8 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-fn cursor(text: &str) -> Result<SessionCursor, Problem> {
+/// Reads the cursor of a page.
+pub(crate) fn cursor(text: &str) -> Result<SessionCursor, Problem> {
     let read = || {
         let (millis, id) = text.split_once('.')?;
         let updated_at = Timestamp::from_millis(millis.parse().ok()?);

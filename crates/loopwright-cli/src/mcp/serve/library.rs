@@ -3,12 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use loopwright_capabilities::skills::{SkillAudience, SkillLibrary};
-use loopwright_core::{BoxError, Timestamp};
-use loopwright_mcp::{ServedContent, ServedPrompt, ServedResource};
-use loopwright_sessions::{SessionCursor, SessionId, SessionQuery, SessionRelation, SessionStore};
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+use loopwright_core::{BoxError, SystemClock, Timestamp};
+use loopwright_mcp::{
+    PromptCall, PromptReply, ResourceBody, ServedContent, ServedPrompt, ServedResource,
+};
+use loopwright_sessions::{
+    SessionCursor, SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStore,
+};
 
 use crate::sessions::SessionHistory;
+use crate::skill_prompts::SkillPrompts;
 
 /// How the addresses of sessions begin.
 const SESSION: &str = "session://";
@@ -20,7 +28,18 @@ const PAGE: usize = 50;
 pub(super) struct Library {
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) workdir: String,
-    pub(super) skills: SkillLibrary,
+    pub(super) skills: SkillPrompts,
+}
+
+impl Library {
+    /// Finds the session of an address. Only sessions of this directory are served.
+    async fn header(&self, uri: &str) -> Result<Option<SessionHeader>, BoxError> {
+        let Some(id) = uri.strip_prefix(SESSION).and_then(|it| SessionId::new(it).ok()) else {
+            return Ok(None);
+        };
+        let header = self.store.header(&id).await?;
+        Ok(header.filter(|it| it.workdir.as_deref() == Some(self.workdir.as_str())))
+    }
 }
 
 #[async_trait]
@@ -37,7 +56,7 @@ impl ServedContent for Library {
             ..SessionQuery::first(PAGE)
         };
         let page = self.store.list(&query).await?;
-        let resource = |it: &loopwright_sessions::SessionHeader| ServedResource {
+        let resource = |it: &SessionHeader| ServedResource {
             uri: format!("{SESSION}{}", it.id),
             name: it.title.as_deref().unwrap_or(it.id.as_str()).to_owned(),
             description: Some(format!("Session of {}", it.updated_at)),
@@ -47,32 +66,31 @@ impl ServedContent for Library {
         Ok((page.sessions.iter().map(resource).collect(), next))
     }
 
-    async fn read(&self, uri: &str) -> Result<Option<String>, BoxError> {
-        let Some(id) = uri.strip_prefix(SESSION).and_then(|it| SessionId::new(it).ok()) else {
-            return Ok(None);
-        };
-        let Some(loaded) = self.store.load(&id).await? else { return Ok(None) };
-        // Only sessions of this directory are served.
-        if loaded.header.workdir.as_deref() != Some(self.workdir.as_str()) {
-            return Ok(None);
-        }
-        Ok(Some(serde_json::to_string_pretty(&SessionHistory::of(&loaded.changes))?))
+    async fn read(&self, uri: &str) -> Result<Option<ResourceBody>, BoxError> {
+        let Some(header) = self.header(uri).await? else { return Ok(None) };
+        let Some(loaded) = self.store.load(&header.id).await? else { return Ok(None) };
+        let history = serde_json::to_string_pretty(&SessionHistory::of(&loaded.changes))?;
+        Ok(Some(ResourceBody::text("application/json", history)))
+    }
+
+    async fn watch(&self, uri: &str) -> Option<BoxStream<'static, ()>> {
+        let header = self.header(uri).await.ok()??;
+        let begin = (Arc::clone(&self.store), header);
+        let changes = stream::unfold(begin, async |(store, last)| {
+            let clock = SystemClock::default();
+            let written = store.wait_for_write(&last.id, last.version, &clock).await;
+            let header = written.ok()??;
+            Some(((), (store, header)))
+        });
+        Some(changes.boxed())
     }
 
     async fn prompts(&self) -> Result<Vec<ServedPrompt>, BoxError> {
-        let skills = self.skills.list(SkillAudience::All).into_iter();
-        let invocable = skills.filter(|it| it.info.user_invocable);
-        let prompt = |it: Arc<loopwright_capabilities::skills::Skill>| ServedPrompt {
-            name: it.name().to_owned(),
-            description: it.info.description.clone(),
-            takes_arguments: true,
-        };
-        Ok(invocable.map(prompt).collect())
+        self.skills.prompts().await
     }
 
-    async fn prompt(&self, name: &str, arguments: &str) -> Result<Option<String>, BoxError> {
-        let skill = self.skills.get(name).filter(|it| it.info.user_invocable);
-        Ok(skill.map(|it| it.render(Some(arguments))))
+    async fn prompt(&self, call: &PromptCall) -> Result<Option<PromptReply>, BoxError> {
+        self.skills.prompt(call).await
     }
 }
 
