@@ -11,7 +11,7 @@ use loopwright_sandbox::{BackendChoice, Sandbox, SandboxPolicy};
 use crate::bash::{Background, Bash, BashPolicy, UseBash};
 use crate::files::{UseFileTools, WorkspaceRoot};
 
-/// Adds what working on the files of one directory takes: the tools of [`UseFileTools`] and
+/// Adds the tools for work on the files of one directory: those of [`UseFileTools`] and
 /// [`UseBash`].
 ///
 /// ```
@@ -27,7 +27,7 @@ pub struct UseCodingTools {
 }
 
 impl UseCodingTools {
-    /// Works below a directory. A [`WorkspaceRoot`] says more about it than a path does.
+    /// Creates the tools for a directory. A [`WorkspaceRoot`] allows more settings than a path.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         let root = root.into();
         // What file tools may not change, commands may not either.
@@ -47,61 +47,61 @@ impl UseCodingTools {
         self
     }
 
-    /// Sets what commands may do.
+    /// Sets the policy of commands.
     pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.bash = self.bash.policy(policy);
         self
     }
 
-    /// Changes what commands may do; see [`Bash::confine`].
+    /// Changes the policy of commands; see [`Bash::confine`].
     pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.bash = self.bash.confine(change);
         self
     }
 
-    /// Sets how long a command may take at most; see [`Bash::longest`].
+    /// Sets the maximum duration of a command; see [`Bash::longest`].
     pub fn longest(mut self, longest: Duration) -> Self {
         self.bash = self.bash.longest(longest);
         self
     }
 
-    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
+    /// Selects the sandbox backend; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self
     }
 
-    /// Sets what is shown of commands, and how long they may take.
+    /// Sets the limits for output and duration of commands.
     pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
         self.bash = self.bash.with_output_policy(display);
         self
     }
 
-    /// Collects what commands change in this folder until they have ended; see [`Bash::staging`].
+    /// Stages changes of commands in this folder; see [`Bash::staging`].
     pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
         self.bash = self.bash.staging(folder);
         self
     }
 
-    /// Lets commands make their changes at once; see [`Bash::write_at_once`].
+    /// Applies changes of commands immediately; see [`Bash::write_at_once`].
     pub fn write_at_once(mut self) -> Self {
         self.bash = self.bash.write_at_once();
         self
     }
 
-    /// Lets commands leave behind what is refused otherwise; see [`Bash::allow`].
+    /// Allows changes that are otherwise refused; see [`Bash::allow`].
     pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
         self.bash = self.bash.allow(path);
         self
     }
 
-    /// Lets commands ask for more than the sandbox gives; see [`Bash::allow_needs`].
+    /// Lets commands request access beyond the sandbox; see [`Bash::allow_needs`].
     pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
         self.bash = self.bash.allow_needs(home);
         self
     }
 
-    /// Lets each command begin in the directory that the one before ended in.
+    /// Starts each command in the directory where the previous one ended.
     pub fn persist_cwd(mut self) -> Self {
         self.bash = self.bash.persist_cwd();
         self

@@ -10,15 +10,15 @@ use loopwright_core::{
 
 use crate::tool::MockTool;
 
-/// Makes the smallest agent of a driver: it offers [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL), shows the
-/// whole conversation, and has neither hooks nor listeners.
+/// Creates a minimal agent with a driver: it has the tool [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL),
+/// a compiler that includes the whole conversation, and no hooks and listeners.
 pub fn test_loop(driver: impl Driver + 'static) -> AgentLoop {
     let mut parts = AgentParts::new(Arc::new(driver), Arc::new(FullTranscript));
     parts.tools.add(MockTool::scripted());
     AgentLoop::new(parts)
 }
 
-/// Shows a model everything.
+/// A compiler that includes the whole conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullTranscript;
 
@@ -34,7 +34,7 @@ impl ContextCompiler for FullTranscript {
     }
 }
 
-/// Shows a model everything but the tool turns of earlier executions.
+/// A compiler that includes everything except the tool turns of earlier executions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentTraceOnly;
 

@@ -1,4 +1,4 @@
-//! Commands as a capability.
+//! The capability for commands.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -29,29 +29,29 @@ pub struct UseBash {
     background: Background,
 }
 
-/// Whether commands may run on while the model does something else.
+/// Whether commands can run in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Background {
-    /// Each command is waited for.
+    /// The agent waits for each command.
     #[default]
     Denied,
-    /// The tools `bash_start`, `bash_read` and `bash_stop` are there too. What they start ends with the
+    /// Adds the tools `bash_start`, `bash_read` and `bash_stop`. Background commands end with the
     /// run.
     Allowed,
 }
 
 const GUIDELINES: &str = "\
-Use the file tools to look at files and to change them, not `cat`, `sed` or `echo` in bash.
+Use the file tools to read and change files, not `cat`, `sed` or `echo` in bash.
 Answer in plain text; do not print summaries with bash.";
 
 impl UseBash {
-    /// Runs commands in a directory.
+    /// Creates the tools for commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         Self::from_tool(Bash::in_dir(path))
     }
 
-    /// Runs commands as this tool does.
+    /// Creates the capability from a configured tool.
     pub fn from_tool(bash: Bash) -> Self {
         Self { bash, background: Background::default() }
     }
@@ -62,49 +62,49 @@ impl UseBash {
         self
     }
 
-    /// Sets what commands may do; see [`Bash::policy`].
+    /// Sets the policy of commands; see [`Bash::policy`].
     pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.bash = self.bash.policy(policy);
         self
     }
 
-    /// Changes what commands may do; see [`Bash::confine`].
+    /// Changes the policy of commands; see [`Bash::confine`].
     pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.bash = self.bash.confine(change);
         self
     }
 
-    /// Sets how long a command may take at most; see [`Bash::longest`].
+    /// Sets the maximum duration of a command; see [`Bash::longest`].
     pub fn longest(mut self, longest: Duration) -> Self {
         self.bash = self.bash.longest(longest);
         self
     }
 
-    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
+    /// Selects the sandbox backend; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self
     }
 
-    /// Sets what is shown of commands; see [`Bash::with_output_policy`].
+    /// Sets the limits for output; see [`Bash::with_output_policy`].
     pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
         self.bash = self.bash.with_output_policy(display);
         self
     }
 
-    /// Collects what commands change in this folder until they have ended; see [`Bash::staging`].
+    /// Stages changes of commands in this folder; see [`Bash::staging`].
     pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
         self.bash = self.bash.staging(folder);
         self
     }
 
-    /// Lets commands make their changes at once; see [`Bash::write_at_once`].
+    /// Applies changes of commands immediately; see [`Bash::write_at_once`].
     pub fn write_at_once(mut self) -> Self {
         self.bash = self.bash.write_at_once();
         self
     }
 
-    /// Lets commands leave behind what is refused otherwise; see [`Bash::allow`].
+    /// Allows changes that are otherwise refused; see [`Bash::allow`].
     pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
         self.bash = self.bash.allow(path);
         self
@@ -116,13 +116,13 @@ impl UseBash {
         self
     }
 
-    /// Lets commands ask for more than the sandbox gives; see [`Bash::allow_needs`].
+    /// Lets commands request access beyond the sandbox; see [`Bash::allow_needs`].
     pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
         self.bash = self.bash.allow_needs(home);
         self
     }
 
-    /// Lets each command begin in the directory that the one before ended in.
+    /// Starts each command in the directory where the previous one ended.
     pub fn persist_cwd(mut self) -> Self {
         self.bash = self.bash.persist_cwd();
         self

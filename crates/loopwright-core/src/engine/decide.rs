@@ -18,13 +18,13 @@ use crate::{
 #[non_exhaustive]
 pub enum DecisionError {
     /// No call waits at this address.
-    #[error("no call waits at {}: see what `pending` lists; decide about one of those", PendingApproval::format_address(.path))]
+    #[error("no call is waiting at {}; decide on a call that `pending` lists", PendingApproval::format_address(.path))]
     NotPending {
         /// The address of the call.
         path: Vec<u16>,
     },
     /// A question of a tool was approved, or an approval received a reply.
-    #[error("`{tool}` {}", .is_question.then_some("asks a question: approving it says nothing; reply to it").unwrap_or("waits for an approval: there is no question to reply to; approve or deny the call"))]
+    #[error("`{tool}` {}", .is_question.then_some("asks a question, which an approval does not answer; reply to it").unwrap_or("is waiting for approval and asks no question; approve or deny the call"))]
     WrongKind {
         /// The tool.
         tool: Arc<str>,
@@ -32,9 +32,7 @@ pub enum DecisionError {
         is_question: bool,
     },
     /// The agent does not have the tool.
-    #[error(
-        "`{tool}` is not a tool of this agent: deny the call, or answer in the place of the tool"
-    )]
+    #[error("`{tool}` is not a tool of this agent; deny the call, or supply its result")]
     UnknownTool {
         /// The tool.
         tool: Arc<str>,
@@ -49,7 +47,7 @@ pub enum DecisionError {
     },
     /// The edited arguments do not match the schema of the tool.
     #[error(
-        "the edited arguments do not fit the schema of `{tool}`: {reason}; correct them and decide again"
+        "the edited arguments do not match the schema of `{tool}`: {reason}; correct them and decide again"
     )]
     InvalidArguments {
         /// The tool.
@@ -58,7 +56,9 @@ pub enum DecisionError {
         reason: String,
     },
     /// The reply does not match the schema of the tool's question.
-    #[error("the reply does not fit what `{tool}` asks for: {reason}; correct it and reply again")]
+    #[error(
+        "the reply to `{tool}` does not match the schema of its question: {reason}; correct it and reply again"
+    )]
     InvalidReply {
         /// The tool.
         tool: Arc<str>,

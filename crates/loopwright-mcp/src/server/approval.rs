@@ -1,4 +1,4 @@
-//! What a call asks in its middle, as questions to the client's user.
+//! Questions of calls, passed to the client's user.
 
 use loopwright_core::{ApprovalDecision, PendingApproval, RequestKind};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -48,7 +48,7 @@ fn is_flat(schema: &Value) -> bool {
 pub(super) fn decision(asked: &PendingApproval<'_>, result: &ElicitResult) -> ApprovalDecision {
     let deny = |reason: &str| ApprovalDecision::Deny { reason: reason.to_owned() };
     let (ElicitationAction::Accept, Some(content)) = (&result.action, &result.content) else {
-        return deny("the user decided against it");
+        return deny("the user denied the call");
     };
     match asked.kind {
         RequestKind::Question { schema: Some(schema) } if is_flat(schema) => {
@@ -56,6 +56,6 @@ pub(super) fn decision(asked: &PendingApproval<'_>, result: &ElicitResult) -> Ap
         }
         RequestKind::Question { .. } => ApprovalDecision::Reply(content[ANSWER].clone()),
         _ if content["allow"] == Value::Bool(true) => ApprovalDecision::Approve,
-        _ => deny("the user decided against it"),
+        _ => deny("the user denied the call"),
     }
 }

@@ -1,27 +1,27 @@
-//! What a server offers besides tools.
+//! Resources and prompts of a server.
 
 use async_trait::async_trait;
 use loopwright_core::BoxError;
 
-/// A text that clients can read.
+/// A text resource for clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedResource {
-    /// Its address.
+    /// The URI.
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Its type, such as `text/markdown`.
+    /// The media type, such as `text/markdown`.
     pub mime_type: Option<String>,
 }
 
-/// A prompt that users of clients can choose.
+/// A prompt that users of clients can select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedPrompt {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
     /// Whether it takes a text, as the argument `arguments`.
     pub takes_arguments: bool,
@@ -34,7 +34,7 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// Returns an error if they cannot be listed.
     async fn resources(
         &self,
         cursor: Option<String>,
@@ -43,11 +43,11 @@ pub trait ServedContent: Send + Sync {
         Ok((Vec::new(), None))
     }
 
-    /// Reads a resource; `None` if there is none of this address.
+    /// Reads a resource; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// Returns an error if it cannot be read.
     async fn read(&self, uri: &str) -> Result<Option<String>, BoxError> {
         let _ = uri;
         Ok(None)
@@ -57,16 +57,16 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// Returns an error if they cannot be listed.
     async fn prompts(&self) -> Result<Vec<ServedPrompt>, BoxError> {
         Ok(Vec::new())
     }
 
-    /// Returns the text of a prompt; `None` if there is none of this name.
+    /// Returns the text of a prompt; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// Returns an error if the text cannot be created.
     async fn prompt(&self, name: &str, arguments: &str) -> Result<Option<String>, BoxError> {
         let _ = (name, arguments);
         Ok(None)

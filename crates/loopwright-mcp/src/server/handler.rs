@@ -31,7 +31,7 @@ const MAX_WAITING: usize = 64;
 /// The key of the only question that is asked at a time.
 const QUESTION: &str = "question";
 
-/// What is refused if nobody can be asked.
+/// Calls that are refused if the client cannot ask its user.
 const UNASKED: &str =
     "the call needs approval, and this client cannot ask its user; allow it with a permission rule";
 
@@ -72,7 +72,7 @@ impl Handler {
         format!("{number:08x}{:016x}", self.secret.hash_one(number))
     }
 
-    /// Takes a call that waited, if the client goes on with it.
+    /// Takes a waiting call, if the client continues it.
     fn resumed(&self, request: &CallToolRequestParams) -> Option<AgentState> {
         let state = request.request_state.as_ref()?;
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(state)
@@ -291,7 +291,7 @@ impl ServerHandler for Handler {
         let prompt = |it: super::ServedPrompt| {
             let argument = || {
                 let argument = PromptArgument::new("arguments");
-                vec![argument.with_description("What it is about").with_required(false)]
+                vec![argument.with_description("What the prompt is about").with_required(false)]
             };
             Prompt::new(it.name, Some(it.description), it.takes_arguments.then(argument))
         };

@@ -1,4 +1,4 @@
-//! What became of a call, as clients are told.
+//! The results of calls for clients.
 
 use loopwright_core::{
     AgentState, ToolOutcome, ToolOutput,
@@ -41,7 +41,7 @@ fn block(part: &Part) -> Option<ContentBlock> {
         }
         Content::Image(media) | Content::Document(media) => {
             let name = media.name.as_deref().unwrap_or("content");
-            Some(ContentBlock::text(format!("[{name} of type {} was left out]", media.mime)))
+            Some(ContentBlock::text(format!("[{name} of type {} was omitted]", media.mime)))
         }
         _ => None,
     }

@@ -132,7 +132,7 @@ async fn what_a_hook_asks_is_asked_of_the_user() {
     for refusal in [json!({"allow": false}), json!({}), json!({"allow": "true"})] {
         let refused = asked(refusal).await;
         assert_eq!(refused.is_error, Some(true));
-        assert!(text(&refused).contains("the user decided against it"), "{refused:?}");
+        assert!(text(&refused).contains("the user denied the call"), "{refused:?}");
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Started {
 pub(crate) enum Inner {
     /// A first process in a namespace.
     First { control: OwnedFd, reports: OwnedFd, complaints: Option<OwnedFd> },
-    /// Nobody: the helper's child is the command and is running.
+    /// None: the helper's child is the command and is running.
     Direct,
     /// The same, and it is the client of a container that has to be ended by its name.
     Client,

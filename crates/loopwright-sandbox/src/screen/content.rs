@@ -28,7 +28,7 @@ fn toolchain(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Rea
             && !content.contains(&b'\\')
     };
     let names_path = after.is_decided(path) && !after.content(path).as_ref().is_some_and(is_data);
-    names_path.then_some(Reason::new("names a folder whose programs are run in place of Rust's"))
+    names_path.then_some(Reason::new("names a folder whose programs run instead of Rust's"))
 }
 
 /// A file of variables is data, unless the `.envrc` beside it loads it.

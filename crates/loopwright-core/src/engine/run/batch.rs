@@ -138,7 +138,8 @@ impl Batch {
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
             // No tool asked for a value: whether the call may run is still open.
             CallState::Decided(ApprovalDecision::Reply(_)) => {
-                let text = "a reply does not say whether the call may run, and it may have run already: run it?";
+                let text = "the call may already have run, and a reply does not decide whether \
+                    it runs again: run it again?";
                 let source = ApprovalRequest::RECOVERY.into();
                 self.asked.push((index, ApprovalRequest { text: text.to_owned(), source }));
                 return None;
@@ -178,7 +179,8 @@ impl Batch {
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!(
-                        "each of the {attempt} attempts of this call was interrupted, and it is not made again"
+                        "all {attempt} attempts of this call were interrupted, so it was not \
+                            retried"
                     );
                     let failure = Failure::new(FailureKind::CrashLoop, text);
                     return Some(ToolOutcome::Failed(failure));
@@ -203,7 +205,7 @@ impl Batch {
         match policy {
             OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
             OnInterrupted::RequireApproval => {
-                let text = "the tool was interrupted, and may have taken effect: run it again?";
+                let text = "the call was interrupted and may have taken effect: run it again?";
                 let question = ApprovalRequest {
                     text: text.to_owned(),
                     source: ApprovalRequest::RECOVERY.into(),

@@ -321,7 +321,7 @@ fn what_another_model_showed_is_announced_and_its_thoughts_are_let_go() {
         json!([
             of_user("a"),
             of_model("Look"),
-            of_model("[image: not shown, this provider cannot be given it]"),
+            of_model("[image: omitted, because this provider does not accept it]"),
             of_model("No"),
         ])
     );
