@@ -53,13 +53,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a listener to all events. The order of calls does not matter.
+    /// Adds a listener to all events. The position in the chain of calls does not matter.
     pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.sinks.wiretap(listen);
         self
     }
 
-    /// Adds a listener to one event type. The order of calls does not matter.
+    /// Adds a listener to one event type. The position in the chain of calls does not matter.
     pub fn on_event<T: EventType + 'static>(
         mut self,
         listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
@@ -68,7 +68,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a listener that is shared with other owners. The order of calls does not matter.
+    /// Adds a listener that is shared with other owners. The position in the chain of calls does
+    /// not matter.
     pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.add(sink);
         self
@@ -142,7 +143,8 @@ fn replacing(explicit: Interceptor, hooks: &Interceptor) -> Result<Interceptor, 
     let mut names: Vec<_> = hooks.hooks().iter().map(|it| format!("`{}`", it.name())).collect();
     names.dedup();
     let reason = format!(
-        "it replaces all hooks, and the agent has {}; remove those, or add yours with `UseHook`",
+        "an interceptor replaces all hooks, but the agent has {}; remove those hooks, or add \
+            yours with `UseHook`",
         names.join(", ")
     );
     Err(BuildError::capability("use_interceptor", reason))

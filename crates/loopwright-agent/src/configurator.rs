@@ -31,7 +31,7 @@ pub struct Configurator {
     pub compiler: ComponentSlot<dyn ContextCompiler>,
     /// The driver.
     pub driver: ComponentSlot<dyn Driver>,
-    /// An explicit interceptor. A build with other hooks beside it fails.
+    /// An explicit interceptor. The build fails if there are other hooks.
     pub interceptor: Option<Interceptor>,
     /// The listeners.
     pub sinks: EventSinks,

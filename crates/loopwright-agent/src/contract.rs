@@ -179,14 +179,14 @@ impl ContractAgent {
         Self { handler: Some(handler), ..self }
     }
 
-    /// Adds a listener to all events. The order of calls does not matter.
+    /// Adds a listener to all events. The position in the chain of calls does not matter.
     #[must_use]
     pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.listeners.wiretap(listen);
         self
     }
 
-    /// Adds a listener to one event type. The order of calls does not matter.
+    /// Adds a listener to one event type. The position in the chain of calls does not matter.
     #[must_use]
     pub fn on_event<T: EventType + 'static>(
         mut self,

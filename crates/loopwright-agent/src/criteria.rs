@@ -98,7 +98,7 @@ impl ContinuationCriteria {
         decide: impl Fn(&AgentState) -> ContinuationDecision + Send + Sync + 'static,
     ) -> Self {
         let decide =
-            move |state: &AgentState, _| CriterionResult::new(decide(state), "the closure said so");
+            move |state: &AgentState, _| CriterionResult::new(decide(state), "the closure decided");
         self.with(builtin::FnCriterion::new(name, decide))
     }
 

@@ -167,7 +167,7 @@ impl ErrorPolicy {
         let class = Self::classify(state.last_step()?)?;
         let failed = state.execution()?.failed_in_a_row();
         (self.handling(class, failed) == ErrorAction::Stop).then(|| {
-            let text = format!("the error policy does not go on after {failed} failed steps");
+            let text = format!("the error policy stops the run (failed steps: {failed})");
             StopSignal::new(StopReason::ErrorForbade, "error_policy", text)
                 .with("error_class", format!("{class:?}").to_lowercase())
                 .with("failed_in_a_row", failed)

@@ -54,7 +54,7 @@ pub struct StepsLimit(pub u32);
 before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
     let (steps, max) = (used(state).steps, it.0);
     (steps >= max).then(|| {
-        let text = format!("the limit of steps, {max}, is reached");
+        let text = format!("the step limit of {max} was reached");
         StopSignal::new(StopReason::StepsLimitReached, "guard:steps_limit", text)
             .with("current_steps", steps)
             .with("max_steps", max)
@@ -68,7 +68,7 @@ pub struct TokenLimit(pub u64);
 before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
     let (tokens, max) = (used(state).tokens, it.0);
     (tokens >= max).then(|| {
-        let text = format!("{tokens} of {max} tokens are used");
+        let text = format!("{tokens} of {max} tokens used");
         StopSignal::new(StopReason::TokenLimitReached, "guard:token_limit", text)
             .with("total_tokens", tokens)
             .with("max_tokens", max)
@@ -101,7 +101,7 @@ pub struct Deadline(pub Timestamp);
 
 before_step_guard!(Deadline, "guard:deadline", |it, _state, env| {
     (env.clock.now() >= it.0).then(|| {
-        let text = format!("{} has passed", it.0);
+        let text = format!("the deadline {} has passed", it.0);
         StopSignal::new(StopReason::TimeLimitReached, "guard:deadline", text)
             .with("limit", "deadline")
             .with("deadline", json!(it.0))
@@ -115,7 +115,7 @@ pub struct CostLimit(pub Cost);
 before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
     let (cost, max) = (used(state).cost, it.0);
     (cost >= max).then(|| {
-        let text = format!("{cost} of {max} are used");
+        let text = format!("{cost} of {max} used");
         StopSignal::new(StopReason::CostLimitReached, "guard:cost_limit", text)
             .with("cost", cost.dollars())
             .with("max_cost", max.dollars())
@@ -129,10 +129,17 @@ pub(crate) fn used(state: &AgentState) -> BudgetUsage {
 
 fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration) -> StopSignal {
     let (elapsed, max) = (used.as_secs_f64(), max.as_secs_f64());
-    StopSignal::new(StopReason::TimeLimitReached, source, format!("{max} seconds are used up"))
-        .with("limit", limit)
-        .with("elapsed_seconds", elapsed)
-        .with("max_seconds", max)
+    StopSignal::new(
+        StopReason::TimeLimitReached,
+        source,
+        format!(
+            "the time limit of {max} \
+        seconds was reached"
+        ),
+    )
+    .with("limit", limit)
+    .with("elapsed_seconds", elapsed)
+    .with("max_seconds", max)
 }
 
 /// Ends a run when the model stops writing for one of these reasons.

@@ -6,8 +6,8 @@ use loopwright_core::{AgentLoop, AnyTool, HookPoint, ToolVisibility};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The composition of an agent. It contains no secrets: of the model only names and limits, of
-/// hooks only their points, priorities and names.
+/// The composition of an agent. It contains no secrets: only the names and limits of the model, and
+/// only the points, priorities and names of hooks.
 ///
 /// ```
 /// use loopwright_agent::{AgentBuilder, DescribeAgent as _, UseGuards, UseIdentity};
@@ -172,7 +172,7 @@ impl fmt::Display for LlmInfo {
             (Some(provider), Some(model)) => write!(f, "{provider}/{model}"),
             (Some(provider), None) => write!(f, "{provider}/"),
             (None, Some(model)) => f.write_str(model),
-            (None, None) => f.write_str("(not known)"),
+            (None, None) => f.write_str("(unknown)"),
         }
     }
 }

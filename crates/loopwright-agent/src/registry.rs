@@ -21,8 +21,8 @@ pub struct CapabilityRegistry {
 
 type Maker = Arc<dyn Fn(&Value) -> Result<Arc<dyn Capability>, BuildError> + Send + Sync>;
 
-/// A capability that a crate provides, as a constant. A binary joins the lists of its crates to
-/// list all that it contains.
+/// A capability that a crate provides, as a constant. A binary concatenates the lists of its
+/// crates.
 ///
 /// ```
 /// use loopwright_agent::{CapabilityEntry, CapabilityRegistry, UseGuards};
@@ -122,7 +122,7 @@ impl From<CapabilityError> for BuildError {
                 Self::Unknown { kind: "capability", name, known }
             }
             CapabilityError::NotConfigurable { name, .. } => {
-                Self::capability(name, "it takes no configuration")
+                Self::capability(name, "the capability accepts no configuration")
             }
             CapabilityError::Factory { source, .. } => source,
         }

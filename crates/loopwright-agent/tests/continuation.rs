@@ -114,12 +114,12 @@ fn criteria_can_be_asked_in_tests() {
     let state = execute(&scripted(["done"]).build().unwrap(), asked());
     let outcome = criteria.evaluate(&state, now());
     let forbid = Evaluation {
-        reason: "1 of 1 are used".into(),
+        reason: "1 of 1 used".into(),
         stop_reason: Some(StopReason::StepsLimitReached),
         ..voice("steps_limit", ForbidContinuation)
     };
     let request = Evaluation {
-        reason: "the closure said so".into(),
+        reason: "the closure decided".into(),
         ..voice("never_enough", RequestContinuation)
     };
     let expect = ContinuationOutcome {
@@ -129,8 +129,8 @@ fn criteria_can_be_asked_in_tests() {
         evaluations: vec![forbid, request],
     };
     assert_eq!(outcome, expect);
-    let text = "STOP, decided by steps_limit: steps_limit forbids another step (1 of 1 are used); \
-                never_enough requests another step (the closure said so)";
+    let text = "STOP, decided by steps_limit: steps_limit forbids another step (1 of 1 used); \
+                never_enough requests another step (the closure decided)";
     assert_eq!(outcome.explain(), text);
     assert_eq!(format!("{criteria:?}"), r#"["steps_limit", "never_enough"]"#);
 }
@@ -281,7 +281,7 @@ fn a_request_buys_steps_until_the_criterion_is_content() {
     let state = execute(&counting(criteria).build().unwrap(), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (3, "three"));
     assert_eq!(state.status(), &ExecutionStatus::Completed);
-    assert_eq!(state.explain_stop(), "it completed after 3 steps: the model asked for no tools");
+    assert_eq!(state.explain_stop(), "completed after 3 steps: the model called no tools");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn a_request_buys_steps_until_a_limit_forbids() {
     let state = execute(&counting(limited).build().unwrap(), asked());
     assert_eq!(state.step_count(), 2);
     assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "steps_limit".into())));
-    let text = "it was stopped after 2 steps by steps_limit: steps_limit: 2 of 2 are used";
+    let text = "stopped after 2 steps by steps_limit: steps_limit: 2 of 2 used";
     assert_eq!(state.explain_stop(), text);
 
     let state = execute(
@@ -548,24 +548,23 @@ fn a_run_that_stopped_after_one_step_says_why() {
         let state = execute(&builder.build().unwrap(), asked());
         assert_eq!((state.step_count(), state.explain_stop().as_str()), (1, expect));
     };
-    check(scripted(["done"]), "it completed after 1 step: the model asked for no tools");
+    check(scripted(["done"]), "completed after 1 step: the model called no tools");
     check(
         scripted([ScenarioStep::tool("looking")])
             .with_capability(UseGuards::new(Budget::unlimited().with_steps(1))),
-        "it was stopped after 1 step by guard:steps_limit: steps_limit: the limit of steps, 1, is reached",
+        "stopped after 1 step by guard:steps_limit: steps_limit: the step limit of 1 was reached",
     );
     check(
         scripted([ScenarioStep::error("no paper")]),
-        "it failed after 1 step: the driver failed: no paper",
+        "failed after 1 step: the driver failed: no paper",
     );
     let policy = loopwright_agent::UseErrorPolicy(ErrorPolicy::stop_on_any_error());
     check(
         scripted([ScenarioStep::tool_call("missing", serde_json::json!({}))])
             .with_capability(policy),
-        "it was stopped after 1 step by error_policy: error: the error policy does not go on after \
-         1 failed steps",
+        "stopped after 1 step by error_policy: error: the error policy stops the run (failed steps: 1)",
     );
-    assert_eq!(AgentState::new().explain_stop(), "it has not run yet");
+    assert_eq!(AgentState::new().explain_stop(), "not run yet");
 }
 
 #[test]

@@ -320,7 +320,7 @@ fn a_capability_is_made_with_the_configuration_that_a_definition_has_for_it() {
         capability_config: config("fixed"),
         ..definition()
     };
-    let expect = "capability `fixed` cannot be used: it takes no configuration";
+    let expect = "capability `fixed` cannot be used: the capability accepts no configuration";
     assert_eq!(told(fixed).unwrap_err().to_string(), expect);
     // An agent that may not call the tool is not told of it.
     let without = AgentDefinition { tools_deny: names(["paint"]), ..configured };

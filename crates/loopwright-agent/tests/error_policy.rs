@@ -146,7 +146,7 @@ fn run(policy: ErrorPolicy, steps: impl IntoIterator<Item = ScenarioStep>) -> Ag
 }
 
 fn forbidden(class: &str, failed: u32, max_retries: u32) -> StopSignal {
-    let text = format!("the error policy does not go on after {failed} failed steps");
+    let text = format!("the error policy stops the run (failed steps: {failed})");
     StopSignal::new(StopReason::ErrorForbade, "error_policy", text)
         .with("error_class", class)
         .with("failed_in_a_row", failed)

@@ -45,7 +45,7 @@ fn check(agent: &AgentLoop, steps: u32, expect: StopSignal) {
 #[test]
 fn a_limit_of_n_steps_gives_exactly_n_steps() {
     for max in [0, 1, 3] {
-        let text = format!("the limit of steps, {max}, is reached");
+        let text = format!("the step limit of {max} was reached");
         let context = json!({"current_steps": max, "max_steps": max});
         let source = "guard:steps_limit";
         let expect = signal(StopReason::StepsLimitReached, source, &text, &context);
@@ -64,7 +64,7 @@ fn a_run_that_ends_at_the_limit_completes() {
 #[test]
 fn tokens_are_counted_before_each_step() {
     let tokens = |used: u64, max: u64| {
-        let text = format!("{used} of {max} tokens are used");
+        let text = format!("{used} of {max} tokens used");
         let context = json!({"total_tokens": used, "max_tokens": max});
         signal(StopReason::TokenLimitReached, "guard:token_limit", &text, &context)
     };
@@ -85,9 +85,9 @@ fn money_is_counted_before_each_step() {
         signal(StopReason::CostLimitReached, "guard:cost_limit", text, &context)
     };
     let guards = |max| with(endless(), UseGuards::new(Budget::unlimited().with_cost(dollars(max))));
-    check(&guards(0.0), 0, spent("$0.0000 of $0.0000 are used", 0.0, 0.0));
-    check(&guards(0.5), 2, spent("$0.5000 of $0.5000 are used", 0.5, 0.5));
-    check(&guards(0.6), 3, spent("$0.7500 of $0.6000 are used", 0.75, 0.6));
+    check(&guards(0.0), 0, spent("$0.0000 of $0.0000 used", 0.0, 0.0));
+    check(&guards(0.5), 2, spent("$0.5000 of $0.5000 used", 0.5, 0.5));
+    check(&guards(0.6), 3, spent("$0.7500 of $0.6000 used", 0.75, 0.6));
 }
 
 /// A driver that takes two seconds by the clock of the run for each step.
@@ -113,7 +113,7 @@ fn looking() -> ScenarioStep {
 
 fn seconds(source: &str, limit: &str, elapsed: f64, max: f64) -> StopSignal {
     let context = json!({"limit": limit, "elapsed_seconds": elapsed, "max_seconds": max});
-    let text = format!("{max} seconds are used up");
+    let text = format!("the time limit of {max} seconds was reached");
     signal(StopReason::TimeLimitReached, source, &text, &context)
 }
 
@@ -138,7 +138,7 @@ fn a_deadline_is_a_moment_and_says_so() {
     let moment = |after: u64| start.plus(Duration::from_secs(after));
     let passed = |deadline: Timestamp| {
         let context = json!({"limit": "deadline", "deadline": deadline});
-        let text = format!("{deadline} has passed");
+        let text = format!("the deadline {deadline} has passed");
         signal(StopReason::TimeLimitReached, "guard:deadline", &text, &context)
     };
     for (after, steps) in [(0, 0), (1, 1), (2, 1), (3, 2)] {

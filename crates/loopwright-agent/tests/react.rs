@@ -50,7 +50,8 @@ fn tails(model: &FakeModel) -> Vec<Vec<String>> {
 
 fn retry_after(wrong: &str) -> String {
     format!(
-        "Your last decision cannot be used: {wrong}. Answer again with one JSON object of the schema."
+        "Your last decision is invalid: {wrong}. Reply with one JSON object that matches the \
+            schema."
     )
 }
 
@@ -126,7 +127,7 @@ fn repaired(first: &str, wrong: &str) -> EventRecorder {
 
 #[test]
 fn a_decision_that_cannot_be_read_goes_back_with_what_is_wrong() {
-    let wrong = "it is not JSON: expected ident at line 1 column 2";
+    let wrong = "not JSON: expected ident at line 1 column 2";
     let events = repaired("nothing useful", wrong);
     let told: Vec<_> = events
         .events_of::<DecisionExtractionFailed>()
@@ -135,7 +136,7 @@ fn a_decision_that_cannot_be_read_goes_back_with_what_is_wrong() {
         .collect();
     assert_eq!(told, [(1, wrong.to_owned(), 1, 3)]);
     assert_eq!(events.events_of::<ValidationFailed>(), []);
-    repaired("[1, 2]", "it is not a JSON object");
+    repaired("[1, 2]", "not a JSON object");
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_decision_that_is_not_valid_goes_back_with_what_is_wrong() {
     );
     check(
         json!({"type": "call_tool", "tool": "add"}),
-        "`args` do not fit the schema of `add`: at /: \"a\" is a required property",
+        "`args` do not match the schema of `add`: at /: \"a\" is a required property",
     );
     check(
         json!({"type": "final_answer", "answer": " "}),
@@ -188,8 +189,7 @@ fn attempts_that_are_used_up_fail_the_step_and_the_error_hook_is_asked() {
         panic!("{:?}", state.status())
     };
     assert_eq!(failure.kind, FailureKind::Validation);
-    let expect = "the model response is invalid: no usable decision in 2 attempts: `args` do not \
-                  fit the schema of `add`: at /a: \"one\" is not of type \"integer\"";
+    let expect = "the model response is invalid: no valid decision in 2 attempts: `args` do not match the schema of `add`: at /a: \"one\" is not of type \"integer\"";
     assert_eq!(failure.to_string(), expect);
     assert_eq!(*failures.lock().unwrap(), [failure]);
     // It is no completion: there is no answer, and nothing that was not usable is recorded.
@@ -274,7 +274,8 @@ fn the_form_of_answers_that_a_state_or_an_agent_sets_is_the_form_of_the_final_an
             formats,
             [Some(ResponseFormat::JsonObject), Some(ResponseFormat::JsonObject), Some(form())]
         );
-        let ask = "Now give the final answer to the user, in the form that is asked for and nothing else.";
+        let ask = "Now give the final answer to the user in the requested format, and nothing \
+            else.";
         assert_eq!(tails(&model)[2], [ask]);
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments of a tool, as they are told.
+//! Tool arguments in envelopes.
 
 use std::{borrow::Cow, fmt};
 
@@ -52,8 +52,8 @@ pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redactor) -> ToolA
 }
 
 impl Redactor {
-    /// Returns the arguments of a call without what is secret in them: as the model wrote them if nothing
-    /// is, or else with the fields in its order.
+    /// Returns the arguments of a call with secrets redacted: unchanged if there are none,
+    /// otherwise with the fields in the same order.
     pub fn arguments<'a>(&self, arguments: &'a str) -> Cow<'a, str> {
         let Ok(Ordered::Fields(fields)) = serde_json::from_str(arguments) else {
             return self.text(arguments);

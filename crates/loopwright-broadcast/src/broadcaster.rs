@@ -1,4 +1,4 @@
-//! What is told of one execution.
+//! The envelopes of one execution.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,10 +21,11 @@ use crate::{
     status::BroadcastStatus,
 };
 
-/// Makes envelopes of the events of one execution: its status, the numbers of its fragments.
+/// Creates envelopes from the events of one execution; keeps its status and the numbers of its
+/// fragments.
 ///
-/// A [`Broadcasting`](crate::Broadcasting) has one for each execution, so that agents that run at the
-/// same time do not mix. It is a value without a clock or a listener; events go in, frames come out.
+/// A [`Broadcasting`](crate::Broadcasting) has one for each execution, so that concurrent agents do
+/// not mix. It is a plain value without a clock or a listener; it converts events to envelopes.
 pub struct Broadcaster {
     config: BroadcastConfig,
     redaction: Redactor,
@@ -39,7 +40,7 @@ pub struct Broadcaster {
 }
 
 impl Broadcaster {
-    /// Tells of an execution of which nothing has been told.
+    /// Creates a value for an execution without earlier envelopes.
     pub fn new(
         config: BroadcastConfig,
         session_id: impl Into<Arc<str>>,
@@ -70,29 +71,29 @@ impl Broadcaster {
         }
     }
 
-    /// Keeps secrets out of what is told in this way.
+    /// Redacts secrets with this redactor.
     #[must_use]
     pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self { redaction, ..self }
     }
 
-    /// Returns where the execution stands, as far as it was told.
+    /// Returns the last published status of the execution.
     pub fn status(&self) -> BroadcastStatus {
         self.status
     }
 
-    /// Forgets what was told, so that another run can be told from the beginning.
+    /// Resets the value for another run.
     pub fn reset(&mut self) {
         self.status = BroadcastStatus::Idle;
         (self.ending, self.chunk, self.is_streaming) = (None, 0, false);
     }
 
-    /// Tells a status that no event told, also if it is the one told last.
+    /// Publishes a status that no event reported, even if it equals the last one.
     pub fn publish_status(&mut self, status: BroadcastStatus, at: Timestamp) -> EncodedEnvelope {
         self.end(status, None, at)
     }
 
-    /// Returns what is to be told of an event, mostly nothing or one frame.
+    /// Returns the envelopes for an event, usually none or one.
     pub fn on_event(&mut self, envelope: &EventEnvelope) -> Vec<EncodedEnvelope> {
         let at = envelope.at;
         let mut frames = Vec::new();
@@ -222,7 +223,7 @@ impl Broadcaster {
         }
     }
 
-    /// Tells that an answer is complete, or broke off, if any of it was told.
+    /// Publishes the end of a response, complete or truncated, if any part of it was published.
     fn close_stream(&mut self, at: Timestamp, frames: &mut Vec<EncodedEnvelope>) {
         if std::mem::take(&mut self.is_streaming) {
             frames.push(self.next_chunk("", true, at));
@@ -304,7 +305,7 @@ impl Broadcaster {
         self.frame(at, &Payload::Custom { name: it.name(), data })
     }
 
-    /// Returns a text without secrets, and not longer than is told.
+    /// Returns a text without secrets, truncated to the published length.
     fn bounded(&self, text: &str) -> String {
         let most = self.config.max_arg_length;
         self.redaction.shortened(text, most, most)

@@ -1,4 +1,4 @@
-//! What agents do, as lines for people.
+//! Console output of events.
 
 mod line;
 mod options;
@@ -19,12 +19,12 @@ use crate::{
     worker::Worker,
 };
 
-/// Writes a line for each event, such as `[----:3f2a] [STEP] step 1 begins: messages 3`.
+/// Writes a line for each event, such as `[----:3f2a] [STEP] step 1 started: messages 3`.
 ///
-/// Each line tells by itself whose it is, so that agents that run at the same time are told apart. The
-/// lines are written on a thread of their own: a terminal that is slow or stopped costs a run nothing.
-/// If too many wait, the oldest are dropped, but for those that tell of the beginning or the end of an
-/// execution, and a line says how many.
+/// Each line names its agent, so that the lines of concurrent agents can be distinguished. The
+/// lines are written on a separate thread, so a slow or stopped terminal does not delay a run. If
+/// too many lines wait, the oldest are dropped, except those about the start or the end of an
+/// execution, and a line reports their number.
 pub struct ConsoleObserver {
     options: ConsoleOptions,
     entrance: Sender<Line>,
@@ -42,21 +42,22 @@ impl Queued for Line {
 }
 
 impl ConsoleObserver {
-    /// Writes to standard output, in colours if it is a terminal and the options do not forbid it.
+    /// Creates an observer that writes to standard output, in color if it is a terminal and the
+    /// options allow it.
     ///
     /// # Errors
     ///
-    /// If the system has no thread for it.
+    /// Returns an error if the thread cannot be started.
     pub fn stdout(options: ConsoleOptions) -> io::Result<Self> {
         let use_colors = options.use_colors && io::stdout().is_terminal();
         Self::new(io::stdout(), ConsoleOptions { use_colors, ..options })
     }
 
-    /// Writes here.
+    /// Creates it with a writer.
     ///
     /// # Errors
     ///
-    /// If the system has no thread for it.
+    /// Returns an error if the thread cannot be started.
     pub fn new(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
         let (entrance, exit) = queue(CAPACITY);
         let worker = Worker::spawn("console", move || {
@@ -66,8 +67,8 @@ impl ConsoleObserver {
         Ok(Self { options, entrance, worker })
     }
 
-    /// Writes nothing more, and waits until all lines are written, but no longer than this. Blocks the
-    /// thread.
+    /// Stops accepting lines, and waits until all lines are written, at most for this duration.
+    /// Blocks the thread.
     pub fn finish(&self, at_most: Duration) {
         self.entrance.close();
         self.worker.wait(at_most);

@@ -17,7 +17,7 @@ use crate::{frame::EncodedEnvelope, transport::BroadcastTransport};
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send> JsonLines<W> {
-    /// Writes here.
+    /// Creates it with a writer.
     pub fn new(writer: W) -> Self {
         Self(Mutex::new(writer))
     }

@@ -20,33 +20,33 @@ use crate::{
     worker::Worker,
 };
 
-/// A transport at work on a thread of its own. Dropping this leaves it at work.
+/// A handle to a transport on its own thread. Dropping the handle does not stop the transport.
 pub struct TransportHandle {
     entrance: Sender<EncodedEnvelope>,
     failed: Arc<AtomicU64>,
     worker: Worker,
 }
 
-/// How well a transport keeps up.
+/// Delivery statistics of a transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryStats {
-    /// Envelopes that were dropped because it was too slow.
+    /// The number of envelopes dropped because the transport was too slow.
     pub dropped: u64,
-    /// How often it failed or panicked.
+    /// The number of failures and panics.
     pub failed: u64,
-    /// Envelopes that wait for it.
+    /// The number of waiting envelopes.
     pub waiting: usize,
 }
 
 impl Broadcasting {
-    /// Has a transport take what is told from now on, on a thread of its own. So many envelopes wait at
-    /// most, but for those that are never dropped.
+    /// Attaches a transport, which receives envelopes from now on, on its own thread. At most
+    /// `capacity` envelopes wait, except those that are never dropped.
     ///
-    /// A transport that needs a tokio runtime needs this to be called within it.
+    /// If the transport needs a tokio runtime, call this within that runtime.
     ///
     /// # Errors
     ///
-    /// If the system has no thread for it.
+    /// Returns an error if the thread cannot be started.
     pub fn attach_transport(
         &self,
         transport: impl BroadcastTransport + 'static,
@@ -71,7 +71,7 @@ impl Broadcasting {
 }
 
 impl TransportHandle {
-    /// Returns how well the transport keeps up.
+    /// Returns the delivery statistics.
     pub fn delivery(&self) -> DeliveryStats {
         DeliveryStats {
             dropped: self.entrance.dropped(),
@@ -80,8 +80,8 @@ impl TransportHandle {
         }
     }
 
-    /// Takes nothing more, and waits until what waits is delivered, but no longer than this. Blocks the
-    /// thread.
+    /// Stops accepting envelopes, and waits until the waiting ones are delivered, at most for this
+    /// duration. Blocks the thread.
     pub fn finish(self, at_most: Duration) -> DeliveryStats {
         self.entrance.close();
         self.worker.wait(at_most);

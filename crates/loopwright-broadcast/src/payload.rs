@@ -1,4 +1,4 @@
-//! What envelopes carry, by their types.
+//! The payloads of envelopes, by type.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A bounded queue between a run, which never waits, and somebody who listens.
+//! A bounded queue between a run, which never waits, and a listener.
 
 use std::{
     collections::VecDeque,
@@ -61,7 +61,7 @@ pub(crate) struct Taken<T> {
     pub(crate) items: Vec<T>,
 }
 
-/// Makes a queue of so many fragments and events.
+/// Creates a queue with these capacities for fragments and events.
 pub(crate) fn queue<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let lanes = Queues {
         fragments: VecDeque::new(),
@@ -78,8 +78,8 @@ pub(crate) fn queue<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T: Queued> Sender<T> {
-    /// Puts something in, and drops what is worth least if there is no room. Tells whether anybody will
-    /// take it out.
+    /// Adds an envelope, and drops the least important one if there is no room. Returns `true` if a
+    /// receiver will take it out.
     pub(crate) fn push(&self, item: T) -> bool {
         let mut lanes = self.0.lanes();
         if lanes.is_closed {
@@ -127,8 +127,8 @@ impl<T> Clone for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for something, and takes out what there is, at most so much; `None` if the queue is empty
-    /// and closed. Nothing is lost if it is dropped.
+    /// Waits for envelopes, and takes the available ones, up to a limit; `None` if the queue is
+    /// empty and closed. Nothing is lost if it is dropped.
     pub(crate) async fn take(&mut self, most: usize) -> Option<Taken<T>> {
         poll_fn(|cx| {
             self.0.waker.register(cx.waker());

@@ -52,15 +52,15 @@ impl Redactor {
         clean
     }
 
-    /// Returns the beginning of a text as [`shorten`] does, without what is secret in it. Of a long text
-    /// only so much is looked at that no piece of a secret can be in what is returned.
+    /// Returns the beginning of a text as [`shorten`] does, without what is secret in it. Of a long
+    /// text only enough of the text is examined that the result contains no part of a secret.
     pub(crate) fn shortened(&self, text: &str, limit: usize, kept: usize) -> String {
         let longest = self.0.first().map_or(0, |it| it.len()).max(MAX_LENGTH);
         // What stands in the place of a secret may be longer than the secret.
         shorten(&self.beginning(text, limit, 2 * longest), limit, kept)
     }
 
-    /// Returns the beginning of a text without what is secret in it: the whole text, or so many
+    /// Returns the beginning of a text with secrets redacted: the whole text, or this number of
     /// characters and a margin, in which there may be a piece of a secret.
     fn beginning<'a>(&self, text: &'a str, least: usize, margin: usize) -> Cow<'a, str> {
         let enough = least.saturating_add(margin);

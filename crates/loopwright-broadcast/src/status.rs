@@ -18,9 +18,9 @@ pub enum BroadcastStatus {
     Completed,
     /// It failed.
     Failed,
-    /// The user ended it.
+    /// The user cancelled it.
     Cancelled,
-    /// Something else ended it, such as a limit.
+    /// It was ended for another reason, such as a limit.
     Stopped,
 }
 

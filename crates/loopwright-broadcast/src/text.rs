@@ -1,6 +1,6 @@
-//! Texts of others, made fit to be shown and cut between characters.
+//! Sanitizing and truncation of untrusted text.
 
-/// Replaces what could steer a terminal; line breaks and tabs stay.
+/// Replaces terminal control characters; line breaks and tabs stay.
 pub fn sanitize_terminal(text: &str) -> String {
     let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
     text.chars().map(replace).collect()
@@ -12,13 +12,13 @@ fn is_harmless(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || turns)
 }
 
-/// Makes one line of a text, of at most so many characters.
+/// Converts a text to one line of at most this number of characters.
 pub fn single_line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     truncate(&sanitize_terminal(&words.join(" ")), most)
 }
 
-/// Keeps a text to so many characters, the mark of what is missing included.
+/// Truncates a text to this number of characters, including the truncation mark.
 pub fn truncate(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -27,7 +27,7 @@ pub fn truncate(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
-/// Keeps the first characters of a text that is longer than a limit, and marks that it was cut.
+/// Keeps the first characters of a text that is longer than a limit, and adds a truncation mark.
 pub fn shorten(text: &str, limit: usize, kept: usize) -> String {
     if text.len() <= limit || text.char_indices().nth(limit).is_none() {
         return text.to_owned();

@@ -50,11 +50,11 @@ impl<T: BroadcastTransport + ?Sized> BroadcastTransport for Arc<T> {
 /// The maximum number of envelopes in a batch.
 const BATCH: usize = 256;
 
-/// Takes what is told to a transport until there is nothing more. `failed` is called for each time it
-/// fails or panics.
+/// Sends the envelopes of a subscription to a transport until the end. Calls `failed` for each
+/// failure or panic.
 ///
-/// This is for programs that decide themselves what runs it;
-/// [`Broadcasting::attach_transport`](crate::Broadcasting::attach_transport) gives it a thread.
+/// Use this to drive a transport yourself;
+/// [`Broadcasting::attach_transport`](crate::Broadcasting::attach_transport) runs it on a thread.
 pub async fn deliver(
     mut subscription: Subscription,
     transport: &dyn BroadcastTransport,

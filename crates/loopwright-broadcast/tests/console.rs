@@ -15,7 +15,7 @@ fn check(it: Value, expect: &str) {
 fn item_10_every_label_says_what_counts() {
     check(
         json!({ "type": "execution_started", "name": "a", "messages": 2, "tools": 3, "resumed": false }),
-        "[EXEC] execution begins: messages 2, tools 3",
+        "[EXEC] execution started: messages 2, tools 3",
     );
     check(
         json!({ "type": "execution_completed", "status": "completed", "steps": 2, "usage": { "input": 5 }, "errors": 0 }),
@@ -29,14 +29,14 @@ fn item_10_every_label_says_what_counts() {
     );
     check(
         json!({ "type": "step_started", "step": 1, "messages": 2, "tools": [] }),
-        "[STEP] step 1 begins: messages 2",
+        "[STEP] step 1 started: messages 2",
     );
     check(
         json!({
             "type": "step_completed", "step": 1, "kind": "final_response", "has_tool_calls": false,
             "errors": [], "usage": { "output": 4 }, "finish": "stop", "duration": { "secs": 2, "nanos": 0 },
         }),
-        "[STEP] step 1 is over: has_tool_calls false, errors 0, finish stop, tokens 4, 2.0 s",
+        "[STEP] step 1 completed: has_tool_calls false, errors 0, finish stop, tokens 4, 2.0 s",
     );
     check(
         json!({ "type": "tool_call_blocked", "step": 1, "call": 0, "tool": "rm", "arguments": "{}", "reason": "no", "hook": "guard" }),
@@ -49,11 +49,11 @@ fn item_10_every_label_says_what_counts() {
     );
     check(
         json!({ "type": "inference_request_started", "step": 1, "messages": 2, "model": "m" }),
-        "[LLM ] asked: messages 2, model m",
+        "[LLM ] request: messages 2, model m",
     );
     check(
         json!({ "type": "subagent_spawning", "subagent": "helper", "prompt": "look", "depth": 1, "max_depth": 3 }),
-        "[SUB ] helper begins: depth 1/3, look",
+        "[SUB ] helper started: depth 1/3, look",
     );
     check(
         json!({ "type": "decision_extraction_failed", "step": 1, "error": "odd", "attempt": 1, "max_attempts": 2 }),

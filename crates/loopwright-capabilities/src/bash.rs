@@ -1,7 +1,7 @@
 //! Commands in a sandbox.
 //!
-//! [`Bash`] runs one command and answers with what it said; [`UseBash`] installs it, with commands in
-//! the background where that is wanted.
+//! [`Bash`] runs one command and returns its output; [`UseBash`] adds it to an agent, optionally
+//! with background commands.
 
 mod policy;
 mod collect;

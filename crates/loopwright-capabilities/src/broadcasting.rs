@@ -1,4 +1,4 @@
-//! What an agent does, told to the world outside.
+//! Broadcasting of an agent's events.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
@@ -23,12 +23,13 @@ use loopwright_broadcast::{
 
 use crate::private_file::appending;
 
-/// Tells what the agent does, and the agents that work for it, to a transport.
+/// Broadcasts the events of the agent and its sub-agents to a transport.
 ///
-/// The transport has a thread of its own and a bounded queue: one that is slow, fails or never comes back
-/// costs the agent nothing. Each agent that is built tells by itself. When the last of its clones is
-/// dropped, what waits is delivered as long as the process lives; programs that have to wait for it attach
-/// a [`Broadcasting`] of their own by [`through`](UseBroadcasting::from_broadcasting) and finish its outlet.
+/// The transport has its own thread and a bounded queue, so a transport that is slow, fails or
+/// hangs does not affect the agent. Each built agent has its own broadcasting. When its last clone
+/// is dropped, waiting envelopes are delivered as long as the process lives; programs that must
+/// wait for delivery pass their own [`Broadcasting`] with
+/// [`from_broadcasting`](UseBroadcasting::from_broadcasting) and finish its transport handle.
 #[derive(Clone)]
 #[must_use]
 pub struct UseBroadcasting {
@@ -39,7 +40,7 @@ pub struct UseBroadcasting {
     capacity: usize,
 }
 
-/// Who is told.
+/// The listener.
 #[derive(Clone)]
 enum To {
     Transport(Arc<dyn BroadcastTransport>),
@@ -48,18 +49,20 @@ enum To {
 }
 
 impl UseBroadcasting {
-    /// Tells a transport. One that needs a tokio runtime needs the agent to be built within it.
+    /// Sends envelopes to a transport. If the transport needs a tokio runtime, build the agent
+    /// within that runtime.
     pub fn to_transport(transport: impl BroadcastTransport + 'static) -> Self {
         Self::of(To::Transport(Arc::new(transport)))
     }
 
-    /// Adds lines of JSON to a file, which is made for its owner only if it is not there.
+    /// Appends JSON lines to a file, which is created with access only for its owner if it does not
+    /// exist.
     pub fn to_file(path: impl Into<PathBuf>) -> Self {
         Self::of(To::File(path.into()))
     }
 
-    /// Tells the listener to this, as it was set up: what is said here of configuration, session,
-    /// secrets and room does not count.
+    /// Uses this broadcasting as configured: the settings of this capability for events, session,
+    /// secrets and capacity are ignored.
     pub fn from_broadcasting(broadcasting: Broadcasting) -> Self {
         Self::of(To::Through(broadcasting))
     }
@@ -74,23 +77,23 @@ impl UseBroadcasting {
         }
     }
 
-    /// Says what is told; [`BroadcastConfig::standard`] if this is not said.
+    /// Sets the selection of events; [`BroadcastConfig::standard`] by default.
     pub fn with_config(self, config: BroadcastConfig) -> Self {
         Self { config, ..self }
     }
 
-    /// Names the session that everything belongs to; the agent's own id is taken if none is named.
+    /// Sets the session of all events; by default the agent's own ID.
     pub fn with_session(self, session: impl Into<Arc<str>>) -> Self {
         Self { session: Some(session.into()), ..self }
     }
 
-    /// Keeps secrets out of what is told in this way.
+    /// Redacts secrets with this redactor.
     pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self { redaction, ..self }
     }
 
-    /// Says how many envelopes wait for the transport at most, but for those that are never dropped; 1024
-    /// if this is not said.
+    /// Sets the maximum number of waiting envelopes, not counting those that are never dropped;
+    /// 1024 by default.
     pub fn with_capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }
@@ -126,7 +129,7 @@ impl Capability for UseBroadcasting {
             capability: self.name(),
             reason: match &self.target {
                 To::File(path) => format!("{} cannot be written", path.display()),
-                _ => "there is no thread for the transport".to_owned(),
+                _ => "cannot start a thread for the transport".to_owned(),
             },
             source: Some(error.into()),
         })?;

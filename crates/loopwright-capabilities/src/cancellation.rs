@@ -1,4 +1,4 @@
-//! Runs that another process may end.
+//! Cancellation of runs from outside.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,15 +1,16 @@
-//! Agents that work for an agent.
+//! Sub-agents.
 //!
-//! A tool makes a [`ChildAgent`] of the agent that called it, when it is called: the child has what that agent
-//! really has at that moment and nothing more, tools of sources included: a child follows no source. Tools are only ever taken away, guards and whatever
-//! stands around models and tools stay, the budget is what is left of the parent's, and the account,
-//! the cancellation, the events and the journal are the parent's too.
+//! A tool creates a [`ChildAgent`] from the agent that calls it, at the time of the call. The child
+//! has what that agent has at that moment and nothing more, including tools from sources, whose
+//! changes it does not follow. Tools can only be removed; guards and middleware stay; the budget is
+//! the rest of the parent's budget; and the account, the cancellation, the events and the journal
+//! are those of the parent.
 //!
 //! ```
 //! use loopwright_capabilities::child::{ChildAgent, ChildError};
 //! use loopwright_core::ToolCx;
 //!
-//! /// Asks somebody who can read and do nothing else.
+//! /// Asks a sub-agent that can only read.
 //! async fn ask_a_reader(question: &str, cx: &ToolCx<'_>) -> Result<String, ChildError> {
 //!     let child = ChildAgent::of(cx, "reader").keep_tools(|name| name == "read_file");
 //!     let ended = child.run(question, |state| state.with_user_message(question)).await?;
@@ -17,10 +18,11 @@
 //! }
 //! ```
 //!
-//! A child keeps its changes in a journal of its own. When its tool is
-//! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call is entered again after a
-//! crash, the child continues where it was: what was answered is not asked and not paid for again. The tool returns
-//! errors of the child as [`ChildError::into_tool_error`] makes them.
+//! A child keeps its changes in its own journal. If its tool is
+//! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call runs again
+//! after a crash, the child continues where it stopped, without repeating or paying for completed
+//! model calls. The tool returns errors of the child as converted by
+//! [`ChildError::into_tool_error`].
 
 mod defined;
 mod ended;
@@ -55,7 +57,7 @@ pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
 pub const MAX_DEPTH: u32 = 3;
 
 /// An agent that is about to work for the agent of a call.
-#[must_use = "a child does nothing until it is run"]
+#[must_use = "a child agent does nothing until it is run"]
 pub struct ChildAgent<'a> {
     cx: ToolCx<'a>,
     name: Arc<str>,
@@ -75,11 +77,10 @@ type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub enum ChildError {
     /// It would be too deep.
     #[error(
-        "`{name}` cannot run here: sub-agents are nested {current} deep, and the limit is {max}; do \
-         it yourself"
+        "`{name}` cannot run here: sub-agents are nested {current} deep, and the limit is {max}; do the task yourself"
     )]
     TooDeep {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
         /// How deep the one is who asked.
         current: u32,
@@ -89,53 +90,53 @@ pub enum ChildError {
     /// It cannot be put together.
     #[error("`{name}` cannot be built")]
     Build {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
-        /// Why.
+        /// The reason.
         #[source]
         source: BuildError,
     },
     /// What it did before an interruption cannot be read, or what it does cannot be kept. The run of its parent ends
     /// here, and makes the call again when it resumes.
-    #[error("the history of `{name}` cannot be read or kept: {failure}")]
+    #[error("the history of `{name}` cannot be read or saved: {failure}")]
     Journal {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
     /// It had begun, and what it did is gone: nothing of it is done again.
-    #[error("`{name}` had begun, and its history is gone; whether it took effect is not known")]
+    #[error("`{name}` had started, but its history was lost; its effects are unknown")]
     Lost {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
     },
     /// What it did before an interruption makes no sense.
     #[error("the history of `{name}` is inconsistent")]
     Damaged {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
-        /// Why.
+        /// The reason.
         #[source]
         source: ReplayError,
     },
     /// It failed.
     #[error("`{name}` failed after {steps} steps and {tokens} tokens: {reason}")]
     Failed {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
         /// Steps it took.
         steps: u32,
         /// Tokens it used.
         tokens: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It waits for somebody: the call of its parent waits as well. Not a failure: a tool returns it as its error, as
     /// [`into_tool_error`](ChildError::into_tool_error) makes it.
-    #[error("`{name}` waits for a decision or an answer")]
+    #[error("`{name}` is waiting for a decision or an answer")]
     Waits {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
         /// What it waits for.
         pause: Box<ToolPause>,
@@ -237,7 +238,7 @@ impl<'a> ChildAgent<'a> {
     ///
     /// # Errors
     ///
-    /// If it is too deep, cannot be put together, or what it did so far cannot be read. However it ends
+    /// Returns an error if it is too deep, cannot be put together, or what it did so far cannot be read. However it ends
     /// itself is not an error here: see [`ChildOutcome::answer`].
     pub async fn run(
         self,

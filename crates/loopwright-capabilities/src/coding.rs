@@ -8,7 +8,7 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 use crate::bash::{Background, Bash, UseBash, settings::bash_settings};
 use crate::files::{UseFileTools, WorkspaceRoot};
 
-/// Adds what working on the files of one directory takes: the tools of [`UseFileTools`] and
+/// Adds the tools for work on the files of one directory: those of [`UseFileTools`] and
 /// [`UseBash`].
 ///
 /// ```
@@ -24,7 +24,7 @@ pub struct UseCodingTools {
 }
 
 impl UseCodingTools {
-    /// Works below a directory. A [`WorkspaceRoot`] says more about it than a path does.
+    /// Creates the tools for a directory. A [`WorkspaceRoot`] allows more settings than a path.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         let root = root.into();
         // What file tools may not change, commands may not either.

@@ -1,8 +1,8 @@
-//! A conversation made short at once: the newest exchanges stay, long outputs of tools go to files where
-//! they can be read again, and what is older is replaced by a summary.
+//! Compaction of a conversation in one step: the newest exchanges stay, long tool outputs move to
+//! files where they can be read again, and older turns are replaced by a summary.
 //!
-//! It happens before a step when the conversation has grown to a certain size, such as most of what the
-//! model takes, or on demand. What it saved is told by an event.
+//! Compaction happens before a step when the conversation has reached a certain size, such as most
+//! of the context window, or on demand. An event reports the saved tokens.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

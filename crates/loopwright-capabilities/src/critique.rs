@@ -1,8 +1,8 @@
-//! Final answers that are judged before they are given.
+//! Review of final answers before they are given.
 //!
-//! When the agent wants to end with an answer, a critic compares it with the task and with what tools
-//! said. An answer that is not accepted goes back to the agent with what is wrong with it; after so many
-//! judgements the run is stopped.
+//! When the agent is about to end with an answer, a critic compares the answer with the task and
+//! the tool results. A rejected answer goes back to the agent with the problems; after a limited
+//! number of reviews, the run is stopped.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,4 +1,4 @@
-//! The calls of a step beside each other: what one does to the state, none of the others sees.
+//! The concurrent calls of a step: none of them sees the state effects of the others.
 
 use loopwright_core::{ToolCx, messages::ToolCall};
 use serde::de::DeserializeOwned;

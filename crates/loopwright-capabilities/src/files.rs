@@ -1,7 +1,7 @@
 //! Reading, writing, editing, listing and searching files of one directory.
 //!
-//! Each tool stands alone, as in `ReadFile::in_dir("/work")`, and [`UseFileTools`] installs all of them
-//! over one [`WorkspaceRoot`], which confines them.
+//! Each tool works on its own, as in `ReadFile::in_dir("/work")`; [`UseFileTools`] adds all of them
+//! with one [`WorkspaceRoot`], which confines them.
 
 mod shown;
 mod access;

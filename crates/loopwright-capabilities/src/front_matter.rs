@@ -1,7 +1,7 @@
-//! Text files that begin with YAML: how skills and definitions of agents are read.
+//! Text files that start with YAML: the format of skills and agent definitions.
 //!
-//! Such files are written by many hands and for many programs, so they are read without trust: whole
-//! values only, no aliases, a bounded depth, a bounded size, and no link that leads out of a directory.
+//! Such files come from many authors and programs, so the reader does not trust them: complete
+//! values only, no aliases, limited depth and size, and no links that lead outside a directory.
 //!
 //! ```
 //! use loopwright_capabilities::front_matter::{plain, read, split};
@@ -65,7 +65,7 @@ pub fn split(text: &str) -> Option<(&str, &str)> {
 ///
 /// # Errors
 ///
-/// If it is no YAML then either; the error is that of the text as it is.
+/// Returns an error if it is no YAML then either; the error is that of the text as it is.
 pub fn read(front: &str) -> Result<FrontMatter, YamlError> {
     Yaml::read(front).map(|yaml| FrontMatter { yaml, is_quoted: false }).or_else(|error| {
         let quoted = Yaml::read(&quoted(front));

@@ -1,4 +1,4 @@
-//! A record of what executions came to.
+//! A history of executions.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What this crate has on offer, as data: for definitions, configuration files and binaries that list
-//! what they were compiled with.
+//! The capabilities of this crate as data, for definitions, configuration files and binaries that
+//! list their capabilities.
 //!
 //! ```
 //! use loopwright_capabilities::inventory;
@@ -28,41 +28,41 @@ use crate::{
     summarization::UseSummarization, tasks::UseTaskPlanning,
 };
 
-/// The capabilities that can be made of a configuration alone, by name.
+/// The capabilities that can be created from a configuration alone, by name.
 pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_bash", "Commands in a sandbox, in a `directory`.", |config| {
         tried(config, "use_bash", config::Commands::into_bash)
     }),
     CapabilityEntry::new(
         "use_broadcasting",
-        "What the agent does, as lines in a `file`.",
+        "The agent's events, as lines in a `file`.",
         |config| made(config, "use_broadcasting", config::Told::into_capability),
     ),
     CapabilityEntry::new("use_coding_tools", "Files and commands, in a `directory`.", |config| {
         tried(config, "use_coding_tools", config::Commands::into_coding)
     }),
-    CapabilityEntry::new("use_compaction", "Conversations made short, by `window`.", |config| {
-        made(config, "use_compaction", config::Compaction::into_capability)
-    }),
+    CapabilityEntry::new(
+        "use_compaction",
+        "Compaction of long conversations to a `window`.",
+        |config| made(config, "use_compaction", config::Compaction::into_capability),
+    ),
     CapabilityEntry::new(
         "use_context_compiler",
-        "Chooses what the model sees, by `show`.",
+        "Selection of the turns that the model sees, by `show`.",
         |config| made(config, "use_context_compiler", config::Compiled::into_capability),
     ),
     CapabilityEntry::new("use_context_config", "The agent's own `system_prompt`.", |config| {
         made(config, "use_context_config", config::Context::into_capability)
     }),
-    CapabilityEntry::new(
-        "use_error_policy",
-        "What is done about each class of errors.",
-        |config| made(config, "use_error_policy", UseErrorPolicy),
-    ),
+    CapabilityEntry::new("use_error_policy", "Actions for each class of errors.", |config| {
+        made(config, "use_error_policy", UseErrorPolicy)
+    }),
     CapabilityEntry::new(
         "use_execution_history",
         "The last executions, in the state or a `file`.",
         |config| made(config, "use_execution_history", config::Kept::into_capability),
     ),
-    CapabilityEntry::new("use_execution_retrospective", "Going back to a checkpoint.", |config| {
+    CapabilityEntry::new("use_execution_retrospective", "Rewinding to a checkpoint.", |config| {
         made(config, "use_execution_retrospective", UseExecutionRetrospective::new)
     }),
     CapabilityEntry::new(
@@ -76,14 +76,12 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_guards", "Limits of steps, tokens, time and money.", |config| {
         made(config, "use_guards", config::Guards::into_capability)
     }),
-    CapabilityEntry::new(
-        "use_llm",
-        "The model to ask, named by `llm`, with `options`.",
-        |config| made(config, "use_llm", config::Named::into_capability),
-    ),
+    CapabilityEntry::new("use_llm", "The model, named by `llm`, with `options`.", |config| {
+        made(config, "use_llm", config::Named::into_capability)
+    }),
     CapabilityEntry::new(
         "use_llm_query",
-        "A question to a model, the agent's own by default.",
+        "Questions to a model, by default the agent's own.",
         |config| made(config, "use_llm_query", config::Query::into_capability),
     ),
     CapabilityEntry::new("use_metadata_tools", "A scratchpad for the model.", |config| {
@@ -91,16 +89,16 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_planning_subagent",
-        "A plan by a sub-agent before the work begins.",
+        "A plan by a sub-agent before the work starts.",
         |config| made(config, "use_planning_subagent", config::Planning::into_capability),
     ),
-    CapabilityEntry::new("use_questions", "Questions of the model to the user.", |config| {
+    CapabilityEntry::new("use_questions", "Questions from the model to the user.", |config| {
         made(config, "use_questions", config::Questions::into_capability)
     }),
-    CapabilityEntry::new("use_recording", "Questions to models, to a `file`.", |config| {
+    CapabilityEntry::new("use_recording", "Recording of model calls to a `file`.", |config| {
         made(config, "use_recording", config::Recorded::into_capability)
     }),
-    CapabilityEntry::new("use_replay", "Answers of models, from a `file`.", |config| {
+    CapabilityEntry::new("use_replay", "Replay of recorded responses from a `file`.", |config| {
         made(config, "use_replay", config::Replayed::into_capability)
     }),
     CapabilityEntry::new("use_self_critique", "Final answers judged by a model.", |config| {
@@ -109,26 +107,28 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_self_description", "The tool `describe_self`.", |config| {
         made(config, "use_self_description", |_: config::Nothing| UseSelfDescription)
     }),
-    CapabilityEntry::new("use_self_knowledge", "Where documentation is.", |config| {
+    CapabilityEntry::new("use_self_knowledge", "The locations of documentation.", |config| {
         made(config, "use_self_knowledge", config::Knowledge::into_capability)
     }),
     CapabilityEntry::new(
         "use_skills",
-        "Instructions that are loaded when needed, from `directories`.",
+        "Instructions loaded when needed, from `directories`.",
         |config| made(config, "use_skills", config::Skills::into_capability),
     ),
-    CapabilityEntry::new("use_structured_outputs", "Data out of text, by `schemas`.", |config| {
-        made(config, "use_structured_outputs", config::Structured::into_capability)
-    }),
+    CapabilityEntry::new(
+        "use_structured_outputs",
+        "Extraction of data from text, by `schemas`.",
+        |config| made(config, "use_structured_outputs", config::Structured::into_capability),
+    ),
     CapabilityEntry::new(
         "use_subagents",
-        "Work handed to other `agents`, and `research`.",
+        "Delegation to other `agents`, and `research`.",
         |config| made(config, "use_subagents", config::Subagents::into_capability),
     ),
-    CapabilityEntry::new("use_summarization", "Older messages as a summary.", |config| {
+    CapabilityEntry::new("use_summarization", "A summary in place of older messages.", |config| {
         made(config, "use_summarization", UseSummarization::new)
     }),
-    CapabilityEntry::new("use_system_prompt", "A prompt made of the tools.", |config| {
+    CapabilityEntry::new("use_system_prompt", "A prompt that lists the tools.", |config| {
         made(config, "use_system_prompt", config::SystemPrompt::into_capability)
     }),
     CapabilityEntry::new("use_task_planning", "A list of tasks for the model.", |config| {
@@ -136,36 +136,36 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_tool_registry",
-        "`tools` of the agent that are shown when the model asks for them.",
+        "`tools` of the agent that are shown only on request of the model.",
         |config| made(config, "use_tool_registry", config::OnDemand::into_capability),
     ),
 ];
 
-/// The capabilities that cannot be made of a configuration, with the reason.
+/// The capabilities that cannot be created from a configuration, with the reasons.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_agent_definitions", "needs a registry of definitions that the program holds"),
-    ("use_cached_context", "takes messages of the program"),
+    ("use_cached_context", "takes messages from the program"),
     ("use_context_compiler_decorator", "takes code"),
     ("use_continuation", "takes criteria, which are code"),
-    ("use_cooperative_cancellation", "takes a source that the program asks or sets"),
+    ("use_cooperative_cancellation", "takes a source that the program controls"),
     ("use_driver", "takes a driver, which is code; a model is named by `use_llm`"),
     ("use_driver_decorator", "takes code"),
     ("use_hook", "takes a hook, which is code"),
     ("use_identity", "a definition has a name and a description of its own"),
     ("use_if_callable", "wraps another capability"),
     ("use_interceptor", "takes hooks, which are code"),
-    ("use_llm_config", "takes models of the program; a model is named by `use_llm`"),
+    ("use_llm_config", "takes models from the program; a model is named by `use_llm`"),
     ("use_project_instructions", "takes files of a project that the program trusts"),
-    ("use_react_config", "takes a driver with models of the program"),
-    ("use_permissions", "takes a policy, which the user and not a definition decides"),
+    ("use_react_config", "takes a driver with models from the program"),
+    ("use_permissions", "takes a policy, which only the user may set"),
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),
     ("use_tool_source", "takes code"),
     ("use_tools", "takes tools, which are code"),
-    ("use_web", "reaches the internet, which the user and not a definition decides"),
+    ("use_web", "reaches the internet, which only the user may allow"),
 ];
 
-/// Makes a registry of everything that is on offer here.
+/// Creates a registry of all capabilities of this crate.
 pub fn registry() -> CapabilityRegistry {
     let mut registry = CapabilityRegistry::new();
     registry.register_all(ENTRIES);
@@ -181,7 +181,7 @@ fn made<T: DeserializeOwned, C: Capability + 'static>(
     tried(config, name, |config| Ok(make(config)))
 }
 
-/// The same where a configuration may fit and still make no sense.
+/// The same for configurations that can match the type and still be invalid.
 fn tried<T: DeserializeOwned, C: Capability + 'static>(
     config: &Value,
     name: &'static str,
@@ -190,16 +190,16 @@ fn tried<T: DeserializeOwned, C: Capability + 'static>(
     CapabilityEntry::boxed(make(read(config, name)?)?)
 }
 
-/// Reads the configuration of a capability, of which null is an empty one.
+/// Parses the configuration of a capability; null means an empty one.
 ///
 /// # Errors
 ///
-/// If it does not fit; the error names the field.
+/// Returns an error that names the field if the configuration is invalid.
 pub fn read<T: DeserializeOwned>(config: &Value, name: &'static str) -> Result<T, BuildError> {
     let config =
         if config.is_null() { Value::Object(serde_json::Map::new()) } else { config.clone() };
     serde_json::from_value(config).map_err(|error| {
-        let reason = "its configuration does not fit".to_owned();
+        let reason = "its configuration is invalid".to_owned();
         BuildError::Capability { capability: name.into(), reason, source: Some(error.into()) }
     })
 }

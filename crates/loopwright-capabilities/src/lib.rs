@@ -6,31 +6,31 @@
 //! | [`bash`] | commands in a sandbox |
 //! | [`coding`] | both together |
 //! | [`child`] | agents that work for an agent |
-//! | [`subagents`] | handing work to agents that definitions describe |
-//! | [`planning`] | a plan by a sub-agent before the work begins |
-//! | [`critique`] | having final answers judged before they are given |
+//! | [`subagents`] | delegation to agents from definitions |
+//! | [`planning`] | a plan by a sub-agent before the work starts |
+//! | [`critique`] | review of final answers |
 //! | [`summarization`] | older messages as a summary |
-//! | [`compaction`] | a conversation made short, with long outputs in files |
-//! | [`retrospective`] | going back to an earlier point with what was learned since |
-//! | [`skills`] | instructions that are loaded when they are needed |
-//! | [`structured`] | data out of text, and answers of a Rust type |
+//! | [`compaction`] | compaction of conversations, with long outputs in files |
+//! | [`retrospective`] | rewinding to an earlier point with guidance |
+//! | [`skills`] | instructions that are loaded when needed |
+//! | [`structured`] | data extraction from text, and answers of a Rust type |
 //! | [`metadata`] | a scratchpad for the model |
 //! | [`tasks`] | a list of tasks for the model |
 //! | [`tool_registry`] | many tools that cost nothing until they are used |
-//! | [`cancellation`] | runs that another process may end |
-//! | [`system_prompt`] | a system prompt that is made of what the agent can do |
-//! | [`history`] | a record of what executions came to |
+//! | [`cancellation`] | cancellation of runs from outside |
+//! | [`system_prompt`] | a system prompt derived from the agent's tools |
+//! | [`history`] | a history of executions |
 //! | [`llm`] | a model by its name |
 //! | [`llm_query`] | a question to a model from within a run |
-//! | [`self_description`] | an agent that can say what it is made of |
-//! | [`questions`] | questions of the model to the user |
+//! | [`self_description`] | a description of the agent for its own model |
+//! | [`questions`] | questions from the model to the user |
 //! | [`external`] | tools that run elsewhere |
-//! | [`recording`] | what models were asked and answered, on file, and answers from there |
-//! | [`front_matter`] | text files that begin with YAML |
-//! | [`broadcasting`] | what the agent does, told to the world outside |
-//! | `web` | pages of the web as Markdown |
-//! | [`permissions`] | rules about which calls run, ask the user or are denied |
-//! | [`inventory`] | what this crate has on offer, as data |
+//! | [`recording`] | recording of model calls to a file, and replay |
+//! | [`front_matter`] | text files that start with YAML |
+//! | [`broadcasting`] | broadcasting of the agent's events |
+//! | `web` | web pages as Markdown |
+//! | [`permissions`] | rules that decide which calls run, need approval or are denied |
+//! | [`inventory`] | the capabilities of this crate, as data |
 //!
 //! | feature, on by default | adds |
 //! |---|---|
@@ -44,8 +44,8 @@
 //! The feature `permissions`, which is off by default, adds `permissions`; `web`, which is off too, adds `web`.
 //! The modules of `tools`, `skills` and `inventory` exist on Linux only.
 //!
-//! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
-//! commands are confined by the kernel.
+//! No tool trusts the model: paths are resolved through open handles and never leave their
+//! directory, and the kernel confines commands.
 
 #[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod files;

@@ -1,5 +1,5 @@
-//! A model by its name: a provider of the presets, a provider with a model, or what a configuration
-//! selects.
+//! A model by name: a preset provider, a provider with a model, or the selection of a
+//! configuration.
 //!
 //! ```
 //! use loopwright_agent::AgentBuilder;

@@ -1,7 +1,6 @@
 //! A question to a model from within a run.
 //!
-//! It is never there unless somebody adds it: it costs a model call for each use, which is charged to
-//! the run like any other.
+//! It must be added explicitly, because each use costs a model call, which is charged to the run.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,4 +1,4 @@
-//! A scratchpad: values that the model keeps under names, from call to call and from turn to turn.
+//! A scratchpad: values that the model stores by key, for later calls and turns.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,4 +1,4 @@
-//! Which model is asked by what works beside the agent.
+//! The model for capabilities that make their own model calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Permission rules for the calls of an agent: what runs, what asks the user, what is denied.
+//! Permission rules for the calls of an agent: which calls run, need approval or are denied.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseTools};
@@ -29,7 +29,8 @@
 //! # Ok::<(), BoxError>(())
 //! ```
 //!
-//! Sub-agents are bound by the rules of their parent: what they ask pauses the parent, with the path of the sub-agent.
+//! Sub-agents are bound by the rules of their parent: a call that needs approval pauses the parent,
+//! with the path of the sub-agent.
 
 mod capability;
 mod hook;

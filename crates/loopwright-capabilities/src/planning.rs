@@ -1,7 +1,7 @@
-//! A plan by a sub-agent before the work begins.
+//! A plan by a sub-agent before the work starts.
 //!
-//! `plan_with_subagent` hands a specification to a sub-agent that looks around and answers with a plan.
-//! The agent is told to begin complex work with it.
+//! `plan_with_subagent` passes a specification to a sub-agent, which investigates and returns a
+//! plan. The instructions tell the agent to start complex work with it.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
@@ -22,8 +22,8 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 //!
-//! That the planner only plans is what it is told, not what it is kept to: give it read-only tools with
-//! [`UsePlanningSubagent::planner_tools`] where that matters.
+//! Only the planner's instructions keep it from doing the work. To enforce it, give the planner
+//! read-only tools with [`UsePlanningSubagent::planner_tools`].
 
 mod capability;
 mod prompt;

@@ -1,4 +1,4 @@
-//! Who says what stands in the user's place.
+//! The origin of messages with the role of the user.
 
 use loopwright_core::messages::{Role, Turn, TurnBody};
 

@@ -1,4 +1,4 @@
-//! Questions of the model to the user.
+//! Questions from the model to the user.
 //!
 //! `ask_user` asks in the middle of a step. The call waits like a call that needs approval: the run pauses, the question is
 //! [pending](loopwright_core::AgentState::pending), and any process can record the answer and resume the run.

@@ -1,4 +1,4 @@
-//! What models were asked and what they answered, on file, and answers from such a file.
+//! Recording of model calls to a file, and replay from such a file.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
@@ -18,9 +18,9 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 //!
-//! A recording is JSON, line by line, that only its owner may read. Headers and fields of the
-//! provider's own whose names speak of secrets are not in it; what was said is, so that it deserves the
-//! same care as the conversation itself.
+//! A recording is a file of JSON lines that only its owner can read. It omits headers and
+//! provider-specific fields whose names suggest secrets. It contains the messages, so it needs the
+//! same protection as the conversation itself.
 
 mod identity;
 mod record;

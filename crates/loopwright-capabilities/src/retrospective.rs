@@ -1,9 +1,9 @@
-//! Going back to an earlier point of the conversation, with what was learned since.
+//! Rewinding to an earlier point of the conversation, with guidance.
 //!
-//! Before each step there is a checkpoint. When the model sees that the way it took leads nowhere, it
-//! calls `execution_retrospective` with the number of a checkpoint and what to do instead. What it said
-//! and did since leaves the conversation, and its advice stays. Steps, usage and limits are what they
-//! were: a way that was given up was paid for, and what it did to files is still there.
+//! There is a checkpoint before each step. If the model realizes that its approach fails, it calls
+//! `execution_retrospective` with the number of a checkpoint and guidance on what to do instead.
+//! Later turns are removed from the conversation, and the guidance stays. Steps, usage and limits
+//! do not change: the abandoned steps still count, and their file changes remain.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

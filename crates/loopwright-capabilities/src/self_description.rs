@@ -1,4 +1,4 @@
-//! An agent that can say what it is made of, and where to read about it.
+//! Self-description: the composition of the agent and the location of its documentation.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,4 +1,4 @@
-//! Skills: instructions for one kind of work, loaded when they are needed.
+//! Skills: instructions for one kind of work, loaded when needed.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
@@ -7,7 +7,7 @@
 //! use loopwright_testing::{FakeModel, ScenarioStep, block_on};
 //! use serde_json::json;
 //!
-//! let greet = SkillInfo::new("greet", "Greets people. Use it when somebody says hello.");
+//! let greet = SkillInfo::new("greet", "Greets people. Use it when the user says hello.");
 //! let skills = SkillLibrary::default().with(Skill::new(greet, "Say: hello, $ARGUMENTS!"));
 //! # let load = json!({ "skill_name": "greet", "arguments": "Ann" });
 //! # let steps = [ScenarioStep::tool_call("load_skill", load), "Hello, Ann!".into()];
@@ -21,12 +21,12 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 //!
-//! Skills come as directories with a `SKILL.md`, in the open format: [`SkillLibrary`] finds them. The
-//! model is told their names and descriptions, loads the text of one with [`LoadSkill`], and looks into
-//! its files when it needs them. While a skill is active, only the tools that it allows can be called
-//! and the model that it names works: until another one is loaded, the model says that it is done, or
-//! the execution ends. Its instructions hold longer: where a later request would lack them, they are
-//! repeated.
+//! Skills are directories with a `SKILL.md` in the open format: [`SkillLibrary`] finds them. The
+//! model sees their names and descriptions, loads the text of a skill with [`LoadSkill`], and reads
+//! its files when it needs them. While a skill is active, only the tools that it allows can be
+//! called, and the model that it names is used. A skill is active until another one is loaded, the
+//! model ends it, or the execution ends. Its instructions stay in force after that: they are
+//! repeated if a later request would lack them.
 
 mod warning;
 mod substitute;

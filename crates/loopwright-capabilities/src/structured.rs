@@ -1,9 +1,9 @@
-//! Data out of text: for a model that asks for it, and as an agent's answer.
+//! Data extraction from text, as a tool for the model and as an agent's answer.
 //!
-//! [`UseStructuredOutputs`] adds a tool that makes data of a schema out of text. [`RunTyped`] has an
-//! agent answer with a value of a Rust type, and [`AnswerSchema`] with JSON of a schema that is known at
-//! run time. All check what comes back against the schema, tell the model what is wrong, and give up
-//! after a few tries.
+//! [`UseStructuredOutputs`] adds a tool that extracts data from text according to a schema. With
+//! [`RunTyped`], an agent answers with a value of a Rust type, and with [`AnswerSchema`] with JSON
+//! of a schema that is known at run time. All validate the result, return errors to the model, and
+//! fail after a few attempts.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,7 +1,7 @@
-//! Agents that an agent hands work to.
+//! Sub-agents, to which an agent delegates work.
 //!
-//! `spawn_subagent` lets the model choose one of the agents that there are by definition and say what it
-//! is to do. The sub-agent works in a conversation of its own and only its answer comes back.
+//! With `spawn_subagent`, the model selects an agent from the definitions and gives it a task. The
+//! sub-agent works in its own conversation, and only its answer is returned.
 //!
 //! ```
 //! use loopwright_agent::{
@@ -27,7 +27,7 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 //!
-//! How a sub-agent is bound to its parent is what [`child`](crate::child) says.
+//! [`child`](crate::child) describes how a sub-agent is bound to its parent.
 
 mod capability;
 mod policy;

@@ -1,10 +1,10 @@
-//! Conversations that stay short: older messages wait in a buffer, and when that is full they are replaced
-//! by a summary.
+//! Summarization: older messages move to a buffer, and when the buffer is full, a summary replaces
+//! them.
 //!
-//! After each step, what does not fit into the conversation's limit is moved, whole exchanges at a time,
-//! to the end of the buffer. The model reads summary, buffer and conversation in this order, so that it
-//! reads the same as before. A buffer that exceeds its own limit is summarised together with the summary
-//! there is: only then the beginning of the request changes.
+//! After each step, the oldest exchanges beyond the conversation's limit move to the end of the
+//! buffer. The model reads summary, buffer and conversation in this order, so moving turns does not
+//! change the request. If the buffer exceeds its own limit, it is summarized together with the
+//! previous summary. Only then does the beginning of the request change.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

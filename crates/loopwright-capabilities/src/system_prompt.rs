@@ -1,4 +1,4 @@
-//! A system prompt that is made of what the agent can do.
+//! A system prompt derived from the agent's tools.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

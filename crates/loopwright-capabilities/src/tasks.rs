@@ -1,4 +1,4 @@
-//! A list of tasks that the model keeps while it works.
+//! A task list that the model maintains while it works.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

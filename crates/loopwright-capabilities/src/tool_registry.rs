@@ -1,4 +1,5 @@
-//! Many tools that cost nothing until they are used: the model finds them, and asks for those it needs.
+//! Large sets of tools that cost nothing until they are used: the model searches them and activates
+//! those it needs.
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};

@@ -1,8 +1,9 @@
-//! Pages of the web, as Markdown.
+//! Web pages as Markdown.
 //!
-//! Only machines of the internet are reached: a name is looked up once for each connection, its addresses are checked
-//! as the sandbox checks them, and the connection goes to an address that was checked. So neither a redirect nor a name
-//! that changes its address leads to this machine, its networks or the metadata of a provider.
+//! Only public hosts can be reached: a name is resolved once for each connection, its addresses are
+//! checked as in the sandbox, and the connection goes to a checked address. So neither a redirect
+//! nor a name that changes its address leads to this machine, its networks or the metadata service
+//! of a cloud provider.
 
 mod address;
 mod capability;

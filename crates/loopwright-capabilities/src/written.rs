@@ -1,4 +1,4 @@
-//! How configurations write what has a form of its own in Rust.
+//! Conversions from configuration values to Rust types.
 
 /// A time, as a number of seconds.
 pub(crate) mod seconds {
@@ -64,7 +64,7 @@ pub(crate) mod budget {
         let time = written.max_seconds.map(Duration::try_from_secs_f64).transpose();
         let cost = written.max_cost;
         if cost.is_some_and(|it| !it.is_finite() || it < 0.0) {
-            return Err(D::Error::custom("maxCost has to be a number of dollars from 0 on"));
+            return Err(D::Error::custom("maxCost must be a number of dollars, 0 or more"));
         }
         Ok(Budget {
             steps: written.max_steps,

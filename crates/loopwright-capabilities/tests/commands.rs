@@ -66,7 +66,7 @@ fn bash_describes_what_its_policy_allows() {
     check(policy().read_only(), "it writes only in /tmp, and has no network.");
     check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
     check(policy().backend(Backend::Host), "It is not confined:");
-    check(policy().allow_weaker(Backend::Host), "in a sandbox where this machine has one:");
+    check(policy().allow_weaker(Backend::Host), "in a sandbox if this machine has one:");
     // What is chosen later counts too.
     let host = Bash::in_dir("/srv").driver(Backend::Host).into_tool();
     assert!(host.spec().description.contains("It is not confined:"));
@@ -191,7 +191,7 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
     assert_eq!(
         told,
         [
-            "Exit code: 1\n\nSTDERR:\nno\n\n[The command looks dangerous, because it contains `rm -rf /`; it was run.]"
+            "Exit code: 1\n\nSTDERR:\nno\n\n[The command looks dangerous because it contains `rm -rf /`, but it was run.]"
         ]
     );
     assert_eq!(sandbox.commands().len(), 1);
@@ -224,7 +224,7 @@ async fn a_command_in_the_background_is_read_and_stopped() {
         ("bash_read", json!({ "id": "one" })),
     ];
     let told = answers(bash, &calls).await;
-    assert_eq!(told[0], "Command 1 is running; read what it says with bash_read.");
+    assert_eq!(told[0], "Command 1 is running; read its output with bash_read.");
     assert!(told[2].contains("[command 2 exited with status 0]"), "{}", told[2]);
     let missing = "Error: unknown background command 2; background commands end with the run that started them";
     assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
@@ -362,9 +362,9 @@ async fn git_objects_are_kept_and_hooks_are_not() {
     .await;
     let [fsmonitor, filter, hook] = &told[..] else { panic!("{told:?}") };
     for told in [fsmonitor, filter] {
-        assert!(told.contains("`.git/config` would change settings of git that run"), "{told}");
+        assert!(told.contains("`.git/config` would change git settings that run"), "{told}");
     }
-    assert!(hook.contains("`.git/hooks/pre-commit` makes git run something"), "{hook}");
+    assert!(hook.contains("`.git/hooks/pre-commit` makes git run a program"), "{hook}");
     assert_eq!(git(home.path(), &settings).unwrap(), kept);
     assert!(!home.path().join(".git/hooks/pre-commit").exists());
 }

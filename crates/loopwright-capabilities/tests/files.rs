@@ -125,7 +125,7 @@ async fn errors_that_a_model_can_repair_say_how() {
         told[..3],
         [
             "Error: `/etc/passwd` is outside the working directory; use a path inside it",
-            "Error: `d` is a directory, not a regular file; look into it with `list_dir`",
+            "Error: `d` is a directory, not a regular file; list it with `list_dir`",
             "Error: `.git/hooks/pre-commit` was not written because its directory does not exist; \
              check the path, or pass `create_dirs: true` to create it",
         ]

@@ -18,11 +18,11 @@ const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
 const BEGINNING: &str = "\
 # Tools
 
-The tools that capabilities bring, with their arguments as models are told of them. What holds for all file tools and the limits of each
-are in [tools](../tools.md); how the others are configured is on the page of their capability. *Side effects* says what a repeated call does:
+The tools of the capabilities, with their descriptions and arguments as models see them. [Tools](../tools.md) describes the rules and limits of
+the file tools; the page of each capability describes its configuration. *Side effects* tells whether a call can be repeated:
 `read_only` and `idempotent` calls run again after a crash, others do not.
 
-This page is made of the schemas: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference`.
+This page is generated from the schemas: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference`.
 ";
 
 #[test]

@@ -103,8 +103,8 @@ fn tools(request: &InferenceRequest) -> Vec<&str> {
 }
 
 fn blocked(told: &str) -> bool {
-    told.starts_with("Blocked: the call of `")
-        && told.contains("while the skill `review` is active")
+    told.starts_with("Blocked: `")
+        && told.contains("` cannot be called while the skill `review` is active")
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn the_list_of_skills_is_in_the_instructions_and_not_in_the_history() {
     let state = agent(&model).execute(start()).await;
     let system = model.requests()[0].system.clone().unwrap();
     assert!(system.contains("- [plain]: Skill plain"), "{system}");
-    let review = "- [review]: Skill review (while it is active only: Read, Bash(git:*))";
+    let review = "- [review]: Skill review (tools while it is active: Read, Bash(git:*))";
     assert!(system.contains(review), "{system}");
     assert!(!system.contains("hidden"), "{system}");
     assert_eq!(state.transcript().len(), 2);
@@ -215,7 +215,7 @@ async fn instructions_of_a_skill_are_in_the_requests_of_later_turns() {
     after_loading(ConversationWithCurrentToolTrace, &hiding).await;
     let skill = |name| format!("<skill_content name=\"{name}\">\nDo {name}: it\n</skill_content>");
     let expect = format!(
-        "[skills] Loaded earlier in this conversation, and still to be followed:\n{}\n\n{}",
+        "[skills] Loaded earlier in this conversation and still in force:\n{}\n\n{}",
         skill("review"),
         skill("plain")
     );
@@ -459,7 +459,7 @@ async fn a_skills_allowed_tools_hold_in_its_fork() {
     });
     let results: Vec<String> = exchanges.flatten().map(ToolResult::to_text).collect();
     assert_eq!(results[0], "bash did");
-    assert!(results[1].starts_with("Blocked: the call of `bash`"), "{}", results[1]);
+    assert!(results[1].starts_with("Blocked: `bash` cannot be called"), "{}", results[1]);
     assert!(results[2].starts_with("Blocked: ") || results[2].contains("no tool named"));
 }
 

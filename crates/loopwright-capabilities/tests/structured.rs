@@ -148,8 +148,8 @@ async fn a_model_is_told_what_is_wrong_and_asked_again() {
     let state = agent.execute(start()).await;
     assert_eq!(told(&state), [format!("Extracted `lead`.\n{ANN}")]);
     let tail: Vec<String> = model.requests()[3].prompt.tail.iter().map(Message::text).collect();
-    let wrong = "That does not fit:\n- at /: \"age\" is a required property\n\
-        Answer again, with the whole of it and nothing else.";
+    let wrong = "The data is invalid:\n- at /: \"age\" is a required property\n\
+        Answer again with the complete data and nothing else.";
     assert_eq!((tail[0].as_str(), tail[1].as_str(), tail[2].as_str()), (WRONG, wrong, "no"));
     let failed = events.events_of::<ValidationFailed>();
     assert_eq!(failed.len(), 2);
@@ -224,8 +224,11 @@ async fn the_schemas_way_of_asking_counts_before_the_policys() {
         let capability = UseStructuredOutputs::new(schemas).policy(policy);
         let (_, requests) = extracted(capability, &[FOUND], start()).await;
         let request = &requests[0];
-        let in_words =
-            request.system.as_deref().unwrap().contains("Answer with JSON of this schema");
+        let in_words = request
+            .system
+            .as_deref()
+            .unwrap()
+            .contains("Answer with JSON that matches this schema");
         let mode = match (&request.response_format, &request.tool_choice, in_words) {
             (Some(ResponseFormat::JsonSchema { .. }), ToolChoice::Auto, false) => {
                 OutputMode::Schema
@@ -291,7 +294,7 @@ async fn a_key_that_cannot_be_stored_is_not_extracted() {
         ),
         (
             json!({ "input": "x", "schema": "lead", "store_as": "b" }),
-            "Error: 1 values are stored already, which is the most; store it under one of their names",
+            "Error: the limit of 1 stored values is reached; store it under one of their names",
         ),
     ];
     for (args, expect) in cases {
@@ -350,7 +353,7 @@ async fn an_answer_that_never_fits_ends_the_run_with_what_is_wrong() {
     let agent = plain(&model);
     let error =
         agent.run_typed_with::<Lead>(start(), options, RunOptions::default()).await.unwrap_err();
-    let text = "no answer fits in 2 attempts: at /: \"age\" is a required property";
+    let text = "no valid answer in 2 attempts: at /: \"age\" is a required property";
     assert_eq!(error.reason, TypedFailure::Invalid(text.into()));
     assert_eq!(error.state.stop_signal().map(|it| it.reason), Some(StopReason::RetryLimitReached));
     assert_eq!(model.asked(), 2);

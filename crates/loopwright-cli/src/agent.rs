@@ -1,4 +1,4 @@
-//! The agent of the command line: what it is told and what it can do.
+//! The built-in agent of the command line: its instructions and its tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +36,13 @@ use crate::tools;
 
 const INSTRUCTIONS: &str = "\
 You are Loopwright, a careful assistant that works in one directory of the user's machine.
-Look before you answer: list and read what matters, and rely on what you have seen, not on guesses.
-Change files only where the task asks for it, and check what you have changed.
+Look before you answer: list and read what matters, and rely on what you have seen, not on \
+guesses.
+Change files only if the task requires it, and check your changes.
 Your tools reach nothing outside the working directory.
-When a tool fails, read why and try another way; do not repeat the same call.
-Answer briefly, in Markdown where that helps; name files by their paths, and say what you could not find out.";
+If a tool fails, read the error and try another way; do not repeat the same call.
+Answer briefly, in Markdown where that helps; refer to files by their paths, and say what you \
+could not find out.";
 
 /// What is added where pages of the web may be requested.
 const WEB: &str = "Only `web_fetch` reaches beyond it: pages of public sites.";
@@ -101,7 +103,7 @@ impl Setup {
     ///
     /// # Errors
     ///
-    /// If something is missing.
+    /// Returns an error if something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let agent = self.compose(listener)?;
         let agent = match &self.tools {

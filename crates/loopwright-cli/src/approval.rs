@@ -187,7 +187,7 @@ enum Scope {
 ///
 /// # Errors
 ///
-/// If the session cannot be read or written.
+/// Returns an error if the session cannot be read or written.
 async fn decide(
     conversation: &Conversation,
     id: &SessionId,

@@ -28,7 +28,7 @@ mod values;
 pub use self::agent::{AgentArgs, LimitArgs, OnAskArg, OutputArgs, PermissionArgs, Transport};
 use session::SessionArgs;
 
-/// Run agents: a model that works with tools until the task is done
+/// Run agents: models that use tools until a task is done
 #[derive(Clone, Debug, PartialEq, Parser)]
 #[command(name = "loopwright", version, after_help = help::PROGRAM)]
 pub struct Cli {

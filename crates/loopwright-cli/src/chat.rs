@@ -333,7 +333,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Runs a command of the user's, of which the agent is told with the next message.
+    /// Runs a command of the user, and reports it to the agent with the next message.
     async fn run(&mut self, command: &str) {
         let printed = shell::run(&self.conversation, command, self.signals.as_mut()).await;
         self.printed.extend(printed);

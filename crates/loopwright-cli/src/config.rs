@@ -74,7 +74,7 @@ use document::Document;
 use files::{Found, UserFile};
 use layer::Layer;
 
-/// What is in effect; a key that no one set and that has no default is `None`.
+/// What is in effect; a key that is not set and has no default is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The directory of the run, absolute and without links.

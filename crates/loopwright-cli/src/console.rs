@@ -91,7 +91,7 @@ pub fn print_json(value: &Value) -> ExitCode {
     }
 }
 
-/// Writes a text to standard output, without its styles where nobody wants them.
+/// Writes text to standard output, without styles if they are disabled.
 pub fn print_styled(text: &str) -> ExitCode {
     match AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => {

@@ -180,7 +180,7 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// If the session cannot be used.
+    /// Returns an error if the session cannot be used.
     pub(crate) async fn take_turn(
         &mut self,
         feed: &UiSender,

@@ -163,7 +163,7 @@ impl Defined {
             if leads_out(&root, &directory) {
                 let directory = plain(&directory);
                 console::warn(&format!(
-                    "{directory} is skipped: the link leads out of the project"
+                    "{directory} is skipped: the link leads outside the project"
                 ));
             } else {
                 places = places.with_dir(DefinitionScope::Project, directory);
@@ -199,8 +199,8 @@ impl Defined {
         with_settings(definition.clone(), &self.settings)
     }
 
-    /// Returns the capabilities of the program's own agent with their settings, for a model that takes so many tokens.
-    /// The configuration adds others and switches these off.
+    /// Returns the capabilities of the program's own agent with their settings, for a model with a
+    /// context window of this size. The configuration adds others and switches these off.
     pub(crate) fn own_capabilities(&self, context_window: u64) -> Vec<(String, Value)> {
         let has_agents = !self.agents.all().is_empty();
         let has_skills = !self.skills.list(SkillAudience::Models).is_empty();

@@ -93,7 +93,8 @@ impl Show {
         let bytes = keep(&performed.state, &file)?;
         let state = load(&file)?;
         self.tell(&format!(
-            "\n{BOLD}The state is saved and reloaded{BOLD:#} ({bytes} bytes):\n  {}\nThe agent continues:",
+            "\n{BOLD}The state was saved and reloaded{BOLD:#} ({bytes} bytes):\n  {}\nThe agent \
+                continues:",
             file.display()
         ));
         let performed = self.stage.perform(&setup, self.ask(second, state)).await;
@@ -106,10 +107,9 @@ impl Show {
 
     fn introduce(self, folder: &Folder) {
         self.tell(&format!(
-            "{BOLD}Loopwright demo{BOLD:#}\n\n\
-             The loop, the tools and the folder are real. The model in this demo is a script:\n\
-             it says the same whatever the tools return, and needs neither key nor network.\n\n\
-             Folder: {}",
+            "{BOLD}Loopwright demo{BOLD:#}\n\nThe loop, the tools and the folder are real. The \
+                model in this demo is a script:\nits answers are fixed, and it needs neither a \
+                key nor a network.\n\nFolder: {}",
             folder.workdir.path().display()
         ));
     }

@@ -62,7 +62,7 @@ impl RunDisplay {
         }
     }
 
-    /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
+    /// Runs an agent without storing its state, and shows its progress. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> RunResult {
         let scene = LiveRun::new(self.format, setup.workdir.path());
         let agent = match setup.build(scene.feed.clone()) {
@@ -118,7 +118,7 @@ impl RunDisplay {
             (worked_out, of_writing(shown).unwrap_or(exit_code))
         };
         let Some(signals) = signals else {
-            console::warn(&"Ctrl-C ends the program at once: signals cannot be taken");
+            console::warn(&"Ctrl-C ends the program immediately: signals cannot be handled");
             return work.await;
         };
         match select(pin!(work), pin!(signals.watch(&brake, &feed))).await {

@@ -65,7 +65,7 @@ fn in_words(checks: &[Check], width: usize) -> String {
         }
     }
     let found = match problems(checks) {
-        0 => "everything that is needed works".to_owned(),
+        0 => "everything required works".to_owned(),
         some => format!("{} found", count(some as u64, "problem")),
     };
     format!("{text}\n{found}\n")

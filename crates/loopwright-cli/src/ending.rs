@@ -32,7 +32,7 @@ pub enum RunEnding {
     Refused,
     /// A guard declared that the model's reason to stop writing ends the run.
     FinishReason,
-    /// Somebody or something stopped the run.
+    /// The run was stopped.
     Stopped(StopReason),
     /// A policy did not continue after the provider had failed.
     ForbiddenAfterProvider,
@@ -213,7 +213,8 @@ impl RunEnding {
         match self {
             Self::Answered => "the model gave its final answer",
             Self::AnsweredWithToolErrors => {
-                "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
+                "the model gave its final answer although some calls had failed or were blocked; \
+                    `errors` lists them"
             }
             Self::AnsweredAfterDenial => {
                 "rules denied the calls before the final answer; `denials` lists them"
@@ -222,18 +223,18 @@ impl RunEnding {
                 "the model gave its final answer, and the command of `--verify` failed; `verification` has its output"
             }
             Self::Empty => "the model returned no answer",
-            Self::CutOff => "the answer was cut off at the limit of its length",
-            Self::Filtered => "the provider's filter cut the answer off",
+            Self::CutOff => "the answer was cut off at the length limit",
+            Self::Filtered => "the provider's filter cut off the answer",
             Self::Refused => "the model declined to answer",
-            Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
+            Self::FinishReason => "a guard ends runs at this finish reason of the model",
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
             Self::SchemaUnmet => "no answer matched `--schema`, after three corrections",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
-            Self::OutputClosed => "the reader of standard output went away",
+            Self::OutputClosed => "the reader closed standard output",
             Self::Failed(kind) => meaning_of_kind(kind),
-            Self::Paused => "a call waits for a decision, and no terminal is attached",
-            Self::Unfinished => "the run gave up in the middle, which is a defect",
+            Self::Paused => "a call is waiting for a decision, and no terminal is attached",
+            Self::Unfinished => "the run ended in the middle of a step, which is a bug",
         }
     }
 
@@ -283,12 +284,12 @@ fn meaning_of_reason(reason: StopReason) -> &'static str {
         StopReason::ErrorForbade => "a policy stopped the run after another error",
         StopReason::StopRequested => "a tool or a hook stopped the run",
         StopReason::UserRequested => "Ctrl-C; the run was cancelled cleanly",
-        StopReason::StepsLimitReached => "`--max-steps` is used up",
-        StopReason::TokenLimitReached => "`--max-tokens` is used up",
-        StopReason::TimeLimitReached => "`--max-seconds` is used up",
-        StopReason::CostLimitReached => "`--max-cost` is used up",
-        StopReason::RetryLimitReached => "something was tried as often as it may be",
-        _ => "it was stopped without a reason",
+        StopReason::StepsLimitReached => "the limit `--max-steps` was reached",
+        StopReason::TokenLimitReached => "the limit `--max-tokens` was reached",
+        StopReason::TimeLimitReached => "the limit `--max-seconds` was reached",
+        StopReason::CostLimitReached => "the limit `--max-cost` was reached",
+        StopReason::RetryLimitReached => "a retry limit was reached",
+        _ => "the run was stopped without a reason",
     }
 }
 
@@ -329,22 +330,22 @@ fn name_of_kind(kind: FailureKind) -> &'static str {
 
 fn meaning_of_kind(kind: FailureKind) -> &'static str {
     match kind {
-        FailureKind::NoModel => "no model is chosen, or the provider does not take the key",
-        FailureKind::Model => "the provider did not answer, or not in a way that makes sense",
+        FailureKind::NoModel => "no model is selected, or the provider rejects the key",
+        FailureKind::Model => "the provider gave no response, or an invalid one",
         FailureKind::ContextLength => {
-            "the request is too long for the model, and nothing is left to compact"
+            "the request is too long for the model, and cannot be compacted further"
         }
-        FailureKind::RateLimit => "the provider asks to slow down, after all retries",
+        FailureKind::RateLimit => "the provider's rate limit was reached, after all retries",
         FailureKind::Timeout => "the provider took too long, after all retries",
-        FailureKind::Network => "the provider cannot be reached, after all retries",
-        FailureKind::Validation => "the model's answer does not have the form it must have",
-        FailureKind::Tool => "a tool failed and took the run with it",
-        FailureKind::UnknownTool => "an unknown tool was called and took the run with it",
-        FailureKind::InvalidArguments => "invalid arguments took the run with them",
+        FailureKind::Network => "the provider could not be reached, after all retries",
+        FailureKind::Validation => "the model's answer does not match the required schema",
+        FailureKind::Tool => "a tool failed, and the failure ended the run",
+        FailureKind::UnknownTool => "an unknown tool was called, which ended the run",
+        FailureKind::InvalidArguments => "a tool call had invalid arguments, which ended the run",
         FailureKind::Hook => "a hook failed",
-        FailureKind::ContextCompile => "the conversation could not be put together for the model",
-        FailureKind::Driver => "the driver failed for its own reasons",
-        FailureKind::Journal => "the journal refused or lost the run",
+        FailureKind::ContextCompile => "the context for the model could not be compiled",
+        FailureKind::Driver => "the driver failed",
+        FailureKind::Journal => "the journal rejected or lost the run",
         FailureKind::Panic => "a driver or a hook panicked",
         FailureKind::CrashLoop => "the same step was interrupted too often",
         _ => "anything else",

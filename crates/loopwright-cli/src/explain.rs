@@ -38,8 +38,8 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     );
     row("writes", list(&policy.write_paths));
     row("hidden", list(&policy.hidden));
-    row("at once", list(&policy.direct));
-    row("may leave", commands.allowed().to_vec());
+    row("immediate", list(&policy.direct));
+    row("may change", commands.allowed().to_vec());
     row("cache", policy.cache.iter().map(short).collect());
     let found = commands.toolchains.found.iter();
     row("toolchains", found.map(|(name, root)| format!("{name}: {}", short(root))).collect());

@@ -29,9 +29,11 @@ pub(crate) struct Folder {
 /// Why decisions about folders cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FoldersError {
-    #[error("there is no place for decisions about folders; set `HOME` or `XDG_CONFIG_HOME`")]
+    #[error(
+        "decisions about folders cannot be saved: no home directory; set `HOME` or `XDG_CONFIG_HOME`"
+    )]
     NoPlace,
-    #[error("cannot read {}; correct the file, or remove it to decide anew", path.display())]
+    #[error("cannot read {}; correct the file, or remove it to decide again", path.display())]
     Read {
         path: PathBuf,
         #[source]

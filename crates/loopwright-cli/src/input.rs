@@ -275,7 +275,7 @@ fn history(directory: &Path) -> io::Result<FileBackedHistory> {
     FileBackedHistory::with_file(REMEMBERED, path).map_err(io::Error::other)
 }
 
-/// Gives the terminal back as it was, while somebody still reads from it.
+/// Restores the terminal while another reader is still active.
 fn restore() {
     disable_raw_mode().ok();
     execute!(io::stdout(), DisableBracketedPaste).ok();

@@ -42,10 +42,12 @@ enum CommandError {
     #[error("unknown MCP server `{name}`; available: {available}")]
     Unknown { name: String, available: String },
     #[error(
-        "MCP server `{0}` belongs to this project, which is not trusted; look with `loopwright mcp list`, trust with `loopwright trust`"
+        "MCP server `{0}` belongs to this project, which is not trusted; review it with `loopwright mcp list`, then trust the project with `loopwright trust`"
     )]
     Untrusted(String),
-    #[error("no place for your MCP servers; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`")]
+    #[error(
+        "no home directory for your MCP servers; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`"
+    )]
     NoPlace,
     #[error("{0}")]
     Usage(String),
@@ -258,7 +260,7 @@ async fn test(cli: &Cli, args: &McpArgs, typed: &McpTestArgs) -> Result<ExitCode
 async fn call(cli: &Cli, args: &McpArgs, typed: &McpCallArgs) -> Result<ExitCode, CommandError> {
     let arguments = serde_json::from_str(&typed.arguments).map_err(|_| {
         CommandError::Usage(
-            "the arguments are no JSON object; write them as `{\"path\": \"a\"}`".to_owned(),
+            "the arguments are not a JSON object; write them as `{\"path\": \"a\"}`".to_owned(),
         )
     })?;
     let client = Surroundings::load(cli, args)?.client(&typed.name)?;
@@ -404,9 +406,9 @@ async fn login(cli: &Cli, args: &McpArgs, typed: &McpLoginArgs) -> Result<ExitCo
     client.close().await;
     let shown = sanitize_terminal(&typed.name);
     console::tell(&if is_new {
-        format!("logged in at {shown}")
+        format!("logged in to {shown}")
     } else {
-        format!("{shown} needs no other login")
+        format!("{shown} needs no further login")
     });
     Ok(ExitCode::Done)
 }
@@ -416,9 +418,9 @@ fn logout(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, CommandErro
     let removed = client.logout().map_err(std::sync::Arc::new)?;
     let shown = sanitize_terminal(name);
     console::tell(&if removed {
-        format!("logged out at {shown}")
+        format!("logged out of {shown}")
     } else {
-        format!("no login at {shown}")
+        format!("not logged in to {shown}")
     });
     Ok(ExitCode::Done)
 }
@@ -431,7 +433,7 @@ pub(crate) fn tell_status(servers: &McpServers) {
     for client in servers.clients() {
         let status = client.status();
         let tools = status.listing.map_or_else(
-            || "tools not known yet".to_owned(),
+            || "tools unknown until the first start".to_owned(),
             |listing| count(listing.tools.len() as u64, "tool"),
         );
         let health = format!("{:?}", status.health).to_lowercase();

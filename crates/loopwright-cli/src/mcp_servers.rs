@@ -122,7 +122,8 @@ impl ConfiguredServers {
         if untrusted > 0 {
             let ignored = count(untrusted as u64, "MCP server");
             console::warn(&format!(
-                "this project is not trusted: {ignored} not used; look with `loopwright mcp list`, trust with `loopwright trust`"
+                "this project is not trusted: {ignored} not used; review with `loopwright mcp \
+                    list`, trust with `loopwright trust`"
             ));
         }
     }

@@ -39,7 +39,7 @@ pub struct Chosen {
 /// Why there is no model.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// A provider is configured to speak what nobody here understands.
+    /// A provider is configured with an unknown wire API.
     #[error(
         "unknown wire API `{wire}` in `providers.{provider}.wire_api`; write {}",
         known_wires()
@@ -105,7 +105,7 @@ impl From<ModelError> for ChoiceError {
 ///
 /// # Errors
 ///
-/// If there is none, or its key is missing: the error says what to do.
+/// Returns an error if there is none, or its key is missing: the error says what to do.
 pub async fn choose(
     config: &Config,
     sources: &ConfigSources,
@@ -189,7 +189,7 @@ fn known_wires() -> String {
 ///
 /// # Errors
 ///
-/// If a provider is to speak what nobody here understands.
+/// Returns an error if a provider is configured with an unknown wire API.
 pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, ChoiceError> {
     let environment = sources.environment.clone();
     let keys = move |name: &str| environment.get(name)?.to_str().map(str::to_owned);

@@ -48,7 +48,7 @@ impl ProjectSettings {
     ///
     /// # Errors
     ///
-    /// If the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
+    /// Returns an error if the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
     /// another user counts as absent.
     pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let root = project_root(&config.workdir);
@@ -296,7 +296,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 ///
-/// If the user's decisions about folders cannot be read.
+/// Returns an error if the user's decisions about folders cannot be read.
 pub(crate) fn policy(
     config: &Config,
     sources: &ConfigSources,

@@ -181,7 +181,7 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
         console::tell(&sanitize_terminal(&finding.to_string()));
     }
     if findings.is_empty() {
-        console::tell(&format!("{} rules, nothing found", policy.rules().count()));
+        console::tell(&format!("{} rules, no problems found", policy.rules().count()));
     }
     Ok(exit_code)
 }

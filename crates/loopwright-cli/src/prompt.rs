@@ -15,7 +15,8 @@ pub const MAX_STDIN: u64 = 10 * 1024 * 1024;
 /// How long the first byte of standard input may take before the program says that it waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-const UNREAD: &str = "standard input was left open and empty for 3 seconds, and is not read; close it, or add `</dev/null`";
+const UNREAD: &str = "standard input stayed open and empty for 3 seconds, so it is ignored; \
+    close it, or add `</dev/null`";
 
 /// What the command line says about the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum PromptSource {
 /// What standard input is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinKind {
-    /// Somebody would have to type.
+    /// A user would have to type.
     Terminal,
     /// A pipe or a file, which ends by itself.
     Piped,
@@ -48,7 +49,7 @@ pub enum PromptError {
     Empty,
     /// Standard input is longer than [`MAX_STDIN`].
     #[error(
-        "standard input is larger than 10 MiB; put it into a file and let the agent read the file"
+        "standard input is larger than 10 MiB; write it to a file and let the agent read the file"
     )]
     TooLarge,
     /// Standard input is not text.
@@ -85,7 +86,7 @@ impl PromptSource {
     ///
     /// # Errors
     ///
-    /// If there is no prompt, or standard input cannot be used.
+    /// Returns an error if there is no prompt, or standard input cannot be used.
     pub fn read_stdin(self) -> Result<String, PromptError> {
         let stdin = io::stdin();
         if stdin.is_terminal() {
@@ -209,7 +210,7 @@ mod tests {
         stdin.push(b'x');
         assert_eq!(
             read(Some("-"), StdinKind::Piped, &stdin),
-            "error: standard input is larger than 10 MiB; put it into a file and let the agent read the file"
+            "error: standard input is larger than 10 MiB; write it to a file and let the agent read the file"
         );
     }
 

@@ -14,8 +14,8 @@ use crate::settings::rows;
 pub fn cli() -> String {
     let mut program = Cli::command();
     program.build();
-    let mut page = "# The command line\n\n\
-        Made from the program itself. `--help` tells the same of each command, and `loopwright man` writes manual pages.\n"
+    let mut page = "# The command line\n\nThis page is generated from the program. `--help` \
+        shows the same text for each command, and `loopwright man` writes manual pages.\n"
         .to_owned();
     command(&program, "loopwright", &mut page);
     page
@@ -31,7 +31,7 @@ fn command(command_: &Command, name: &str, page: &mut String) {
     let subcommands: Vec<&Command> =
         command_.get_subcommands().filter(|it| it.get_name() != "help").collect();
     if !subcommands.is_empty() {
-        page.push_str("\n| command | does |\n|---|---|\n");
+        page.push_str("\n| command | description |\n|---|---|\n");
         for it in &subcommands {
             let about = it.get_about().map(ToString::to_string).unwrap_or_default();
             let link = format!("{name} {}", it.get_name()).replace(' ', "-");
@@ -57,7 +57,7 @@ fn arguments(command: &Command, name: &str, page: &mut String) {
     if arguments.is_empty() {
         return;
     }
-    page.push_str("\n| argument | means |\n|---|---|\n");
+    page.push_str("\n| argument | description |\n|---|---|\n");
     for it in arguments {
         writeln!(page, "| {} | {} |", cell(&typed(it)), cell(&meaning(it))).ok();
     }
@@ -113,7 +113,8 @@ pub fn config() -> String {
                 if table.is_empty() { "Top level".to_owned() } else { format!("`[{table}]`") };
             write!(
                 page,
-                "\n## {title}\n\n| key | means | value | default | option | variable |\n|---|---|---|---|---|---|\n"
+                "\n## {title}\n\n| key | description | value | default | option | variable \
+                    |\n|---|---|---|---|---|---|\n"
             )
             .ok();
         }

@@ -145,7 +145,7 @@ pub trait Renderer: Send {
     ///
     /// # Errors
     ///
-    /// If standard output does not take what is written; nothing more will be asked of it then.
+    /// Returns an error if standard output does not take what is written; nothing more will be asked of it then.
     fn take(&mut self, note: &UiEvent) -> io::Result<()>;
 
     /// Called again and again while there is nothing to take.
@@ -156,9 +156,9 @@ pub trait Renderer: Send {
 #[derive(Clone, Debug)]
 pub struct UiSender {
     notes: Sender<UiEvent>,
-    /// How events are told in lines, if they are.
+    /// The line format of events, if they are shown as lines.
     lines: Option<ConsoleOptions>,
-    /// What files held, if changes are told.
+    /// The earlier content of files, if changes are shown.
     watch: Option<Arc<FileDiffTracker>>,
 }
 
@@ -336,7 +336,7 @@ impl Held {
     }
 }
 
-/// Returns `true` if an event that follows an answer is told only after the answer is durable.
+/// Returns `true` if an event after an answer is shown only when the answer is durable.
 fn is_told_once_durable(event: &AgentEvent) -> bool {
     !matches!(
         event,

@@ -108,7 +108,7 @@ pub struct DeniedCall {
     pub tool: String,
     /// The arguments, as JSON.
     pub arguments: Value,
-    /// Why, as the model was told.
+    /// The reason that the model received.
     pub reason: String,
 }
 
@@ -390,7 +390,8 @@ fn with_excess(remark: Option<String>, state: &AgentState) -> Option<String> {
     let Some(excess) = excess(state) else { return remark };
     let (spent, limit) = (spent_of_turn(state), state.budget().cost.unwrap_or_default());
     let told = format!(
-        "spent {spent}, {excess} over the limit of {limit}: the last response cost more than was left"
+        "spent {spent}, {excess} over the limit of {limit}: the last response cost more than the \
+            rest of the budget"
     );
     Some(remark.map_or(told.clone(), |remark| format!("{remark}; {told}")))
 }

@@ -77,7 +77,7 @@ pub enum AgentError {
         asked: String,
     },
     /// What is configured of the capabilities of the program's own agent cannot be used.
-    #[error("the table `[capabilities]` of the configuration cannot be used")]
+    #[error("the table `[capabilities]` of the configuration is invalid")]
     Capability(#[source] BuildError),
     /// `--tools` cannot be used.
     #[error("`--tools` cannot be used")]
@@ -126,7 +126,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If there is none, its file is wrong, or it names a skill that does not exist.
+    /// Returns an error if there is none, its file is wrong, or it names a skill that does not exist.
     pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
         if name == AGENT {
             return Err(AgentError::Own);
@@ -175,7 +175,7 @@ impl SelectedAgent {
     ///
     /// # Errors
     ///
-    /// If the definition names only half of a model, and no process knows the other half.
+    /// Returns an error if the definition names only half of a model, and no process knows the other half.
     pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
         let Some(llm) = &self.definition.llm else { return Ok(()) };
         if (llm.provider.is_none() && llm.model.is_none())

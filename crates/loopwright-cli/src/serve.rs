@@ -118,7 +118,8 @@ fn check(args: &ServeArgs, tokens: &TokenFile) -> Result<(), SessionsError> {
     let refused = |text: String| Err(SessionsError::Usage(text));
     if !args.listen.ip().is_loopback() && !args.behind_proxy {
         return refused(format!(
-            "{} can be reached from other machines, and the server does not encrypt; put a proxy with TLS in front of it and pass `--behind-proxy`",
+            "{} can be reached from other machines, and the server does not encrypt traffic; put \
+                a proxy with TLS in front of it and pass `--behind-proxy`",
             args.listen
         ));
     }

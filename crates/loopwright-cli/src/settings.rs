@@ -50,7 +50,7 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
             "settings": settings,
         }));
     }
-    let head = ["SETTING", "VALUE", "DECIDED BY"].map(str::to_owned).to_vec();
+    let head = ["SETTING", "VALUE", "SOURCE"].map(str::to_owned).to_vec();
     let cells = |row: &Row| {
         let value = row.value.as_deref().map_or("-".to_owned(), |it| single_line(it, WIDEST));
         vec![row.key.clone(), value, row.origin.to_string()]
@@ -89,7 +89,7 @@ impl Row {
 struct Rows(Vec<Row>);
 
 impl Rows {
-    /// Adds a setting that always is what somebody or the program says.
+    /// Adds a setting that always has a value, from a source or the program.
     fn add<T>(
         &mut self,
         key: impl Into<String>,
@@ -115,7 +115,7 @@ impl Rows {
 /// Returns every setting. Those of providers and models are there if set.
 pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let mut rows = Rows::default();
-    let found = Some("the first that can be used".to_owned());
+    let found = Some("the first usable one".to_owned());
     rows.add("model", config.model.as_ref(), found, ToString::to_string);
     rows.add("fallback", config.fallback.as_ref(), None, fallback);
     rows.add("base_url", config.base_url.as_ref(), None, ToString::to_string);

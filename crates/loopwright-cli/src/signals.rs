@@ -24,7 +24,7 @@ pub struct CancelSwitch {
 }
 
 impl CancelSwitch {
-    /// Makes a brake that no one has pulled.
+    /// Creates a switch that is not triggered.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,7 +65,7 @@ impl Signals {
     ///
     /// # Errors
     ///
-    /// If the system does not allow it.
+    /// Returns an error if the system does not allow it.
     pub fn new() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;

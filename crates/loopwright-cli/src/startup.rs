@@ -93,7 +93,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If it cannot be used.
+    /// Returns an error if it cannot be used.
     pub fn load(cli: &Cli, agent: &AgentArgs, session: &SessionArgs) -> Result<Self, StartError> {
         let (sources, loaded) = load(cli, agent, session, None)?;
         Ok(Self::of(agent, sources, loaded))
@@ -127,7 +127,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If it cannot be used, or the directory is gone.
+    /// Returns an error if it cannot be used, or the directory is gone.
     pub(crate) fn of_session(
         cli: &Cli,
         agent: &AgentArgs,
@@ -147,7 +147,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If there is no model.
+    /// Returns an error if there is no model.
     pub async fn setup(&self, agent: &AgentArgs) -> Result<Setup, StartError> {
         let config = &self.config;
         let mut chosen = model::choose(config, &self.sources, &agent.transport()).await?;
@@ -222,7 +222,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If there is no such definition, it cannot be used, or there is no model.
+    /// Returns an error if there is no such definition, it cannot be used, or there is no model.
     pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, StartError> {
         self.define(agent.definition.as_deref(), None)?;
         self.tell_refused();
@@ -268,7 +268,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If there is no such definition, or it cannot be used.
+    /// Returns an error if there is no such definition, or it cannot be used.
     pub fn define(
         &mut self,
         typed: Option<&str>,
@@ -345,7 +345,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If there is no such session, no model or no store.
+    /// Returns an error if there is no such session, no model or no store.
     pub async fn conversation(
         &mut self,
         cli: &Cli,
@@ -460,7 +460,7 @@ impl Startup {
         Ok(Some(ResumedSession { session, fork: origin.fork.clone() }))
     }
 
-    /// Works where the session works, unless somebody said where.
+    /// Works in the directory of the session, unless another one is given.
     fn go_to(
         &mut self,
         cli: &Cli,

@@ -121,7 +121,7 @@ impl StoreLocation {
     ///
     /// # Errors
     ///
-    /// If it is configured wrongly, or the user has no home.
+    /// Returns an error if it is configured wrongly, or the user has no home.
     pub fn of(config: &Config, sources: &ConfigSources) -> Result<Self, StoreLocationError> {
         let Some(url) = &config.store_url else {
             let state = state_directory(sources).ok_or(StoreLocationError::NoHome)?;
@@ -146,11 +146,12 @@ impl StoreLocation {
         let unfit = |reason| Err(StoreLocationError::Unfit { url: url.to_owned(), reason });
         match url.split_once(':') {
             Some(("sqlite", file)) if file.trim_start_matches('/').starts_with(':') => {
-                unfit("would keep nothing: say `--no-session` for that, or name a file")
+                unfit("would save nothing; pass `--no-session` for that, or name a file")
             }
-            Some(("sqlite", file)) if file.contains('?') || file.starts_with("file:") => {
-                unfit("has options, and there are none: write `sqlite:` and the path of a file")
-            }
+            Some(("sqlite", file)) if file.contains('?') || file.starts_with("file:") => unfit(
+                "has options, which are not supported; write `sqlite:` and the path of a \
+                    file",
+            ),
             Some(("files", directory)) if !directory.is_empty() => Ok(Self::Files(path(directory))),
             Some(("sqlite", file)) if !file.is_empty() => {
                 Ok(Self::Sqlite(path(file.strip_prefix("//").unwrap_or(file))))
@@ -164,7 +165,7 @@ impl StoreLocation {
     ///
     /// # Errors
     ///
-    /// If that is not possible.
+    /// Returns an error if that is not possible.
     pub async fn open(&self) -> Result<Arc<dyn SessionStore>, StoreLocationError> {
         let waits = waits();
         let store = waits.watch(self.opened()).await?;
@@ -206,7 +207,7 @@ impl StoreLocation {
     ///
     /// # Errors
     ///
-    /// If somebody works with it, or it never held sessions.
+    /// Returns an error if it is in use, or never contained sessions.
     pub async fn salvage(&self) -> Result<Vec<Finding>, StoreError> {
         match self {
             Self::Sqlite(path) if path.exists() => SqliteStore::salvage(path).await,
@@ -263,7 +264,7 @@ pub fn state_directory(sources: &ConfigSources) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// If that is not possible.
+/// Returns an error if that is not possible.
 pub fn make_private(path: &Path) -> Result<(), StoreLocationError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| StoreLocationError::Directory { path: path.to_path_buf(), source })?;
@@ -313,11 +314,12 @@ mod tests {
     fn an_address_with_what_sqlite_would_understand_is_refused() {
         let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).unwrap_err().to_string();
         for url in ["sqlite::memory:", "sqlite://:memory:"] {
-            let reason = "would keep nothing: say `--no-session` for that, or name a file";
+            let reason = "would save nothing; pass `--no-session` for that, or name a file";
             assert_eq!(parse(url), format!("`{url}` {reason}"));
         }
         for url in ["sqlite:a.db?mode=ro", "sqlite:file:a.db"] {
-            let reason = "has options, and there are none: write `sqlite:` and the path of a file";
+            let reason = "has options, which are not supported; write `sqlite:` and the path of \
+                a file";
             assert_eq!(parse(url), format!("`{url}` {reason}"));
         }
     }

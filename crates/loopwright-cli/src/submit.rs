@@ -84,8 +84,8 @@ fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
         None => return Ok(()),
     };
     let text = format!(
-        "{what} for sessions that begin, and workers take those of the session: omit them, or use \
-         `loopwright run --resume {session}`"
+        "{what} only for new sessions, and workers use the settings of the session; omit them, \
+            or use `loopwright run --resume {session}`"
     );
     Err(SessionsError::Usage(text))
 }

@@ -47,7 +47,7 @@ pub fn tokens(_cli: &Cli, args: &TokensArgs) -> ExitCode {
 ///
 /// # Errors
 ///
-/// If there is no place for it.
+/// Returns an error if there is no place for it.
 pub(crate) fn token_file(typed: Option<&Path>) -> Result<TokenFile, StoreLocationError> {
     let path: PathBuf = if let Some(path) = typed {
         path.to_path_buf()

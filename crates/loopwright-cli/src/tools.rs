@@ -21,7 +21,7 @@ pub(crate) const FILES: [&str; 6] =
 ///
 /// # Errors
 ///
-/// If there is no such directory.
+/// Returns an error if there is no such directory.
 pub fn workdir(path: &Path) -> io::Result<WorkspaceRoot> {
     let real = path.canonicalize()?;
     if real.is_dir() {

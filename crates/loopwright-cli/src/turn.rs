@@ -16,7 +16,7 @@ use crate::session_budget::SessionBudget;
 pub(crate) struct Turn<B> {
     /// What is said; nothing to resume what was interrupted.
     pub(crate) said: Option<Message>,
-    /// Whether it is left to the process that runs the session, if somebody does.
+    /// Whether it is left to the process that runs the session, if there is one.
     pub(crate) steers: bool,
     /// The model from now on.
     pub(crate) llm: LlmConfig,

@@ -45,7 +45,8 @@ pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     if args.agent.definition.is_some() {
-        let text = "each session keeps its agent: name it where work is left, as in `loopwright submit --agent`";
+        let text = "each session keeps its agent; name the agent when you submit, as in \
+            `loopwright submit --agent`";
         return Err(SessionsError::Usage(text.to_owned()).into());
     }
     let typed = args.session_args();
@@ -151,7 +152,7 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             console::warn(&format!("job {} was taken over by another worker", job.id));
         }
         WorkerEvent::JobsTakenOver { jobs, .. } => {
-            console::warn(&format!("{jobs} jobs of a dead worker were requeued"));
+            console::warn(&format!("{jobs} jobs of a worker that died were requeued"));
         }
         WorkerEvent::QueueUnavailable(reason) => console::warn(reason),
         _ => {}

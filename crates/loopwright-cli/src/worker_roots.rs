@@ -33,7 +33,7 @@ impl WorkerRoots {
     ///
     /// # Errors
     ///
-    /// If one of them is not a folder that can be reached.
+    /// Returns an error if one of them is not a folder that can be reached.
     pub(crate) fn new<'a>(
         roots: impl IntoIterator<Item = &'a Path>,
         home: Option<&Path>,
@@ -57,7 +57,7 @@ impl WorkerRoots {
     ///
     /// # Errors
     ///
-    /// If it is in none of the folders, or holds more than a project.
+    /// Returns an error if it is in none of the folders, or holds more than a project.
     pub(crate) fn check(&self, header: &SessionHeader, folder: &Path) -> Result<(), SessionsError> {
         let (id, path) = (|| header.id.clone(), || folder.to_owned());
         // A link leads to where it is worked.

@@ -56,7 +56,7 @@ fn a_limit_that_a_guard_of_the_file_sets_is_not_blamed_on_an_option() {
     let server = Server::start([streamed_call("Look.", "ls")]);
     let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
     let done = world.run(&[&["run", "--agent", "guarded", "hi"], &model[..]].concat());
-    let told = "stopped: the limit of steps, 1, is reached; the agent's definition sets this limit in `use_guards`\n";
+    let told = "stopped: the step limit of 1 was reached; the agent's definition sets this limit in `use_guards`\n";
     assert_eq!((done.status, done.stderr.contains(told)), (6, true), "{}", done.stderr);
 }
 
@@ -122,8 +122,8 @@ fn files_are_checked_and_what_is_wrong_ends_with_3() {
     let errors = |at: usize| checked["files"][at]["errors"].to_string();
     assert!(errors(0).contains("line 3: `tools` must be a list"), "{checked}");
     assert!(errors(1).contains("the file cannot be read"), "{checked}");
-    assert!(errors(2).contains("there is no tool `magic`"), "{checked}");
-    assert!(errors(2).contains("there is no skill `no`"), "{checked}");
+    assert!(errors(2).contains("unknown tool `magic`"), "{checked}");
+    assert!(errors(2).contains("unknown skill `no`"), "{checked}");
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
         ("nobody", 2, "create one: loopwright agents new nobody"),
         ("loopwright", 2, "rename the definition"),
         ("wrong", 3, "line 3: `tools` must be a list of names"),
-        ("magic", 3, "known are: "),
+        ("magic", 3, "; available: "),
         ("cap", 3, "unknown capability `use_magic`"),
         ("skilled", 3, "loopwright skills list"),
     ];

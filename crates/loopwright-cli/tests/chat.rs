@@ -131,7 +131,7 @@ fn the_first_message_can_be_rewound_and_replaced() {
     assert_eq!(told.len(), 1, "{request}");
     let told = "rewound to the start of the session\n";
     assert_eq!(done.stderr.matches(told).count(), 2, "{}", done.stderr);
-    assert!(done.stderr.contains("nothing to take back"), "{}", done.stderr);
+    assert!(done.stderr.contains("nothing to undo"), "{}", done.stderr);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn another_session_is_begun_and_the_first_one_is_resumed_by_what_was_said_in_it(
     assert_eq!((done.status, done.stdout.as_str()), (0, "red\nblue\ngreen\n"), "{}", done.stderr);
     assert_eq!(said(&world), ["first?", "red", "third?", "green"]);
     assert!(done.stderr.contains("> first?\nred\n"), "{}", done.stderr);
-    assert!(done.stderr.contains("no such session of this directory"), "{}", done.stderr);
+    assert!(done.stderr.contains("no such session in this directory"), "{}", done.stderr);
     let list: Value =
         serde_json::from_str(&world.run(&["sessions", "list", "--json"]).stdout).unwrap();
     assert_eq!(list["sessions"].as_array().unwrap().len(), 2);

@@ -60,7 +60,7 @@ fn a_server_that_does_not_start_is_an_error_with_its_last_words() {
     world.run(&["mcp", "add", "broken", "--", "sh", "-c", "echo no config >&2; exit 3"]);
     let done = world.run(&["mcp", "test"]);
     assert_eq!(done.status, 1, "{done:?}");
-    assert!(done.stdout.contains("exited with status 3; its last words: no config"), "{done:?}");
+    assert!(done.stdout.contains("exited with status 3; last output: no config"), "{done:?}");
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn approvals_lists_requests_of_all_sessions_and_a_decision_resumes_the_run() {
     let done = world.run(&[&["run", "-m", "openai-compatible/test"], &options[..]].concat());
     assert_eq!((done.status, is_there(&world)), (0, false), "{}", done.stderr);
     let none = world.run(&["approvals"]);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "nothing waits\n"));
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "no calls are waiting\n"));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn rules_of_an_agent_bind_it_and_the_agents_that_it_starts() {
     let denials = &result(&direct)["denials"];
     assert_eq!(
         denials[0]["reason"],
-        "not permitted (not in the tools of agent `ruled`); continue without it"
+        "not permitted (not among the tools of agent `ruled`); continue without it"
     );
     let spawn = json!({ "subagent": "ruled", "prompt": "Remove it." });
     let replies = [
@@ -295,7 +295,7 @@ fn a_page_may_be_requested_where_a_rule_names_the_tool_and_from_no_machine_near_
     let allowed = ["--allow", "WebFetch(domain:127.0.0.1)"];
     let (is_offered, answer, error) = requests(near, &allowed);
     assert!(is_offered, "{error}");
-    let wanted = "it leads to 127.0.0.1, which is no address of the internet";
+    let wanted = "it resolves to 127.0.0.1, which is not a public address";
     assert!(answer.contains(wanted), "{answer}");
     let other = ["--allow", "WebFetch(domain:a.example)", "--on-ask", "deny"];
     let (is_offered, answer, error) = requests("http://b.example/", &other);

@@ -46,7 +46,7 @@ fn a_question_is_answered_by_text_or_number_at_the_terminal_and_can_be_declined(
     let text = json!({ "question": "Add tests?" });
     let hint = "type the answer";
     assert_eq!(answered(&colors(), &[("2 blue", "2")]), "blue");
-    assert_eq!(answered(&colors(), &[(hint, "green"), ("does not fit", "red")]), "red");
+    assert_eq!(answered(&colors(), &[(hint, "green"), ("does not match", "red")]), "red");
     assert_eq!(answered(&text, &[(hint, "no")]), "no");
     let declined = "Blocked: the user declined to answer";
     assert_eq!(answered(&text, &[(hint, "/decline")]), declined);
@@ -72,7 +72,7 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
 
     let (_, declined, server) = run(asking(&colors()), "deny");
     assert_eq!(declined.status, 0, "{}", declined.stderr);
-    let text = "The user declined to answer: no user is present. Continue without an answer.";
+    let text = "The question was declined: no user is present. Continue without an answer.";
     assert_eq!(told(&server), text);
 
     let (_, failed, _) = run(asking(&colors()), "fail");

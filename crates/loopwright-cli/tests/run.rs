@@ -198,7 +198,7 @@ fn a_limit_ends_with_6() {
     let again = || streamed_call("Again.", "ls");
     let (done, _) = run(vec![again(), again()], &["--max-steps", "1"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, "Again.\n"));
-    let remark = "stopped: the limit of steps, 1, is reached; raise --max-steps to allow more\n";
+    let remark = "stopped: the step limit of 1 was reached; raise --max-steps to allow more\n";
     assert!(done.stderr.contains(remark), "{}", done.stderr);
     let (done, _) = run(vec![again(), again()], &["--max-tokens", "60", "-q"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""));
@@ -329,7 +329,12 @@ fn colours_are_for_terminals_and_for_those_who_insist() {
 fn a_limit_of_money_that_cannot_be_kept_is_warned_about() {
     let (done, _) = run(conversation(), &["--max-cost", "1"]);
     assert_eq!(done.status, 0);
-    assert_eq!(done.stderr.matches("warning: prices are not known").count(), 1, "{}", done.stderr);
+    assert_eq!(
+        done.stderr.matches("warning: the prices of this model are unknown").count(),
+        1,
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]
@@ -365,14 +370,14 @@ fn a_run_that_was_recorded_is_repeated_without_a_provider() {
     assert_eq!(replay("What is here?").stdout, recorded.stdout);
     let other = replay("What is there?");
     assert_eq!(other.status, 5);
-    assert!(other.stderr.contains("the recording has no answer to POST"), "{}", other.stderr);
+    assert!(other.stderr.contains("the recording has no response to POST"), "{}", other.stderr);
 }
 
 #[test]
 fn a_recording_that_is_none_is_wrong_usage() {
     let done = World::new().run(&line("http://localhost/v1", &["--replay", "a.txt"], "x"));
     assert_eq!(done.status, 2);
-    assert_eq!(done.stderr, "error: a.txt is not a recording of this version: record it again\n");
+    assert_eq!(done.stderr, "error: a.txt is not a recording of this version; record it again\n");
 }
 
 #[test]
@@ -491,7 +496,7 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
 fn a_limit_of_the_session_holds_within_a_step() {
     let (done, _) = run(vec![Reply::Nothing], &["--max-session-seconds", "0.2"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
-    let told = "stopped: session limit: 0.2 seconds are used up; raise --max-session-seconds";
+    let told = "stopped: session limit: the time limit of 0.2 seconds was reached; raise --max-session-seconds";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     // What a request costs at least is known before it is sent.
     let (world, server) = priced(vec![streamed("Never.", "stop")]);

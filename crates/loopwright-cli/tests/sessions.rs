@@ -525,7 +525,10 @@ fn changes_that_a_fork_or_an_import_cannot_undo_are_reported() {
     let export = place.sessions(&["export", &id]).stdout;
     place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export);
     for (name, reason) in [
-        (fork.as_str(), format!("their earlier content belongs to session {}", &id[..8])),
+        (
+            fork.as_str(),
+            format!("the earlier content of the files belongs to session {}", &id[..8]),
+        ),
         ("b", "no earlier content of these files: it was imported".to_owned()),
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);

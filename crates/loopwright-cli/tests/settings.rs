@@ -120,7 +120,7 @@ fn the_doctor_ends_with_1_where_there_is_no_model_or_the_store_is_broken() {
     let world = lonely().file(".local/state/loopwright/sessions.db", "no database at all");
     let done = world.run(&["doctor"]);
     assert_eq!(done.status, 1);
-    assert!(done.stdout.contains("✗ there is no model to ask"), "{}", done.stdout);
+    assert!(done.stdout.contains("✗ no model is available"), "{}", done.stdout);
     assert!(done.stdout.contains("✗ cannot open the sessions in"), "{}", done.stdout);
     assert!(done.stdout.ends_with("problems found\n"), "{}", done.stdout);
 }

@@ -64,7 +64,7 @@ fn skills_are_checked_and_what_is_left_out_ends_with_3() {
     let done = world.run(&["skills", "validate"]);
     assert_eq!(done.status, 3);
     assert!(done.stdout.contains("bad/SKILL.md: error: the skill is skipped"), "{}", done.stdout);
-    assert!(done.stdout.contains("odd/SKILL.md: warning: name `other`"), "{}", done.stdout);
+    assert!(done.stdout.contains("odd/SKILL.md: warning: the name `other`"), "{}", done.stdout);
     let one = world.run(&["skills", "validate", ".agents/skills/odd/SKILL.md"]);
     assert_eq!((one.status, one.stdout.lines().count()), (0, 2), "{}", one.stdout);
     let none = world.run(&["skills", "validate", ".agents/skills/none", "--json"]);

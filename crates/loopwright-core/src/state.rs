@@ -209,7 +209,7 @@ impl AgentState {
         self.edit(Edit::Parent(parent))
     }
 
-    /// Decides about a call of the open step; see [`pending`](AgentState::pending).
+    /// Records a decision about a call of the open step; see [`pending`](AgentState::pending).
     #[must_use]
     pub fn decide(self, call: u16, resolution: ApprovalDecision) -> Self {
         self.edit(Edit::Resolve { call, resolution })
@@ -419,7 +419,7 @@ impl AgentState {
     pub(crate) fn lateness(&self, working: Duration, now: Timestamp) -> StopSignal {
         let used = self.execution.as_ref().map(|it| it.budget_usage(working)).unwrap_or_default();
         self.budget.late_by(used, now).unwrap_or_else(|| {
-            let text = "the time is used up";
+            let text = "the time limit was reached";
             StopSignal::new(StopReason::TimeLimitReached, "budget", text).with("limit", "deadline")
         })
     }

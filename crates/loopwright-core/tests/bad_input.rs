@@ -64,7 +64,7 @@ fn arguments_that_break_the_schema() {
     let state = check_call(
         typed(),
         ("typed", r#"{"count":"three"}"#),
-        "the arguments do not fit the schema of `typed`: at /count:",
+        "the arguments do not match the schema of `typed`: at /count:",
     );
     assert_eq!(kinds(&state), [FailureKind::InvalidArguments]);
     check_call(typed(), ("typed", "{}"), "at /:");
@@ -75,7 +75,7 @@ fn arguments_that_break_the_schema() {
 fn arguments_that_are_not_json() {
     let tool = typed();
     let state =
-        check_call(tool.clone(), ("typed", r#"{"count": 3"#), "the arguments are not JSON:");
+        check_call(tool.clone(), ("typed", r#"{"count": 3"#), "the arguments are not valid JSON:");
     assert_eq!(kinds(&state), [FailureKind::InvalidArguments]);
     assert_eq!(tool.keys().len(), 0);
 }
@@ -97,7 +97,7 @@ fn a_tool_that_panics() {
 fn a_tool_that_hangs() {
     let options = ToolOptions { timeout: Some(Duration::from_secs(3)), ..ToolOptions::default() };
     let tool = MockTool::hanging("hang").with_options(options);
-    let state = check_call(tool, ("hang", "{}"), "did not answer within 3s");
+    let state = check_call(tool, ("hang", "{}"), "did not finish within 3s");
     assert_eq!(kinds(&state), [FailureKind::Timeout]);
 }
 
@@ -111,7 +111,7 @@ fn a_tool_that_fails() {
 #[test]
 fn a_tool_that_returns_100_megabytes() {
     let tool = MockTool::huge("huge", 100_000_000);
-    let state = check_call(tool, ("huge", "{}"), "[cut: the tool answered with 100000000 bytes");
+    let state = check_call(tool, ("huge", "{}"), "[truncated: the tool returned 100000000 bytes");
     assert!(told(&state)[0].len() < 1_100_000);
 }
 
@@ -121,7 +121,7 @@ fn a_prompt_that_says_nothing() {
     let agent = test_loop(ModelDriver::new(model.clone()));
     let state = execute(&agent, AgentState::new());
     let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
-    assert_eq!(failure.to_string(), "there is nothing to send: add a user message to the state");
+    assert_eq!(failure.to_string(), "no messages to send; add a user message to the state");
     assert_eq!((model.asked(), state.step_count()), (0, 1));
     goes_on(&agent, &state, "once more");
 }

@@ -260,7 +260,7 @@ fn a_hook_that_fails_before_a_tool_keeps_the_other_calls_from_beginning() {
         let state = execute(&agent, asked());
         assert_eq!(look.keys().len(), 0);
         let skipped = outcomes(&state, 0).into_iter().any(|it| {
-            it == ToolOutcome::Skipped { reason: "a hook failed before the tool began".into() }
+            it == ToolOutcome::Skipped { reason: "a hook failed before the tool started".into() }
         });
         assert!(skipped);
     }

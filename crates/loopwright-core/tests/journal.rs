@@ -285,7 +285,7 @@ fn an_interrupted_once_call_is_unknown_and_the_model_is_told() {
     let state = execute_with(&agent, replay(&journal), &journal);
     assert_eq!(pay.keys().len(), 1);
     assert_eq!(outcomes(&state, 0), [ToolOutcome::Unknown]);
-    assert!(told(&state)[0].starts_with("Unknown: the tool began and was interrupted"));
+    assert!(told(&state)[0].starts_with("Unknown: the tool was interrupted after it started"));
     assert!(state.had_tool_errors());
     assert_eq!(state.status(), &ExecutionStatus::Completed);
 }

@@ -62,7 +62,7 @@ fn a_decision_that_does_not_fit_is_refused_and_not_recorded() {
     assert_eq!(refused(1, ApprovalDecision::Approve), DecisionError::NotPending { path: vec![1] });
     let error = refused(0, approve_with(r#"{"sum":"much"}"#)).to_string();
     assert!(
-        error.starts_with("the edited arguments do not fit the schema of `pay`: at /sum"),
+        error.starts_with("the edited arguments do not match the schema of `pay`: at /sum"),
         "{error}"
     );
     let error = refused(0, approve_with("much"));
@@ -163,7 +163,7 @@ fn a_reply_that_does_not_fit_the_question_is_refused() {
     let paused = execute(&agent, asked());
     let refused = |decision| agent.decide(&paused, &[0], decision).unwrap_err();
     let error = refused(reply("green")).to_string();
-    assert!(error.starts_with("the reply does not fit what `paint` asks for: at /: "), "{error}");
+    assert!(error.starts_with("the reply to `paint` does not match its schema: at /: "), "{error}");
     let wrong = DecisionError::WrongKind { tool: "paint".into(), waits_for: "question" };
     assert_eq!(refused(ApprovalDecision::Approve), wrong);
     assert_eq!(refused(approve_with("{}")), wrong);
@@ -217,8 +217,7 @@ fn the_answer_is_on_record_before_the_tool_is_called_again_and_survives_a_crash_
         (SideEffects::ReadOnly, "7", 3),
         (
             SideEffects::AtMostOnce,
-            "Unknown: the tool began and was interrupted; whether it took effect is not known, so \
-             check before repeating it",
+            "Unknown: the tool was interrupted after it started and may have taken effect; check before you call it again",
             2,
         ),
     ] {

@@ -63,7 +63,7 @@ fn a_failed_run_is_an_error_with_its_cause_and_its_state() {
 fn a_stopped_run_is_an_error_from_whose_state_a_run_resumes() {
     let agent = with_tool([ScenarioStep::tool("I look."), "Found.".into()]);
     let error = block_on(agent.ask_in(one_step(), "Look.")).unwrap_err();
-    assert_eq!(error.to_string(), "run stopped: steps_limit: the limit of steps, 1, is reached");
+    assert_eq!(error.to_string(), "run stopped: steps_limit: the step limit of 1 was reached");
     let AskError::Stopped { signal, .. } = &error else { panic!("{error:?}") };
     assert_eq!(signal.reason, StopReason::StepsLimitReached);
     let reply = block_on(agent.ask_in(error, "Go on.")).unwrap();

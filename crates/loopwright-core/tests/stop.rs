@@ -239,12 +239,12 @@ fn voices_are_resolved_in_whatever_order_they_spoke() {
 #[test]
 fn a_decision_explains_itself() {
     let state = execute(&agent([]), asked());
-    assert_eq!(state.explain_stop(), "it completed after 1 step: the model asked for no tools");
+    assert_eq!(state.explain_stop(), "completed after 1 step: the model called no tools");
     let budget = Budget { steps: Some(0), ..Budget::default() };
     let state = execute(&agent([]), asked().with_budget(budget));
     assert_eq!(
         state.explain_stop(),
-        "it was stopped after 0 steps by budget: steps_limit: the limit of steps, 0, is reached"
+        "stopped after 0 steps by budget: steps_limit: the step limit of 0 was reached"
     );
 }
 

@@ -40,7 +40,7 @@ fn an_executor_bounds_what_tools_answer() {
         .with_tool(MockTool::returning("say", "", "abcdefgh"));
     assert_eq!(agent.executor().max_output_bytes, 1 << 20);
     let state = execute(&agent.with_executor(executor), asked());
-    assert!(told(&state)[0].starts_with("abcd\n[cut"), "{:?}", told(&state));
+    assert!(told(&state)[0].starts_with("abcd\n[truncated"), "{:?}", told(&state));
 }
 
 /// Runs one tool itself, and leaves the others to themselves.
@@ -79,9 +79,9 @@ fn an_executor_of_ones_own_runs_the_calls_within_the_bounds_of_the_loop() {
     let executor = ToolExecutor { runner, max_output_bytes: 8, ..ToolExecutor::default() };
     let state = execute(&agent.with_executor(executor), asked());
     let told = told(&state);
-    assert!(told[0].starts_with("from els\n[cut"), "{told:?}");
+    assert!(told[0].starts_with("from els\n[truncated"), "{told:?}");
     assert_eq!(told[1..3], ["Error: no line", "Error: the tool panicked: no line"]);
-    assert!(told[3].starts_with("local it\n[cut"), "{told:?}");
+    assert!(told[3].starts_with("local it\n[truncated"), "{told:?}");
     let expect = names
         .into_iter()
         .zip(1..)

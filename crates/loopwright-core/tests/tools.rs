@@ -132,7 +132,7 @@ fn check_rewrites(times: usize, expect: &str) {
 #[test]
 fn the_ninth_rewrite_blocks_the_call() {
     check_rewrites(8, r#"{"a":17}"#);
-    check_rewrites(9, "Blocked: the arguments were rewritten more than 8 times");
+    check_rewrites(9, "Blocked: hooks rewrote the arguments more than 8 times");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_tool_that_stops_keeps_finished_results_and_skips_the_rest() {
         [
             "seen",
             "The run is being stopped: found it",
-            "Not run: the run was stopped before the tool began",
+            "Not run: the run was stopped before the tool started",
         ]
     );
     let signal = state.stop_signal().unwrap();
@@ -354,7 +354,7 @@ fn a_call_that_takes_too_long_has_timed_out_and_may_have_taken_effect() {
         .with_tool(MockTool::hanging("default"))
         .with(|parts| parts.executor.default_timeout = Some(Duration::from_secs(9)));
     let state = execute(&agent, asked());
-    let text = |it| format!("Error: the tool did not answer within {it}; it may have taken effect");
+    let text = |it| format!("Error: the tool did not finish within {it} and may have taken effect");
     assert_eq!(told(&state), [text("2s"), text("9s")]);
     let kinds: Vec<_> = outcomes(&state, 0).into_iter().map(kind_of).collect();
     assert_eq!(kinds, [Some(FailureKind::Timeout); 2]);
@@ -481,7 +481,7 @@ fn a_step_may_have_65535_calls_and_no_more() {
     let ExecutionStatus::Failed(failure) = run(65_536).status().clone() else {
         panic!("it has not failed")
     };
-    assert_eq!(failure.message(), "the model asked for 65536 tools at once");
+    assert_eq!(failure.message(), "the model called 65536 tools at once");
 }
 
 /// Says very much before it calls tools.
@@ -544,7 +544,7 @@ fn output_that_is_too_long_is_cut_between_characters_and_the_model_is_told() {
         .with_tool(MockTool::returning("say", "", "aéé"))
         .with(|parts| parts.executor.max_output_bytes = 4);
     let state = execute(&agent, asked());
-    assert_eq!(told(&state), ["aé\n[cut: the tool answered with 5 bytes, of which 4 are shown]"]);
+    assert_eq!(told(&state), ["aé\n[truncated: the tool returned 5 bytes; the first 4 are shown]"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the model is told about a tool.
+//! The description of a tool for the model.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaNameValue};
 
@@ -17,7 +17,7 @@ pub(crate) fn of(attributes: &[Attribute]) -> syn::Result<String> {
     Ok(without_indentation(&text).trim().to_owned())
 }
 
-/// Whether this is a doc comment, and not something that rustdoc is told.
+/// Whether this is a doc comment, and not an instruction for rustdoc.
 pub(crate) fn is_doc_comment(attribute: &Attribute) -> bool {
     doc(attribute).is_some()
 }
@@ -35,8 +35,7 @@ fn literal(value: &Expr) -> syn::Result<String> {
         Expr::Group(group) => literal(&group.expr),
         _ => Err(problems::error(
             value,
-            "this text is not known yet when `#[tool]` makes the description of it: \
-             pass it as `description = …`",
+            "`#[tool]` cannot read this text: pass it as `description = …`",
         )),
     }
 }

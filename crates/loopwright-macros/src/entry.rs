@@ -44,7 +44,7 @@ impl Parse for Entry {
         }
         input.parse::<Token![=]>()?;
         if ends() {
-            let message = format!("`{key}` has no value: write one after the `=`");
+            let message = format!("`{key}` has no value; write one after the `=`");
             return Err(problems::error(key, message));
         }
         Ok(Self { key, value: Some(input.parse()?) })
@@ -53,7 +53,7 @@ impl Parse for Entry {
 
 impl Entry {
     pub(crate) fn repeated(&self) -> Error {
-        problems::error(&self.key, format!("`{}` is given twice", self.key))
+        problems::error(&self.key, format!("`{}` is set twice", self.key))
     }
 
     /// Returns text that can be read now.
@@ -61,7 +61,7 @@ impl Entry {
         let value = self.value(example)?;
         match value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if is_blank(text) => {
-                let message = format!("`{}` is empty: fill it, or leave it out", self.key);
+                let message = format!("`{}` is empty; set it, or omit it", self.key);
                 Err(problems::error(text, message))
             }
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text),
@@ -101,7 +101,8 @@ impl Entry {
         };
         match time {
             Some(Duration::ZERO) => {
-                let message = "no call ends in no time: give it more, or leave `timeout` out";
+                let message = "`timeout` must be longer than zero; set a longer one, or omit \
+                    `timeout`";
                 Err(problems::error(value, message))
             }
             Some(time) => Ok(time),
@@ -158,8 +159,8 @@ impl Entry {
             _ => None,
         };
         attempts.filter(|attempts| *attempts > 0).ok_or_else(|| {
-            let message = "expected how often a call is tried, the first time included: \
-                           a whole number from 1 up";
+            let message = "expected the maximum number of attempts, including the first: a whole \
+                number of at least 1";
             problems::error(value, message)
         })
     }
@@ -167,7 +168,7 @@ impl Entry {
     /// Returns whether the option is on, which it is if it is there.
     pub(crate) fn flag(&self) -> syn::Result<bool> {
         let Some(value) = &self.value else { return Ok(true) };
-        let message = format!("`{}` takes no value: write the word, or leave it out", self.key);
+        let message = format!("`{}` takes no value; write only the word, or omit it", self.key);
         Err(problems::error(value, message))
     }
 
@@ -204,8 +205,8 @@ pub(crate) fn unknown(kind: &str, given: &str, known: &[&str]) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(&given.to_lowercase(), name);
     let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match nearest.filter(|name| likeness(name) > 0.8) {
-        Some(name) => format!("there is no {kind} `{given}`: did you mean `{name}`?"),
-        None => format!("there is no {kind} `{given}`: there are `{}`", known.join("`, `")),
+        Some(name) => format!("unknown {kind} `{given}`; did you mean `{name}`?"),
+        None => format!("unknown {kind} `{given}`; available: `{}`", known.join("`, `")),
     }
 }
 

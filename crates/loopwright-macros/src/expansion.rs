@@ -362,8 +362,9 @@ fn written(names: &LitStr, parameters: &[Parameter], problems: &mut Errors) -> V
             None => problems.add(
                 names,
                 format!(
-                    "there is no argument `{name}`: name the arguments that hold the paths of the files that a \
-                     call writes, such as `writes = \"from, to\"`, or write `writes = \"nothing\"`"
+                    "unknown argument `{name}`; name the arguments that contain the paths of the \
+                        files that a call writes, such as `writes = \"from, to\"`, or write \
+                        `writes = \"nothing\"`"
                 ),
             ),
         }
@@ -372,7 +373,7 @@ fn written(names: &LitStr, parameters: &[Parameter], problems: &mut Errors) -> V
 }
 
 /// Where the compiler is to point if it does not accept what is made of some code. The names are
-/// still the macro's, and lints know that nobody wrote it.
+/// still the macro's, and lints know that it is generated.
 fn at(code: &impl Spanned) -> Span {
     Span::call_site().located_at(code.span())
 }

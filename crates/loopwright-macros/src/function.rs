@@ -46,12 +46,12 @@ impl Function {
         if let Safety::Unsafe(keyword) = &signature.safety {
             problems.add(
                 keyword,
-                "a tool cannot be `unsafe`: the model that calls it keeps no promises; \
-                 put an `unsafe` block into the body",
+                "a tool cannot be `unsafe`: the model that calls it cannot uphold safety \
+                    conditions; put an `unsafe` block into the body",
             );
         }
         if let Some(abi) = &signature.abi {
-            problems.add(abi, "a tool cannot be `extern`: it is called by the loop");
+            problems.add(abi, "a tool cannot be `extern`: the loop calls it");
         }
         if let Some(variadic) = &signature.variadic {
             problems.add(variadic, "a tool takes a fixed list of arguments");
@@ -68,8 +68,8 @@ impl Function {
             problems.add(
                 ident,
                 format!(
-                    "a function of this name is in the way of `#[derive(JsonSchema)]`: \
-                     give it another, and the tool this one with `name = \"{ident}\"`"
+                    "a function of this name conflicts with `#[derive(JsonSchema)]`; rename the \
+                        function, and keep the tool's name with `name = \"{ident}\"`"
                 ),
             );
         }
@@ -80,7 +80,7 @@ impl Function {
         if generics.type_params().next().is_some() || generics.const_params().next().is_some() {
             problems.add(
                 generics,
-                "a tool cannot be generic: the model is shown one schema; name the types",
+                "a tool cannot be generic: the model sees one schema; use concrete types",
             );
         } else if generics.lifetimes().next().is_some() {
             problems.add(
@@ -102,15 +102,15 @@ impl Function {
                 FnArg::Receiver(receiver) => {
                     problems.add(
                         receiver,
-                        "a tool cannot take `self`: put `#[tool]` on a free function \
-                         and take what it needs as `#[state] name: &Type`",
+                        "a tool cannot take `self`: put `#[tool]` on a free function and pass \
+                            its state as `#[state] name: &Type`",
                     );
                     None
                 }
             };
             let is_context = matches!(parameter, Some(Parameter::Context));
             if is_context && has_context {
-                problems.add(input, "the context is taken twice: once is enough");
+                problems.add(input, "the context is taken twice; take it once");
             }
             has_context |= is_context;
             parameters.extend(parameter);
@@ -136,8 +136,8 @@ impl Function {
         match &description {
             Ok(text) if text.is_empty() => problems.add(
                 ident,
-                "the model has to be told what this tool does: write a doc comment above the \
-                 function, or `description = \"…\"`",
+                "the tool has no description for the model; write a doc comment above the \
+                    function, or `description = \"…\"`",
             ),
             Ok(_) => {}
             Err(error) => problems.add_error(error.clone()),

@@ -52,11 +52,11 @@ fn unknown_options_name_the_nearest_or_all() {
     assert_eq!(
         about_options(r#"timout = "30s", desc = "Nothing.", colour = "red", Exclusive"#),
         [
-            "there is no option `timout`: did you mean `timeout`? @ timout",
-            "there is no option `desc`: did you mean `description`? @ desc",
-            "there is no option `colour`: there are `name`, `description`, `instructions`, `namespace`, `timeout`, \
+            "unknown option `timout`; did you mean `timeout`? @ timout",
+            "unknown option `desc`; did you mean `description`? @ desc",
+            "unknown option `colour`; available: `name`, `description`, `instructions`, `namespace`, `timeout`, \
              `side_effects`, `writes`, `approval`, `retry`, `exclusive`, `crate` @ colour",
-            "there is no option `Exclusive`: did you mean `exclusive`? @ Exclusive",
+            "unknown option `Exclusive`; did you mean `exclusive`? @ Exclusive",
         ]
     );
 }
@@ -65,7 +65,7 @@ fn unknown_options_name_the_nearest_or_all() {
 fn repeated_options_are_named() {
     assert_eq!(
         about_options(r#"name = "one", exclusive, name = "two", exclusive"#),
-        ["`name` is given twice @ name", "`exclusive` is given twice @ exclusive"]
+        ["`name` is set twice @ name", "`exclusive` is set twice @ exclusive"]
     );
 }
 
@@ -91,7 +91,7 @@ fn options_without_values_ask_for_them() {
     assert_eq!(
         about_options("name, side_effects, retry, timeout ="),
         [
-            "`timeout` has no value: write one after the `=` @ timeout",
+            "`timeout` has no value; write one after the `=` @ timeout",
             r#"`name` needs a value, such as `name = "read_page"` @ name"#,
             r#"`side_effects` needs a value, such as `side_effects = "idempotent"` @ side_effects"#,
             "`retry` needs a value, such as `retry = 3` @ retry",
@@ -112,8 +112,8 @@ fn a_value_of_the_wrong_kind_is_reported_with_the_right_kind() {
             r#"expected something like `namespace = "web"` @ web"#,
             r#"expected a time, such as `"500ms"`, `"30s"` or `"5m"`, or a whole number of seconds @ true"#,
             r#"expected something like `side_effects = "idempotent"` @ 7"#,
-            r#"expected how often a call is tried, the first time included: a whole number from 1 up @ "3""#,
-            "`exclusive` takes no value: write the word, or leave it out @ true",
+            r#"expected the maximum number of attempts, including the first: a whole number of at least 1 @ "3""#,
+            "`exclusive` takes no value; write only the word, or omit it @ true",
         ]
     );
 }
@@ -125,13 +125,13 @@ fn empty_values_are_to_be_filled_or_left_out() {
     assert_eq!(
         about_options(options),
         [
-            r#"`name` is empty: fill it, or leave it out @ """#,
-            r#"`description` is empty: fill it, or leave it out @ " ""#,
-            r#"`instructions` is empty: fill it, or leave it out @ """#,
-            r#"`namespace` is empty: fill it, or leave it out @ """#,
-            "no call ends in no time: give it more, or leave `timeout` out @ 0",
-            r#"`side_effects` is empty: fill it, or leave it out @ """#,
-            "expected how often a call is tried, the first time included: a whole number from 1 up @ 0",
+            r#"`name` is empty; set it, or omit it @ """#,
+            r#"`description` is empty; set it, or omit it @ " ""#,
+            r#"`instructions` is empty; set it, or omit it @ """#,
+            r#"`namespace` is empty; set it, or omit it @ """#,
+            "`timeout` must be longer than zero; set a longer one, or omit `timeout` @ 0",
+            r#"`side_effects` is empty; set it, or omit it @ """#,
+            "expected the maximum number of attempts, including the first: a whole number of at least 1 @ 0",
         ]
     );
 }
@@ -159,11 +159,11 @@ fn unknown_side_effects_name_the_nearest_or_all() {
     for (value, message) in [
         (
             r#""idempotant""#,
-            r#"there is no kind of side effects `idempotant`: did you mean `idempotent`? @ "idempotant""#,
+            r#"unknown kind of side effects `idempotant`; did you mean `idempotent`? @ "idempotant""#,
         ),
         (
             "harmless",
-            "there is no kind of side effects `harmless`: there are `read_only`, `idempotent`, `resumable`, \
+            "unknown kind of side effects `harmless`; available: `read_only`, `idempotent`, `resumable`, \
              `at_most_once` @ harmless",
         ),
         (
@@ -177,15 +177,17 @@ fn unknown_side_effects_name_the_nearest_or_all() {
 
 #[test]
 fn a_call_is_only_tried_again_if_that_does_no_harm() {
-    let harm = "a failed call may have done its work all the same, so it is only tried again if that does no harm";
+    let harm = "a failed call may have taken effect, so only calls that are safe to repeat are \
+        retried";
     let promise = |effects: &str| {
         format!(
-            "{harm}, which `side_effects = \"{effects}\"` does not promise: make it `\"read_only\"` or \
-             `\"idempotent\"`, or leave `retry` out @ retry"
+            "{harm}, which `side_effects = \"{effects}\"` does not promise; make it \
+                `\"read_only\"` or `\"idempotent\"`, or omit `retry` @ retry"
         )
     };
-    let silent = "add `side_effects = \"idempotent\"`, or `side_effects = \"read_only\"` if the tool only looks";
-    assert_eq!(about_options("retry = 3"), [format!("{harm}: {silent} @ retry")]);
+    let silent = "add `side_effects = \"idempotent\"`, or `side_effects = \"read_only\"` if the \
+        tool only reads";
+    assert_eq!(about_options("retry = 3"), [format!("{harm}; {silent} @ retry")]);
     let once = r#"retry = 3, side_effects = "at_most_once""#;
     assert_eq!(about_options(once), [promise("at_most_once")]);
     assert_eq!(about_options("side_effects = resumable, retry = 3"), [promise("resumable")]);
@@ -196,7 +198,7 @@ fn side_effects_that_cannot_be_read_are_one_problem_beside_retry() {
     assert_eq!(
         about_options(r#"side_effects = "purr", retry = 3"#),
         [
-            "there is no kind of side effects `purr`: there are `read_only`, `idempotent`, `resumable`, `at_most_once` \
+            "unknown kind of side effects `purr`; available: `read_only`, `idempotent`, `resumable`, `at_most_once` \
           @ \"purr\""
         ]
     );
@@ -229,16 +231,15 @@ fn function_named_like_a_variable_of_the_schema_is_to_be_renamed() {
     assert_eq!(
         about_function("async fn schema() {}"),
         [
-            "a function of this name is in the way of `#[derive(JsonSchema)]`: give it another, and the tool this one \
-          with `name = \"schema\"` @ schema"
+            "a function of this name conflicts with `#[derive(JsonSchema)]`; rename the function, and keep the tool's name with `name = \"schema\"` @ schema"
         ]
     );
 }
 
 #[test]
 fn a_tool_has_a_description() {
-    let silent = "the model has to be told what this tool does: write a doc comment above the function, or \
-                  `description = \"…\"`";
+    let silent = "the tool has no description for the model; write a doc comment above the \
+        function, or `description = \"…\"`";
     assert_eq!(
         messages("", "async fn silent(\n/// Says something.\ntext: String) {}"),
         [format!("{silent} @ silent")]
@@ -250,10 +251,8 @@ fn a_tool_has_a_description() {
 fn description_that_is_not_known_yet_is_to_be_passed() {
     assert_eq!(
         messages("", "#[doc = include_str!(\"page.md\")]\nasync fn unknown_yet() {}"),
-        [
-            "this text is not known yet when `#[tool]` makes the description of it: pass it as `description = …` \
-          @ include_str ! (\"page.md\")"
-        ]
+        ["`#[tool]` cannot read this text: pass it as `description = …` \
+          @ include_str ! (\"page.md\")"]
     );
 }
 
@@ -279,8 +278,9 @@ fn a_method_cannot_be_a_tool_and_leaves_nothing() {
     let (messages, code) = expanded("", "/// Adds.\nasync fn add(&self, a: i64) -> i64 { a }");
     assert_eq!(
         messages,
-        ["a tool cannot take `self`: put `#[tool]` on a free function and take what it needs as \
-          `#[state] name: &Type` @ & self"]
+        [
+            "a tool cannot take `self`: put `#[tool]` on a free function and pass its state as `#[state] name: &Type` @ & self"
+        ]
     );
     assert_eq!(code, "");
 }
@@ -290,7 +290,7 @@ fn a_tool_has_no_qualifiers_but_async() {
     assert_eq!(
         about_function("async unsafe fn careless() {}"),
         [
-            "a tool cannot be `unsafe`: the model that calls it keeps no promises; put an `unsafe` block into the body \
+            "a tool cannot be `unsafe`: the model that calls it cannot uphold safety conditions; put an `unsafe` block into the body \
           @ unsafe"
         ]
     );
@@ -303,14 +303,14 @@ fn a_tool_has_no_qualifiers_but_async() {
     );
     assert_eq!(
         about_function("async extern \"C\" fn foreign() {}"),
-        ["a tool cannot be `extern`: it is called by the loop @ extern \"C\""]
+        ["a tool cannot be `extern`: the loop calls it @ extern \"C\""]
     );
 }
 
 #[test]
 fn a_tool_has_no_generics() {
     let item = "async fn generic<T: Send, const N: usize>(values: [T; N]) -> usize { 1 }";
-    let message = "a tool cannot be generic: the model is shown one schema; name the types";
+    let message = "a tool cannot be generic: the model sees one schema; use concrete types";
     assert_eq!(about_function(item), [format!("{message} @ < T : Send , const N : usize >")]);
     assert_eq!(
         about_function("async fn lifetime<'a>(cx: &'a ToolCx<'a>) -> usize { 1 }"),
@@ -324,7 +324,7 @@ fn a_tool_has_no_generics() {
 fn arguments_are_owned() {
     let function = "async fn borrow(text: &str, path: &'static std::path::Path, numbers: &[u8], page: &mut Page,
         maybe: Option<&str>, cow: std::borrow::Cow<'_, str>) {}";
-    let take = "an argument is read from JSON and belongs to the tool: take";
+    let take = "an argument is deserialized from JSON and must be owned; take";
     assert_eq!(
         about_function(function),
         [
@@ -341,7 +341,7 @@ fn arguments_are_owned() {
 #[test]
 fn arguments_have_types_with_names() {
     let message =
-        "the schema of an argument is made from its type: name the type instead of `impl …`";
+        "the schema of an argument is derived from its type; name the type instead of `impl …`";
     assert_eq!(
         about_function(
             "async fn something(text: impl Into<String>, texts: Vec<impl AsRef<str>>) {}"
@@ -356,14 +356,14 @@ fn arguments_have_types_with_names() {
 #[test]
 fn arguments_have_names() {
     let function = "async fn apart((x, y): (i64, i64), _: u8, whole @ _: u8, ref lent: u8) {}";
-    let name = "the model passes arguments by name: give this one a name";
+    let name = "the model passes arguments by name; give this one a name";
     assert_eq!(
         about_function(function),
         [
-            format!("{name}, and take it apart in the body @ (x , y)"),
+            format!("{name}, and destructure it in the body @ (x , y)"),
             format!("{name} @ _"),
-            format!("{name}, and take it apart in the body @ whole @ _"),
-            format!("{name}, and take it apart in the body @ ref lent"),
+            format!("{name}, and destructure it in the body @ whole @ _"),
+            format!("{name}, and destructure it in the body @ ref lent"),
         ]
     );
 }
@@ -371,12 +371,13 @@ fn arguments_have_names() {
 #[test]
 fn arguments_have_attributes_of_schemas_and_lints_only() {
     let function = "async fn at_times(#[cfg(unix)] mode: u32, #[arg::short] all: bool) {}";
-    let takes = "it takes doc comments, `#[serde(…)]`, `#[schemars(…)]` and the levels of lints";
+    let takes = "only doc comments, `#[serde(…)]`, `#[schemars(…)]` and lint attributes are \
+        allowed";
     assert_eq!(
         about_function(function),
         [
-            format!("an argument cannot have `#[cfg]`: {takes} @ # [cfg (unix)]"),
-            format!("an argument cannot have `#[arg::short]`: {takes} @ # [arg :: short]"),
+            format!("an argument cannot have `#[cfg]`; {takes} @ # [cfg (unix)]"),
+            format!("an argument cannot have `#[arg::short]`; {takes} @ # [arg :: short]"),
         ]
     );
 }
@@ -385,9 +386,9 @@ fn arguments_have_attributes_of_schemas_and_lints_only() {
 fn the_context_is_lent_once() {
     assert_eq!(
         about_function("async fn twice(cx: &ToolCx<'_>, text: String, also_cx: &ToolCx<'_>) {}"),
-        ["the context is taken twice: once is enough @ also_cx : & ToolCx < '_ >"]
+        ["the context is taken twice; take it once @ also_cx : & ToolCx < '_ >"]
     );
-    let lent = "the context is only lent to a tool: take `&ToolCx<'_>`";
+    let lent = "a tool only borrows the context; take `&ToolCx<'_>`";
     assert_eq!(
         about_function("async fn wants(cx: &mut ToolCx<'_>) {}"),
         [format!("{lent} @ & mut ToolCx < '_ >")]
@@ -403,24 +404,24 @@ fn the_state_is_lent_and_unknown_to_the_model() {
     for (parameter, expected) in [
         (
             "#[state] notes: Arc<String>",
-            &["the state is only lent to a call: take `&Arc<String>` @ Arc < String >"][..],
+            &["a call only borrows the state; take `&Arc<String>` @ Arc < String >"][..],
         ),
         (
             "#[state] notes: &mut String",
             &[
-                "calls may run at the same time and share the state: take `&…`, with a `Mutex` around what changes \
+                "calls may run concurrently and share the state; take `&…`, with a `Mutex` around what changes \
                @ mut",
             ],
         ),
         (
             "#[state] notes: &dyn Display",
-            &["the state is a field of the tool: take `&Arc<dyn …>` @ dyn Display"],
+            &["the state is a field of the tool; take `&Arc<dyn …>` @ dyn Display"],
         ),
         (
             "#[state(shared)] #[serde(default)] notes: &String",
             &[
                 "`#[state]` takes no value @ # [state (shared)]",
-                "the model does not pass the state of a tool: leave this out @ # [serde (default)]",
+                "the model does not pass the state of a tool; remove this attribute @ # [serde (default)]",
             ],
         ),
     ] {
@@ -441,7 +442,7 @@ fn written_files_are_named_by_arguments() {
     assert_eq!(about(r#"writes = "nothing""#), NO_MESSAGES);
     let unknown = |name: &str, at: &str| {
         format!(
-            "there is no argument `{name}`: name the arguments that hold the paths of the files that a call writes, \
+            "unknown argument `{name}`; name the arguments that contain the paths of the files that a call writes, \
              such as `writes = \"from, to\"`, or write `writes = \"nothing\"` @ {at}"
         )
     };
@@ -450,8 +451,7 @@ fn written_files_are_named_by_arguments() {
     assert_eq!(
         about(r#"writes = "to", side_effects = "read_only""#),
         [
-            "a tool with `side_effects = \"read_only\"` writes no file: leave `writes` out, or declare other side \
-          effects @ \"to\""
+            "a tool with `side_effects = \"read_only\"` writes no files; omit `writes`, or declare other side effects @ \"to\""
         ]
     );
     assert_eq!(about("writes"), [r#"`writes` needs a value, such as `writes = "path"` @ writes"#]);

@@ -99,16 +99,16 @@ impl Options {
         match (find("side_effects"), self.side_effects) {
             (None, _) => problems.add(
                 &retry.key,
-                "a failed call may have done its work all the same, so it is only tried again if \
-                 that does no harm: add `side_effects = \"idempotent\"`, or `side_effects = \"read_only\"` if the \
-                 tool only looks",
+                "a failed call may have taken effect, so only calls that are safe to repeat are \
+                    retried; add `side_effects = \"idempotent\"`, or `side_effects = \
+                    \"read_only\"` if the tool only reads",
             ),
             (Some(_), Some(effects)) if !effects.may_be_retried => problems.add(
                 &retry.key,
                 format!(
-                    "a failed call may have done its work all the same, so it is only tried again \
-                     if that does no harm, which `side_effects = \"{}\"` does not promise: make it \
-                     `\"read_only\"` or `\"idempotent\"`, or leave `retry` out",
+                    "a failed call may have taken effect, so only calls that are safe to repeat \
+                        are retried, which `side_effects = \"{}\"` does not promise; make it \
+                        `\"read_only\"` or `\"idempotent\"`, or omit `retry`",
                     effects.name
                 ),
             ),
@@ -121,8 +121,8 @@ impl Options {
     fn check_writes(&self, problems: &mut Errors) {
         let only_looks = self.side_effects.is_some_and(|effects| effects.name == "read_only");
         if let Some(writes) = self.writes.as_ref().filter(|_| only_looks) {
-            let message = "a tool with `side_effects = \"read_only\"` writes no file: leave `writes` out, or \
-                           declare other side effects";
+            let message = "a tool with `side_effects = \"read_only\"` writes no files; omit \
+                `writes`, or declare other side effects";
             problems.add(writes, message);
         }
     }

@@ -21,7 +21,7 @@ pub(crate) enum Parameter {
 
 /// What the model passes.
 pub(crate) struct Argument {
-    /// What the model is told, and how its JSON is read.
+    /// The attributes for the description and for the JSON.
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) name: Ident,
     pub(crate) ty: Box<Type>,
@@ -90,7 +90,11 @@ fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Err
         problems.add(marker, "`#[state]` takes no value");
     }
     for attribute in attributes.iter().filter(|it| !it.path().is_ident("doc")) {
-        problems.add(attribute, "the model does not pass the state of a tool: leave this out");
+        problems.add(
+            attribute,
+            "the model does not pass the state of a tool; remove this \
+            attribute",
+        );
     }
 }
 
@@ -98,18 +102,18 @@ fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Err
 fn field(ty: &Type, problems: &mut Errors) -> Box<Type> {
     let Type::Reference(reference) = types::ungrouped(ty) else {
         let taken = ty.to_token_stream().to_string().replace(' ', "");
-        problems.add(ty, format!("the state is only lent to a call: take `&{taken}`"));
+        problems.add(ty, format!("a call only borrows the state; take `&{taken}`"));
         return Box::new(ty.clone());
     };
     if let Some(mutability) = &reference.mutability {
         problems.add(
             mutability,
-            "calls may run at the same time and share the state: take `&…`, with a `Mutex` around \
-             what changes",
+            "calls may run concurrently and share the state; take `&…`, with a `Mutex` around \
+                what changes",
         );
     }
     if let Type::TraitObject(object) = types::ungrouped(&reference.elem) {
-        problems.add(object, "the state is a field of the tool: take `&Arc<dyn …>`");
+        problems.add(object, "the state is a field of the tool; take `&Arc<dyn …>`");
         return Box::new(syn::parse_quote!(()));
     }
     reference.elem.clone()
@@ -126,8 +130,8 @@ fn is_for_function(attribute: &Attribute, problems: &mut Errors) -> bool {
         problems.add(
             attribute,
             format!(
-                "an argument cannot have `#[{path}]`: \
-                 it takes doc comments, `#[serde(…)]`, `#[schemars(…)]` and the levels of lints"
+                "an argument cannot have `#[{path}]`; only doc comments, `#[serde(…)]`, \
+                    `#[schemars(…)]` and lint attributes are allowed"
             ),
         );
     }
@@ -147,7 +151,7 @@ fn is_context(ty: &Type) -> bool {
 
 fn check_context(ty: &Type, problems: &mut Errors) {
     if !matches!(types::ungrouped(ty), Type::Reference(TypeReference { mutability: None, .. })) {
-        problems.add(ty, "the context is only lent to a tool: take `&ToolCx<'_>`");
+        problems.add(ty, "a tool only borrows the context; take `&ToolCx<'_>`");
     }
 }
 
@@ -158,13 +162,13 @@ fn check_type(ty: &Type, problems: &mut Errors) {
             let owned = owned(ty).map_or("an owned type".to_owned(), |ty| format!("`{ty}`"));
             problems.add(
                 ty,
-                format!("an argument is read from JSON and belongs to the tool: take {owned}"),
+                format!("an argument is deserialized from JSON and must be owned; take {owned}"),
             );
         }
         Some(Obstacle::Opaque) => problems.add(
             ty,
-            "the schema of an argument is made from its type: name the type instead of \
-             `impl …`",
+            "the schema of an argument is derived from its type; name the type instead of `impl \
+                …`",
         ),
     }
 }
@@ -190,14 +194,14 @@ fn name(pattern: &Pat, problems: &mut Errors) -> Option<Ident> {
     match pattern {
         Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident.clone()),
         Pat::Wild(_) => {
-            problems.add(pattern, "the model passes arguments by name: give this one a name");
+            problems.add(pattern, "the model passes arguments by name; give this one a name");
             None
         }
         _ => {
             problems.add(
                 pattern,
-                "the model passes arguments by name: \
-                 give this one a name, and take it apart in the body",
+                "the model passes arguments by name; give this one a name, and destructure it in \
+                    the body",
             );
             None
         }

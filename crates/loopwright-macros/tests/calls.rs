@@ -38,8 +38,7 @@ fn the_model_is_told_why_a_call_failed() {
     check(
         divide,
         &json!({ "a": "1" }),
-        "Error: the arguments do not fit the schema of `divide`: \
-         at /a: \"1\" is not of type \"integer\"",
+        "Error: the arguments do not match the schema of `divide`: at /a: \"1\" is not of type \"integer\"",
     );
 }
 

@@ -1,4 +1,4 @@
-//! How long a server that failed is left alone.
+//! The delay before a failed server is started again.
 
 use std::time::{Duration, Instant};
 

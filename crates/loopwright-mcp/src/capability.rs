@@ -1,4 +1,4 @@
-//! Servers as a capability of agents.
+//! The capability for MCP servers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use crate::client::McpClient;
 use crate::search::SearchTool;
 use crate::source::{MAX_SHOWN, McpToolSource};
 
-/// Adds the tools of servers that speak the Model Context Protocol.
+/// Adds the tools of servers of the Model Context Protocol.
 ///
-/// No run waits for a server. Tools of a server with many tools, and of one that was not started yet, are found by the
-/// model with the tool `mcp_search`; the tools that it finds follow those that requests already show.
+/// No run waits for a server. The model finds the tools of servers with many tools, and of servers
+/// that are not started yet, with the tool `mcp_search`; the found tools follow those that requests
+/// already contain.
 ///
 /// ```
 /// use loopwright_mcp::{McpClient, McpHost, McpServer, StdioServer, UseMcp};

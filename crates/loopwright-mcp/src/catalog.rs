@@ -1,4 +1,4 @@
-//! The tools of servers as the user has approved them.
+//! The approved tools of servers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::config::{McpServer, ServerTransport};
 use crate::template::Template;
 use crate::tools::{ListedTool, Listing};
 
-/// Where approved tools are kept.
+/// A store of approved tools.
 ///
-/// A client with a store offers the tools that were approved at once, without a start of the server. Once the server
-/// runs, tools that differ from what was approved are left out until they are approved.
+/// A client with a store offers approved tools at once, without starting the server. Once the
+/// server runs, tools that differ from the approved ones are omitted until they are approved.
 pub trait CatalogStore: Send + Sync + fmt::Debug {
-    /// Returns the tools that were approved for a server; `None` if none were.
+    /// Returns the approved tools of a server; `None` if none were approved.
     fn load(&self, server: &McpServer) -> Option<Catalog>;
 
-    /// Keeps the tools that are approved for a server.
+    /// Stores the approved tools of a server.
     ///
     /// # Errors
     ///
-    /// If they cannot be kept.
+    /// Returns an error if they cannot be stored.
     fn save(&self, server: &McpServer, catalog: &Catalog) -> io::Result<()>;
 }
 
@@ -41,15 +41,15 @@ pub struct Catalog {
     pub has_resources: bool,
 }
 
-/// How the tools of a server differ from those that were approved.
+/// The differences between the tools of a server and the approved ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CatalogDiff {
     /// Tools that were not approved.
     pub added: Vec<ListedTool>,
-    /// Tools that are described otherwise now: as approved, and as now.
+    /// Tools whose descriptions have changed: as approved, and as now.
     pub changed: Vec<(ListedTool, ListedTool)>,
-    /// Names of approved tools that the server has no more.
+    /// Names of approved tools that the server no longer has.
     pub removed: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl Catalog {
 }
 
 impl CatalogDiff {
-    /// Returns `true` if the server offers nothing that was not approved.
+    /// Returns `true` if the server has no unapproved tools.
     pub fn is_covered(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty()
     }
@@ -106,7 +106,7 @@ impl CatalogDiff {
                 lines.push(format!("  + arguments {}", now.input_schema));
             }
             if before.output_schema != now.output_schema {
-                lines.push("  the schema of the output has changed".to_owned());
+                lines.push("  the output schema has changed".to_owned());
             }
             if before.hints != now.hints {
                 lines.push(format!("  - {:?}", before.hints));
@@ -128,25 +128,27 @@ impl Listing {
         let count = diff.added.len() + diff.changed.len();
         self.tools.retain(|tool| approved.tools.contains(tool));
         self.notes.push(format!(
-            "{count} tools are new or have changed since they were approved and were left out; review them with `loopwright mcp show {server}`, approve them with `loopwright mcp approve {server}`"
+            "{count} tools are new or have changed since they were approved, and were omitted; \
+                review them with `loopwright mcp show {server}` and approve them with \
+                `loopwright mcp approve {server}`"
         ));
     }
 }
 
-/// Keeps approved tools in a folder, one file a server.
+/// Stores approved tools in a folder, one file per server.
 #[derive(Clone, Debug)]
 pub struct FileCatalogs {
     folder: PathBuf,
 }
 
 impl FileCatalogs {
-    /// Keeps tools in this folder, which is created when something is kept.
+    /// Creates a store in this folder, which is created on the first write.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// A server is told from others by what is started or reached, so that another server of the same name has nothing
-    /// approved.
+    /// A server is identified by the program or address, so that another server of the same name
+    /// has nothing approved.
     fn file(&self, server: &McpServer) -> PathBuf {
         let text = |template: &Template| template.as_str().to_owned();
         let identity = match &server.transport {

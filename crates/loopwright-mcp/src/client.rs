@@ -1,4 +1,4 @@
-//! A server with its connection: started when it is needed, and again after it failed.
+//! A server with its connection: started when needed, and again after a failure.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,7 +31,8 @@ const RELIST: Duration = Duration::from_millis(200);
 
 /// A server and its connection. Cheap to clone; clones share the connection.
 ///
-/// Nothing is started until the tools are listed or one is called. Dropping the last clone ends the server's processes.
+/// The server is not started until its tools are listed or one is called. Dropping the last clone
+/// ends the server's processes.
 #[derive(Clone)]
 #[must_use]
 pub struct McpClient(pub(crate) Arc<Inner>);
@@ -65,38 +66,38 @@ enum Link {
     Open { connection: Arc<Connection>, since: Instant },
 }
 
-/// What a server does.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHealth {
-    /// It was not started, or has ended.
+    /// The server was not started, or has ended.
     Idle,
-    /// It is being started.
+    /// The server is starting.
     Starting,
-    /// It answers.
+    /// The server is connected.
     Connected,
-    /// It failed, and is left alone for a while.
+    /// The server failed, and will be started again after a delay.
     Failed,
 }
 
-/// What is known of a server.
+/// The status of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerStatus {
-    /// What the server does.
+    /// The state of the server.
     pub health: ServerHealth,
-    /// What the handshake has told.
+    /// The result of the handshake.
     pub info: Option<ConnectionInfo>,
     /// The last error, as text.
     pub last_error: Option<String>,
     /// The number of starts so far.
     pub starts: u64,
-    /// The tools that are known.
+    /// The known tools.
     pub listing: Option<Arc<Listing>>,
 }
 
 impl McpClient {
-    /// Creates a client. Nothing is started.
+    /// Creates a client, without starting the server.
     pub fn new(server: McpServer, host: McpHost) -> Self {
         let state = State {
             link: Link::Idle,
@@ -118,8 +119,8 @@ impl McpClient {
         }))
     }
 
-    /// Creates a client that offers only approved tools. If tools of the server are approved, they are known without a
-    /// start. If none are, the first list of the server is approved.
+    /// Creates a client that offers only approved tools. Approved tools are known without starting
+    /// the server. If no tools are approved, the first list of the server is approved.
     pub fn with_catalogs(
         server: McpServer,
         host: McpHost,
@@ -141,19 +142,19 @@ impl McpClient {
         client
     }
 
-    /// Returns how the tools that the server lists differ from those that were approved; `None` if the server has not
-    /// listed its tools, or nothing was approved.
+    /// Returns the differences between the server's tools and the approved ones; `None` if the
+    /// server has not listed its tools, or none were approved.
     pub fn drift(&self) -> Option<CatalogDiff> {
         let offered = self.0.state().offered.clone()?;
         let approved = self.0.catalogs.as_ref()?.load(&self.0.server)?;
         Some(approved.diff(&offered))
     }
 
-    /// Approves the tools as the server lists them now, starting it if it does not run.
+    /// Approves the current tools of the server, and starts it if it is not running.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not list its tools, or the approval cannot be kept.
+    /// Returns an error if the server cannot be started, does not list its tools, or the approval cannot be kept.
     pub async fn approve(&self) -> Result<Arc<Listing>, Arc<McpError>> {
         let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
         if let Some(catalogs) = &self.0.catalogs {
@@ -169,12 +170,12 @@ impl McpClient {
         &self.0.server
     }
 
-    /// Returns what the server has written besides its protocol.
+    /// Returns the log of the server.
     pub fn log(&self) -> &ServerLog {
         &self.0.log
     }
 
-    /// Returns what is known of the server.
+    /// Returns the status of the server.
     pub fn status(&self) -> ServerStatus {
         let state = self.0.state();
         let (health, info) = match &state.link {
@@ -194,16 +195,16 @@ impl McpClient {
         }
     }
 
-    /// Returns a number that changes whenever the tools do.
+    /// Returns a number that changes whenever the tools change.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// Returns the tools. Starts the server if they are not known.
+    /// Returns the tools. Starts the server if they are unknown.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not list its tools, or has failed shortly before.
+    /// Returns an error if the server cannot be started, does not list its tools, or has failed shortly before.
     pub async fn tools(&self) -> Result<Arc<Listing>, Arc<McpError>> {
         if let Some(listing) = self.0.known_listing() {
             return Ok(listing);
@@ -213,21 +214,21 @@ impl McpClient {
         Ok(self.0.known_listing().unwrap_or_default())
     }
 
-    /// Starts the server now, also if it has failed shortly before.
+    /// Starts the server now, even if it has just failed.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started or does not list its tools.
+    /// Returns an error if the server cannot be started or does not list its tools.
     pub async fn connect(&self) -> Result<ConnectionInfo, Arc<McpError>> {
         self.0.state().backoff.clear_wait();
         Ok(self.connection().await?.info.clone())
     }
 
-    /// Lists the tools again, starting the server if it does not run.
+    /// Lists the tools again, and starts the server if it is not running.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started or does not list its tools.
+    /// Returns an error if the server cannot be started or does not list its tools.
     pub async fn refresh(&self) -> Result<Arc<Listing>, Arc<McpError>> {
         let listing = self.connection().await?.list_tools().await.map_err(Arc::new)?;
         self.0.set_listing(&mut self.0.state(), listing);
@@ -273,7 +274,7 @@ impl McpClient {
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or refuses the call.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the call.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -318,21 +319,21 @@ impl McpClient {
         true
     }
 
-    /// Starts a login at a server at an address, whose tokens the [host](McpHost::with_logins) keeps.
+    /// Starts a login to a server with a URL. The [host](McpHost::with_logins) stores the tokens.
     ///
     /// # Errors
     ///
-    /// If the server is a process, the host keeps no logins, or the server does not say how to log in.
+    /// Returns an error if the server is a process, the host keeps no logins, or the server does not say how to log in.
     pub async fn start_login(&self, options: LoginOptions) -> Result<Login, McpError> {
         let (url, credentials) = self.credentials()?;
         login::start(&self.0.server, &url, credentials, options).await
     }
 
-    /// Forgets the login. Returns `false` if there is none.
+    /// Deletes the login. Returns `false` if there is none.
     ///
     /// # Errors
     ///
-    /// If the server is a process, the host keeps no logins, or the tokens cannot be removed.
+    /// Returns an error if the server is a process, the host keeps no logins, or the tokens cannot be removed.
     pub fn logout(&self) -> Result<bool, McpError> {
         let (_, credentials) = self.credentials()?;
         let removed = credentials.remove();
@@ -349,15 +350,20 @@ impl McpClient {
             reason: reason.to_owned(),
         };
         let ServerTransport::Http(address) = &server.transport else {
-            return Err(login("a server that is a process has no login"));
+            return Err(login("a server that runs as a process has no login"));
         };
         let url = self.0.host.expand(server, &address.url)?;
-        let logins = self.0.host.logins().ok_or_else(|| login("there is no place for tokens"))?;
+        let logins = self.0.host.logins().ok_or_else(|| {
+            login(
+                "no storage for tokens is \
+            configured",
+            )
+        })?;
         let credentials = logins.credentials(server, &url);
         Ok((url, credentials))
     }
 
-    /// Ends the server for good and waits for its processes.
+    /// Permanently stops the server, and waits for its processes.
     pub async fn close(&self) {
         let link = {
             let mut state = self.0.state();
@@ -523,7 +529,7 @@ impl Inner {
     }
 
     fn not_kept(&self, error: &std::io::Error) -> McpError {
-        let reason = format!("the approval of its tools cannot be kept: {error}");
+        let reason = format!("the approval of its tools cannot be saved: {error}");
         McpError::Invalid { server: self.server.name.clone(), reason }
     }
 

@@ -8,7 +8,7 @@ use loopwright_sandbox::AllowedDomain;
 
 use crate::template::Template;
 
-/// A server and how it is used. Plain data: references to environment variables are kept as they are written.
+/// A server and its settings. Plain data: references to environment variables are not expanded.
 ///
 /// ```
 /// use loopwright_mcp::{McpServer, StdioServer};
@@ -21,39 +21,41 @@ use crate::template::Template;
 #[must_use]
 #[non_exhaustive]
 pub struct McpServer {
-    /// The name, which the names of its tools and permission rules contain.
+    /// The name, which is part of the names of its tools and permission rules.
     pub name: String,
-    /// How the server is reached.
+    /// The connection to the server.
     pub transport: ServerTransport,
-    /// What a server that is a process may do.
+    /// The sandbox of a server process.
     pub sandbox: ServerSandbox,
-    /// How long the start and the first list of tools may take.
+    /// The timeout of the start and the first list of tools.
     pub startup_timeout: Duration,
-    /// How long a call may take without a report of progress.
+    /// The timeout of a call without progress reports.
     pub call_timeout: Duration,
-    /// How long a call may take with reports of progress.
+    /// The timeout of a call with progress reports.
     pub max_call_time: Duration,
-    /// The tools that are used, by their own names; a `*` stands for any characters. `None` means all.
+    /// The enabled tools, by their own names; `*` matches any characters. `None` means all.
     pub tools: Option<Vec<String>>,
-    /// Whether requests leave the tools out until the model has found them. `None` means that their number decides.
+    /// Whether requests omit the tools until the model has found them. `None` means that this
+    /// depends on their number.
     pub defer: Option<bool>,
-    /// Whether what the server says of its tools counts: that one only reads, or may be repeated.
+    /// Whether to trust the server's hints about its tools: that a tool only reads, or can be
+    /// repeated.
     pub trust_annotations: bool,
-    /// The revisions of the protocol that are offered.
+    /// The offered protocol revisions.
     pub protocol: ProtocolChoice,
 }
 
-/// How a server is reached.
+/// The connection to a server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerTransport {
-    /// A process that reads and writes lines.
+    /// A process with line-based standard input and output.
     Stdio(StdioServer),
-    /// An address.
+    /// A URL.
     Http(HttpServer),
 }
 
-/// A server that is started as a process.
+/// A server that runs as a process.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 #[non_exhaustive]
@@ -62,54 +64,55 @@ pub struct StdioServer {
     pub command: Template,
     /// Its arguments.
     pub args: Vec<Template>,
-    /// Its environment variables, besides the few that every command has.
+    /// Its environment variables, in addition to those that every command has.
     pub env: BTreeMap<String, Template>,
-    /// Its working folder; the one of the run if there is none.
+    /// Its working folder; `None` means that of the run.
     pub cwd: Option<PathBuf>,
 }
 
-/// A server at an address.
+/// A server at a URL.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 #[non_exhaustive]
 pub struct HttpServer {
-    /// The address.
+    /// The URL.
     pub url: Template,
     /// Headers of every request.
     pub headers: BTreeMap<String, Template>,
 }
 
-/// What a server that is a process may do, besides what every confined command may do.
+/// The permissions of a server process, in addition to those of every confined command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct ServerSandbox {
-    /// Whether the server is confined. If not, it may do whatever the user may do.
+    /// Whether the server is confined. Otherwise it has the permissions of the user.
     pub enabled: bool,
-    /// Whom the server may talk to.
+    /// The network access of the server.
     pub network: ServerNetwork,
     /// Folders that the server may read.
     pub read: Vec<PathBuf>,
     /// Folders that the server may write.
     pub write: Vec<PathBuf>,
-    /// Bytes of memory of all its processes together.
+    /// The memory limit of all its processes together, in bytes.
     pub memory: u64,
 }
 
-/// Whom a confined server may talk to.
+/// The network access of a confined server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerNetwork {
     /// Its own processes.
     #[default]
     Off,
-    /// Every host that this machine reaches.
+    /// Every host that this machine can reach.
     All,
-    /// Its own processes, and these hosts by name, as [`Network::Domains`](loopwright_sandbox::Network::Domains) has it.
+    /// Its own processes, and these hosts by name, as with
+    /// [`Network::Domains`](loopwright_sandbox::Network::Domains).
     Hosts(Vec<AllowedDomain>),
 }
 
-/// The revisions of the protocol that are offered.
+/// The offered protocol revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolChoice {
@@ -118,7 +121,7 @@ pub enum ProtocolChoice {
     Auto,
     /// 2026-07-28, which has no handshake.
     V2026_07_28,
-    /// 2025-11-25 and what the server makes of it.
+    /// 2025-11-25, or an earlier one that the server selects.
     V2025_11_25,
 }
 
@@ -138,72 +141,73 @@ impl McpServer {
         }
     }
 
-    /// Creates a server that is started as a process.
+    /// Creates a server that runs as a process.
     pub fn stdio(name: impl Into<String>, server: StdioServer) -> Self {
         Self::new(name, ServerTransport::Stdio(server))
     }
 
-    /// Creates a server at an address.
+    /// Creates a server at a URL.
     pub fn http(name: impl Into<String>, server: HttpServer) -> Self {
         Self::new(name, ServerTransport::Http(server))
     }
 
-    /// Sets what the process may do.
+    /// Sets the sandbox of the process.
     pub fn with_sandbox(mut self, sandbox: ServerSandbox) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// Sets how long the start may take.
+    /// Sets the timeout of the start.
     pub fn with_startup_timeout(mut self, timeout: Duration) -> Self {
         self.startup_timeout = timeout;
         self
     }
 
-    /// Sets how long a call may take without a report of progress.
+    /// Sets the timeout of a call without progress reports.
     pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets how long a call may take with reports of progress.
+    /// Sets the timeout of a call with progress reports.
     pub fn with_max_call_time(mut self, timeout: Duration) -> Self {
         self.max_call_time = timeout;
         self
     }
 
-    /// Sets the tools that are used, by their own names; a `*` stands for any characters.
+    /// Sets the enabled tools, by their own names; `*` matches any characters.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = Some(tools.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets whether requests leave the tools out until the model has found them.
+    /// Sets whether requests omit the tools until the model has found them.
     pub fn with_defer(mut self, defer: bool) -> Self {
         self.defer = Some(defer);
         self
     }
 
-    /// Lets what the server says of its tools count: that one only reads, or may be repeated.
+    /// Trusts the server's hints about its tools: that a tool only reads, or can be repeated.
     pub fn with_trusted_annotations(mut self) -> Self {
         self.trust_annotations = true;
         self
     }
 
-    /// Sets the revisions of the protocol that are offered.
+    /// Sets the offered protocol revisions.
     pub fn with_protocol(mut self, protocol: ProtocolChoice) -> Self {
         self.protocol = protocol;
         self
     }
 
-    /// Returns `true` if the server cannot do more than a confined command without a network can do.
+    /// Returns `true` if the server has no more permissions than a confined command without
+    /// network.
     pub fn is_confined(&self) -> bool {
         matches!(self.transport, ServerTransport::Stdio(_))
             && self.sandbox.enabled
             && self.sandbox.network == ServerNetwork::Off
     }
 
-    /// Returns `true` if a tool of this name is used.
+    /// Returns `true` if the tool is enabled.
     pub fn uses(&self, tool: &str) -> bool {
         let Some(patterns) = &self.tools else { return true };
         patterns.iter().any(|pattern| matches(pattern, tool))
@@ -230,7 +234,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl StdioServer {
-    /// Creates a server that is this program, without arguments.
+    /// Creates a server from a program without arguments.
     pub fn new(command: impl Into<String>) -> Self {
         let command = Template::new(command);
         Self { command, args: Vec::new(), env: BTreeMap::new(), cwd: None }
@@ -256,7 +260,7 @@ impl StdioServer {
 }
 
 impl HttpServer {
-    /// Creates a server at this address.
+    /// Creates a server at this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: Template::new(url), headers: BTreeMap::new() }
     }
@@ -281,12 +285,12 @@ impl Default for ServerSandbox {
 }
 
 impl ServerSandbox {
-    /// Creates a sandbox that confines nothing.
+    /// Creates settings without a sandbox.
     pub fn off() -> Self {
         Self { enabled: false, ..Self::default() }
     }
 
-    /// Sets whom the server may talk to.
+    /// Sets the network access.
     pub fn with_network(mut self, network: ServerNetwork) -> Self {
         self.network = network;
         self
@@ -304,7 +308,7 @@ impl ServerSandbox {
         self
     }
 
-    /// Sets the bytes of memory of all its processes together.
+    /// Sets the memory limit of all its processes together, in bytes.
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self

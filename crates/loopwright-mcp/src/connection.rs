@@ -1,4 +1,4 @@
-//! One connection with a server, from the handshake to the end.
+//! A connection to a server, from the handshake to the end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -49,15 +49,15 @@ pub(crate) struct Connection {
     pub(crate) info: ConnectionInfo,
 }
 
-/// What the handshake has told.
+/// The result of the handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
     /// The revision of the protocol.
     pub protocol: String,
-    /// The name and version of the server's program, as it says.
+    /// The name and version of the server's program, as it reports them.
     pub implementation: Option<String>,
-    /// What the server says about its use, cleaned and cut.
+    /// The server's own instructions, sanitized and truncated.
     pub instructions: Option<String>,
     /// Whether the server has tools.
     pub has_tools: bool,
@@ -80,7 +80,7 @@ impl Connection {
             Err(_) => Err(McpError::Handshake {
                 server: server.name.clone(),
                 reason: format!(
-                    "no answer within {} s{}",
+                    "no response within {} s{}",
                     server.startup_timeout.as_secs_f32(),
                     last_words(log)
                 ),
@@ -161,9 +161,8 @@ impl Connection {
         })?;
         let peer = service.peer().clone();
         if let Some(version) = unknown_version(&peer) {
-            let reason = format!(
-                "it answers with revision `{version}` of the protocol, which is not known here"
-            );
+            let reason =
+                format!("the server uses protocol revision `{version}`, which is not supported");
             let error = McpError::Handshake { server: server.name.clone(), reason };
             return Err((error, EndedBy::Error));
         }
@@ -233,7 +232,7 @@ impl Connection {
                 None => return Ok(listing),
                 Some(next) if Some(&next) == cursor.as_ref() => {
                     listing.notes.push(
-                        "the list of tools names the same page twice and was cut there".to_owned(),
+                        "the list of tools repeats a page and was truncated there".to_owned(),
                     );
                     return Ok(listing);
                 }
@@ -242,7 +241,7 @@ impl Connection {
         }
         listing
             .notes
-            .push(format!("the list of tools has more than {MAX_PAGES} pages and was cut there"));
+            .push(format!("the list of tools has more than {MAX_PAGES} pages and was truncated"));
         Ok(listing)
     }
 
@@ -259,7 +258,9 @@ impl Connection {
         let is_own = self.stop.is_cancelled();
         let reason = self.end.get();
         (!is_own).then(|| {
-            self.connection_error(reason.unwrap_or_else(|| "the server closed it".to_owned()))
+            self.connection_error(
+                reason.unwrap_or_else(|| "the server closed the connection".to_owned()),
+            )
         })
     }
 
@@ -315,7 +316,7 @@ impl Connection {
     }
 
     pub(crate) fn unexpected(&self, method: &'static str) -> McpError {
-        self.connection_error(format!("the answer to `{method}` does not follow the protocol"))
+        self.connection_error(format!("the response to `{method}` violates the protocol"))
     }
 
     fn connection_error(&self, reason: String) -> McpError {
@@ -342,7 +343,9 @@ impl Connection {
             }
             ServiceError::TransportClosed => {
                 let reason = self.end.get();
-                self.connection_error(reason.unwrap_or_else(|| "the server closed it".to_owned()))
+                self.connection_error(
+                    reason.unwrap_or_else(|| "the server closed the connection".to_owned()),
+                )
             }
             ServiceError::UnexpectedResponse => self.unexpected(method),
             other => {
@@ -489,10 +492,10 @@ fn handshake_reason(error: &ClientInitializeError) -> String {
         | ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "its answer does not follow the protocol".to_owned()
+            "its response violates the protocol".to_owned()
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            "it speaks no revision of the protocol that is known here".to_owned()
+            "it supports none of the supported protocol revisions".to_owned()
         }
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(data) => text::line(&data.message),
@@ -516,5 +519,5 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn last_words(log: &ServerLog) -> String {
-    log.last().map(|line| format!("; its last words: {}", text::line(&line))).unwrap_or_default()
+    log.last().map(|line| format!("; last output: {}", text::line(&line))).unwrap_or_default()
 }

@@ -110,7 +110,7 @@ impl Writer {
             ContentBlock::Audio(audio) => self.omitted("audio", &audio.mime_type, &audio.data),
             ContentBlock::Resource(embedded) => self.resource(embedded.resource),
             ContentBlock::ResourceLink(link) => self.link(&link),
-            _ => self.text("[content of an unknown kind was left out]"),
+            _ => self.text("[content of an unknown kind was omitted]"),
         }
     }
 
@@ -139,7 +139,7 @@ impl Writer {
 
     fn omitted(&mut self, kind: &str, mime: &str, base64: &str) {
         let bytes = base64.len() / 4 * 3;
-        self.text(&format!("[{kind} of type {}, {bytes} bytes, was left out]", text::line(mime)));
+        self.text(&format!("[{kind} of type {}, {bytes} bytes, was omitted]", text::line(mime)));
     }
 
     fn link(&mut self, link: &Resource) {
@@ -165,7 +165,7 @@ impl Writer {
                     self.omitted(&format!("resource {}", text::line(&uri)), &mime, &blob);
                 }
             }
-            _ => self.text("[a resource of an unknown kind was left out]"),
+            _ => self.text("[a resource of an unknown kind was omitted]"),
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
         for expected in [
             "hello",
             "[image of type image/png",
-            "[audio of type audio/wav, 3 bytes, was left out]",
+            "[audio of type audio/wav, 3 bytes, was omitted]",
             "[resource a: file:///a, text/plain]",
             "[resource file:///b]\nbody",
             "[resource file:///c of type application/pdf",
@@ -249,6 +249,6 @@ mod tests {
         let block = json!({"type": "text", "text": "x".repeat(300_000)});
         let result = result(json!({"content": [block, block, block]}));
         let text = output(result, None).unwrap().to_text();
-        assert!(text.len() < 410_000 && text.contains("cut after"), "{}", text.len());
+        assert!(text.len() < 410_000 && text.contains("truncated after"), "{}", text.len());
     }
 }

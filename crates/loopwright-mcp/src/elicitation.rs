@@ -15,7 +15,7 @@ use crate::text;
 pub struct Elicitation {
     /// The name of the server.
     pub server: String,
-    /// The question, cleaned and cut.
+    /// The question, sanitized and truncated.
     pub message: String,
     /// The JSON Schema of the answer; `None` if the user is asked to open [`url`](Self::url).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,9 +29,10 @@ pub struct Elicitation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationReply {
-    /// The answer, or that the address was opened. Members that the schema has defaults for may be missing.
+    /// The answer, or the confirmation that the URL was opened. Members with defaults in the schema
+    /// may be missing.
     Accept(Value),
-    /// The user does not want to answer.
+    /// The user declined to answer.
     Decline,
     /// The user did not decide.
     Cancel,
@@ -63,7 +64,7 @@ impl Elicitation {
         }
     }
 
-    /// Returns the question as people read it.
+    /// Returns the question as readable text.
     pub fn to_text(&self) -> String {
         match &self.url {
             Some(url) => {

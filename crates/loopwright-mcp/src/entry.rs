@@ -1,4 +1,4 @@
-//! Servers as they are written in files: `.mcp.json`, and tables of other configurations.
+//! The format of servers in files: `.mcp.json`, and tables of other configurations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,14 +15,15 @@ use crate::config::{
 use crate::template::Template;
 use crate::text;
 
-/// A server as a file describes it, with `command` or `url`.
+/// A server in a file, with `command` or `url`.
 ///
-/// The keys of other programs have the same meaning here. The others, such as `sandbox`, are those of this crate.
+/// Keys of other programs have the same meaning here. Other keys, such as `sandbox`, belong to this
+/// crate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ServerEntry {
-    /// `stdio`, `http` or `streamable-http`; what the other keys say if there is none.
+    /// `stdio`, `http` or `streamable-http`; by default derived from the other keys.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The program.
@@ -37,7 +38,7 @@ pub struct ServerEntry {
     /// The working folder of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// The address.
+    /// The URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<Template>,
     /// The headers of requests.
@@ -55,43 +56,43 @@ pub struct ServerEntry {
     /// Folders that the program may write.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
-    /// Megabytes of memory of the program.
+    /// The memory limit of the program, in megabytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u64>,
-    /// Seconds that a call may take without a report of progress.
+    /// The timeout of a call without progress reports, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// Seconds that the start may take.
+    /// The timeout of the start, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_timeout: Option<u64>,
-    /// The tools that are used.
+    /// The enabled tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Whether requests leave the tools out until the model has found them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defer: Option<bool>,
-    /// Whether what the server says of its tools counts.
+    /// Whether to trust the server's hints about its tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_annotations: Option<bool>,
     /// `2025-11-25` or `2026-07-28`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// Whether the server is left alone.
+    /// Whether the server is disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
-    /// Keys that are not known here.
+    /// Unknown keys.
     #[serde(flatten)]
     pub others: BTreeMap<String, Value>,
 }
 
-/// Why a server of a file cannot be used.
+/// The error of a server in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}`: {reason}")]
 #[non_exhaustive]
 pub struct EntryError {
     /// The name of the server.
     pub server: String,
-    /// What is wrong, and what to write instead.
+    /// The problem and its remedy.
     pub reason: String,
 }
 
@@ -99,11 +100,11 @@ pub struct EntryError {
 const RESTRICTING: [&str; 3] = ["sandbox", "network", "tools"];
 
 impl ServerEntry {
-    /// Makes the configuration of a server.
+    /// Converts the entry to the configuration of a server.
     ///
     /// # Errors
     ///
-    /// If the keys contradict each other, or a value is not known.
+    /// Returns an error if the keys contradict each other, or a value is unknown.
     pub fn to_server(&self, name: &str) -> Result<McpServer, EntryError> {
         let wrong =
             |reason: &str| EntryError { server: text::line(name), reason: reason.to_owned() };
@@ -132,7 +133,7 @@ impl ServerEntry {
             (Some(kind @ ("stdio" | "http" | "streamable-http" | "streamableHttp")), ..) => {
                 let key = if kind == "stdio" { "command" } else { "url" };
                 return Err(wrong(&format!(
-                    "type `{kind}` needs `{key}`, and not the other of `command` and `url`"
+                    "type `{kind}` requires `{key}` and excludes the other of `command` and `url`"
                 )));
             }
             (Some(kind), ..) => {
@@ -214,7 +215,7 @@ fn network(value: Option<&Value>) -> Result<ServerNetwork, String> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct McpFile {
-    /// The servers by name. A server that cannot be read keeps no other from being read.
+    /// The servers by name. An invalid server does not affect the others.
     #[serde(rename = "mcpServers", default)]
     pub servers: BTreeMap<String, Value>,
     /// Other keys of the file.
@@ -223,22 +224,22 @@ pub struct McpFile {
 }
 
 impl McpFile {
-    /// Reads the text of a file.
+    /// Parses a file.
     ///
     /// # Errors
     ///
-    /// If it is not JSON, or `mcpServers` is no object.
+    /// Returns an error if it is not JSON, or `mcpServers` is not an object.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Returns the servers that are not disabled, each with its error if it cannot be used.
+    /// Returns the enabled servers, or the error of each invalid one.
     pub fn servers(&self) -> impl Iterator<Item = Result<McpServer, EntryError>> {
         self.servers.iter().filter_map(|(name, value)| read_entry(name, value.clone()))
     }
 }
 
-/// Reads one server. Returns `None` for a server that is disabled.
+/// Parses one server. Returns `None` for a disabled server.
 pub fn read_entry(name: &str, value: Value) -> Option<Result<McpServer, EntryError>> {
     match serde_json::from_value::<ServerEntry>(value) {
         Ok(entry) if entry.disabled => None,
@@ -247,16 +248,18 @@ pub fn read_entry(name: &str, value: Value) -> Option<Result<McpServer, EntryErr
             // The text of the error may hold a value, and so a secret.
             let problem = error.to_string();
             let problem = problem.split(['`', '"']).next().unwrap_or_default().trim_end();
-            let reason =
-                format!("wrong value ({}); see the page about MCP servers", text::line(problem));
+            let reason = format!(
+                "invalid value ({}); see the documentation of MCP servers",
+                text::line(problem)
+            );
             Some(Err(EntryError { server: text::line(name), reason }))
         }
     }
 }
 
 impl McpServer {
-    /// Returns the lines that tell a user what the server may do, before they trust it. Values of variables and
-    /// headers are not among them.
+    /// Returns lines that describe the permissions of the server, for the user's decision to trust
+    /// it. They do not contain values of variables and headers.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.transport {
@@ -285,7 +288,9 @@ impl McpServer {
             lines.push(format!("receives the values of: {}", variables.join(", ")));
         }
         if self.trust_annotations {
-            lines.push("what it says of its tools decides which calls may be repeated".to_owned());
+            lines.push(
+                "its own description of its tools decides which calls may be repeated".to_owned(),
+            );
         }
         lines
     }
@@ -293,7 +298,7 @@ impl McpServer {
     fn describe_sandbox(&self) -> Vec<String> {
         let sandbox = &self.sandbox;
         if !sandbox.enabled {
-            return vec!["sandbox: off; it may do whatever you may do".to_owned()];
+            return vec!["sandbox: off; the server has your permissions".to_owned()];
         }
         let paths = |paths: &[PathBuf]| {
             let shown = paths.iter().map(|path| text::line(&path.to_string_lossy()));
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!(errors.len(), 4, "{errors:?}");
         for (error, expected) in errors.iter().zip([
             "`both`: type",
-            "`broken`: wrong value",
+            "`broken`: invalid value",
             "`old`: type `sse`",
             "write `sandbox`",
         ]) {

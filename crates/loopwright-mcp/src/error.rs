@@ -1,4 +1,4 @@
-//! Why a server cannot be used.
+//! Errors of servers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use loopwright_sandbox::SandboxError;
 
 use crate::template::TemplateError;
 
-/// Why a server cannot be used, or why it did not answer.
+/// An error of a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
@@ -18,15 +18,15 @@ pub enum McpError {
         /// The cause.
         source: TemplateError,
     },
-    /// A value of the configuration cannot be used.
+    /// A value of the configuration is invalid.
     #[error("configuration of MCP server `{server}`: {reason}")]
     Invalid {
         /// The server.
         server: String,
-        /// What is wrong, and what to write instead.
+        /// The problem and its remedy.
         reason: String,
     },
-    /// The process could not be started as its sandbox asks.
+    /// The process could not be started in its sandbox.
     #[error("MCP server `{server}` was not started: {source}")]
     Start {
         /// The server.
@@ -39,10 +39,10 @@ pub enum McpError {
     Handshake {
         /// The server.
         server: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// The server wants a login.
+    /// The server requires a login.
     #[error("MCP server `{server}` requires a login; run `loopwright mcp login {server}`")]
     LoginRequired {
         /// The server.
@@ -55,10 +55,10 @@ pub enum McpError {
     Login {
         /// The server.
         server: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// The server has failed shortly before.
+    /// The server has failed recently.
     #[error("MCP server `{server}` is not available, next attempt in {} s: {reason}", .wait.as_secs().max(1))]
     BackingOff {
         /// The server.
@@ -68,14 +68,14 @@ pub enum McpError {
         /// The last error.
         reason: String,
     },
-    /// A request took too long.
+    /// A request timed out.
     #[error("MCP server `{server}` did not answer `{method}` within {} s", .after.as_secs_f32())]
     Timeout {
         /// The server.
         server: String,
         /// The method of the request.
         method: &'static str,
-        /// The time that the request had.
+        /// The timeout.
         after: Duration,
     },
     /// The server refused a request.
@@ -88,15 +88,15 @@ pub enum McpError {
         /// The message of the server.
         message: String,
     },
-    /// The connection broke off, or the server broke the protocol.
+    /// The connection was lost, or the server violated the protocol.
     #[error("connection to MCP server `{server}` failed: {reason}")]
     Connection {
         /// The server.
         server: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
-    /// The tool is not the one that was approved.
+    /// The tool has changed since it was approved.
     #[error(
         "tool `{tool}` of MCP server `{server}` has changed since it was approved; use another tool, and ask the user to review it with `loopwright mcp show {server}`"
     )]

@@ -1,4 +1,4 @@
-//! What connections tell the listeners of a run.
+//! Events of connections for listeners of a run.
 
 use loopwright_core::CustomEvent;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct McpServerConnected {
     pub server: String,
     /// The revision of the protocol.
     pub protocol: String,
-    /// The name and version of the server's program, as it says.
+    /// The name and version of the server's program, as it reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementation: Option<String>,
     /// Whether the server runs confined, without a network.
@@ -31,21 +31,21 @@ pub struct McpProgress {
     pub server: String,
     /// The name of the tool for the model.
     pub tool: String,
-    /// The id of the call, if the model gave one.
+    /// The ID of the call, if the model set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// How far the call is.
+    /// The progress of the call.
     pub progress: f64,
-    /// What `progress` is at the end, if the server knows.
+    /// The total of `progress`, if the server knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What the server does.
+    /// The state of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl McpProgress {
-    /// Reports the progress of a call that a [`ToolServer`](crate::ToolServer) runs, to its client.
+    /// Reports the progress of a call of a [`ToolServer`](crate::ToolServer) to its client.
     pub fn new(tool: &str, progress: f64, message: impl Into<String>) -> Self {
         Self {
             server: String::new(),

@@ -1,4 +1,4 @@
-//! What servers may ask of the client, and what they tell it.
+//! Requests and notifications of servers to the client.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     pub(crate) message: Option<String>,
 }
 
-/// Who is told of the progress of which request. Clones share the list.
+/// The receivers of progress reports, by request. Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgressListeners(Arc<Mutex<BTreeMap<String, mpsc::Sender<Progress>>>>);
 

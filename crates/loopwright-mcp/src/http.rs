@@ -1,4 +1,4 @@
-//! Servers at an address.
+//! Servers at a URL.
 
 mod ending;
 
@@ -49,7 +49,7 @@ pub(crate) fn endpoint(
     }
     let client = client().map_err(|error| McpError::Invalid {
         server: server.name.clone(),
-        reason: format!("no HTTP client: {error}"),
+        reason: format!("the HTTP client cannot be created: {error}"),
     })?;
     check(server, &url)?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
@@ -86,10 +86,11 @@ pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
         }
         StreamableHttpError::UnexpectedContentType(kind) => match kind {
             Some(kind) => format!(
-                "the answer has the type `{}`; the address may be that of something else",
+                "the response has the content type `{}`; the address may belong to another \
+                    service",
                 text::line(kind)
             ),
-            None => "the answer has no content type".to_owned(),
+            None => "the response has no content type".to_owned(),
         },
         StreamableHttpError::UnexpectedServerResponse(response) => {
             match response.strip_prefix("HTTP ") {
@@ -112,7 +113,7 @@ fn request_failure(error: &reqwest::Error) -> String {
         error if error.is_timeout() => "the request took too long",
         error if error.is_connect() => "no connection",
         error if error.is_redirect() => "the redirect was not followed",
-        error if error.is_body() || error.is_decode() => "the answer broke off",
+        error if error.is_body() || error.is_decode() => "the response was cut off",
         _ => "the request failed",
     };
     // What the error itself says names the address.

@@ -1,4 +1,4 @@
-//! What a server of revision 2026-07-28 needs before it can finish a call.
+//! Input requests of servers of revision 2026-07-28 in the middle of a call.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,7 +41,7 @@ impl InputRound {
     ) -> Result<Self, String> {
         if round >= MAX_ROUNDS {
             return Err(format!(
-                "MCP server `{server}` asks again and again; the call was given up"
+                "MCP server `{server}` asked too many times; the call was abandoned"
             ));
         }
         let mut next =
@@ -57,13 +57,13 @@ impl InputRound {
                 }
                 _ => {
                     return Err(format!(
-                        "MCP server `{server}` asks for an answer of a model, which is not offered to it"
+                        "MCP server `{server}` requested a model response, which is not supported"
                     ));
                 }
             }
         }
         if next.questions.len() > MAX_QUESTIONS {
-            return Err(format!("MCP server `{server}` asks more than {MAX_QUESTIONS} questions"));
+            return Err(format!("MCP server `{server}` asked more than {MAX_QUESTIONS} questions"));
         }
         Ok(next)
     }

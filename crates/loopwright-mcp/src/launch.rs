@@ -1,4 +1,4 @@
-//! How the processes of servers are started.
+//! The start of server processes.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const FOREVER: Duration = Duration::from_hours(10 * 365 * 24);
 /// Threads and processes of a server: interpreters have a dozen threads each.
 const PROCESSES: u64 = 256;
 
-/// What connections need of their surroundings: how processes are confined, and what variables hold.
+/// The environment of connections: the sandbox of processes, and the values of variables.
 #[derive(Clone)]
 #[must_use]
 pub struct McpHost {
@@ -56,13 +56,13 @@ impl McpHost {
         self
     }
 
-    /// Sets the policy that servers begin with. Its folder is where they work.
+    /// Sets the base policy of servers. They work in its folder.
     pub fn with_policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets where the values of `${NAME}` are from; the environment of this process is the default.
+    /// Sets the source of the values of `${NAME}`; by default the environment of this process.
     pub fn with_variables(
         mut self,
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -71,13 +71,13 @@ impl McpHost {
         self
     }
 
-    /// Sets the folders that servers are told to work with.
+    /// Sets the folders that servers should work with.
     pub fn with_roots(mut self, roots: impl IntoIterator<Item = PathBuf>) -> Self {
         self.roots = roots.into_iter().collect();
         self
     }
 
-    /// Keeps the tokens of logins, and sends them.
+    /// Sets the store for tokens of logins, which are sent to their servers.
     pub fn with_logins(mut self, logins: LoginFolder) -> Self {
         self.logins = Some(logins);
         self
@@ -87,7 +87,7 @@ impl McpHost {
         self.logins.as_ref()
     }
 
-    /// Sets who answers questions of servers while a call runs.
+    /// Sets the handler for questions of servers during a call.
     pub fn with_answers(mut self, answers: Arc<dyn AnswerElicitations>) -> Self {
         self.answers = Some(answers);
         self
@@ -97,7 +97,7 @@ impl McpHost {
         self.answers.as_ref()
     }
 
-    /// Returns the folders that servers are told to work with.
+    /// Returns the folders that servers should work with.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
@@ -108,11 +108,11 @@ impl McpHost {
         text.expand(|name| (self.variables)(name)).map_err(failed)
     }
 
-    /// Returns what the process of a server may do, without the values of its variables.
+    /// Returns the policy of a server process, without the values of its variables.
     ///
     /// # Errors
     ///
-    /// Returns [`McpError::Invalid`] if that cannot be enforced.
+    /// Returns [`McpError::Invalid`] if it cannot be enforced.
     pub fn policy(
         &self,
         server: &McpServer,

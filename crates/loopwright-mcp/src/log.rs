@@ -1,4 +1,4 @@
-//! What a server has written besides its protocol.
+//! The log of a server.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

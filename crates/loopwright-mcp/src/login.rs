@@ -1,4 +1,4 @@
-//! Logins at servers, as OAuth 2.1 describes them.
+//! Logins to servers with OAuth 2.1.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,12 +17,13 @@ use crate::error::McpError;
 use crate::names::server_part;
 use crate::text;
 
-/// Keeps the tokens of logins in a folder, one file a server and address. Only the user may read the files.
+/// Stores tokens of logins in a folder, one file per server and URL. Only the user can read the
+/// files.
 #[derive(Clone, Debug)]
 pub struct LoginFolder(PathBuf);
 
 impl LoginFolder {
-    /// Keeps tokens in this folder, which is created when there is one to keep.
+    /// Creates a store in this folder, which is created on the first write.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
@@ -98,25 +99,25 @@ impl CredentialStore for FileCredentials {
     }
 }
 
-/// How to log in.
+/// The options of a login.
 #[derive(Clone, Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct LoginOptions {
-    /// The address that the browser is sent to in the end, on the loopback interface.
+    /// The redirect URL, on the loopback interface.
     pub redirect_uri: String,
     /// The challenge of the server, from [`McpError::LoginRequired`].
     pub challenge: Option<String>,
-    /// The id of a client that was registered by hand; without it, one is registered.
+    /// The ID of a client that was registered in advance; `None` registers one.
     pub client_id: Option<String>,
     /// The secret of that client.
     pub client_secret: Option<String>,
-    /// The address of a document that describes the client.
+    /// The URL of a document that describes the client.
     pub client_metadata_url: Option<String>,
 }
 
 impl LoginOptions {
-    /// Logs in with an address that the browser is sent to in the end.
+    /// Creates options with a redirect URL.
     pub fn new(redirect_uri: impl Into<String>) -> Self {
         Self {
             redirect_uri: redirect_uri.into(),
@@ -133,13 +134,13 @@ impl LoginOptions {
         self
     }
 
-    /// Sets a client that was registered by hand.
+    /// Sets a client that was registered in advance.
     pub fn with_client(mut self, id: impl Into<String>, secret: Option<String>) -> Self {
         (self.client_id, self.client_secret) = (Some(id.into()), secret);
         self
     }
 
-    /// Sets the address of a document that describes the client.
+    /// Sets the URL of a document that describes the client.
     pub fn with_client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
         self
@@ -155,16 +156,17 @@ pub struct Login {
 }
 
 impl Login {
-    /// Returns the address that the user opens in a browser.
+    /// Returns the URL that the user opens in a browser.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Ends the login with the address that the browser was sent to.
+    /// Completes the login with the final URL of the browser.
     ///
     /// # Errors
     ///
-    /// If the user did not agree, the address is not an answer to this login, or the token cannot be kept.
+    /// Returns an error if the user did not agree, the URL does not belong to this login, or the
+    /// token cannot be stored.
     pub async fn complete(mut self, redirected: &str) -> Result<(), McpError> {
         let done = self.state.handle_callback_url(redirected).await;
         done.map_err(|error| login_error(&self.server, &error))

@@ -1,18 +1,18 @@
-//! The names that models and permission rules have for the tools of servers.
+//! The names of server tools for models and permission rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest name of a tool that every provider takes.
+/// The maximum length of a tool name that every provider accepts.
 pub const MAX_TOOL_NAME: usize = 64;
 
 /// The longest name of a server, as a part of the names of its tools.
 const MAX_SERVER_NAME: usize = 24;
 
-/// Returns the part of tool names that stands for a server. Names without other characters than letters, digits, `_`
-/// and `-`, and without `__`, stay as they are.
+/// Returns the part of tool names for a server. Names of only letters, digits, `_` and `-`, without
+/// `__`, do not change.
 pub fn server_part(server: &str) -> String {
     let clean = clean(server).replace("__", "_");
     if clean == server && clean.len() <= MAX_SERVER_NAME {
@@ -23,9 +23,9 @@ pub fn server_part(server: &str) -> String {
 
 /// Returns the name of each tool of a server for models, `mcp__SERVER__TOOL`, in the order of `tools`.
 ///
-/// A name only depends on the names of the server and its tools, never on their order. A name that would be too long,
-/// or that another tool of the server has already, ends with a hash of the tool's own name. The second of two equal
-/// names has none.
+/// A name depends only on the names of the server and its tools, never on their order. A name that
+/// would be too long or would occur twice ends with a hash of the tool's own name. The second of
+/// two tools with equal names gets no name.
 pub fn tool_names<'a>(
     server: &str,
     tools: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! Resources and prompts of a server, within bounds.
+//! Resources and prompts of a server, within limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ const MAX_LISTED: usize = 2_000;
 /// Pages of one list that are read.
 const MAX_PAGES: usize = 200;
 
-/// A resource as its server describes it. Texts for people are cleaned and cut.
+/// A resource as described by its server. Texts are sanitized and truncated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ListedResource {
-    /// The address within the server. Of a template, with `{NAME}` where something has to be filled in.
+    /// The URI in the server. A template contains `{NAME}` placeholders.
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The type of its content.
@@ -44,13 +44,13 @@ pub struct ListedResource {
     pub is_template: bool,
 }
 
-/// A prompt as its server describes it. Texts for people are cleaned and cut.
+/// A prompt as described by its server. Texts are sanitized and truncated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ListedPrompt {
-    /// The name that the server has for it.
+    /// The name in the server.
     pub name: String,
-    /// What it is for.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its arguments, in the order of the server.
@@ -61,9 +61,9 @@ pub struct ListedPrompt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// The name that the server has for it.
+    /// The name in the server.
     pub name: String,
-    /// Whether the server needs it.
+    /// Whether it is required.
     pub is_required: bool,
 }
 
@@ -114,12 +114,12 @@ struct Asked<'a> {
 }
 
 impl McpClient {
-    /// Lists the resources and then the templates of resources, starting the server if it does not run. A server without
-    /// resources has an empty list.
+    /// Lists the resources and then the resource templates, and starts the server if it is not
+    /// running. A server without resources has an empty list.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, or does not answer.
+    /// Returns an error if the server cannot be started, or does not answer.
     pub async fn resources(&self) -> Result<Vec<ListedResource>, Arc<McpError>> {
         self.resources_unless(&CancellationToken::new()).await
     }
@@ -170,13 +170,14 @@ impl McpClient {
         Ok(listed)
     }
 
-    /// Reads a resource as parts of a message: texts, and pictures that models are shown. Other content is named and left
-    /// out. Starts the server if it does not run. Questions of the server are answered as the
-    /// [host](crate::McpHost::with_answers) says, and declined otherwise. Dropping the future cancels the request.
+    /// Reads a resource as parts of a message: texts and images. Other content is replaced by a
+    /// note. Starts the server if it is not running. Questions of the server are answered as the
+    /// [host](crate::McpHost::with_answers) says, and declined otherwise. Dropping the future
+    /// cancels the request.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or refuses the address.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the address.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>, Arc<McpError>> {
         self.read_resource_unless(uri, &CancellationToken::new()).await
     }
@@ -201,11 +202,12 @@ impl McpClient {
         }
     }
 
-    /// Lists the prompts, starting the server if it does not run. A server without prompts has an empty list.
+    /// Lists the prompts, and starts the server if it is not running. A server without prompts has
+    /// an empty list.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, or does not answer.
+    /// Returns an error if the server cannot be started, or does not answer.
     pub async fn prompts(&self) -> Result<Vec<ListedPrompt>, Arc<McpError>> {
         let cancel = CancellationToken::new();
         let asked = self.asked(&cancel).await?;
@@ -226,12 +228,12 @@ impl McpClient {
         Ok(prompts.await?.into_iter().map(ListedPrompt::from).collect())
     }
 
-    /// Fills in a prompt and returns it as parts of one message. Messages that the prompt puts into the mouth of a model
-    /// are marked as such. Otherwise like [`read_resource`](Self::read_resource).
+    /// Fills in a prompt and returns it as parts of one message. Messages with the role of the
+    /// model are marked. Otherwise like [`read_resource`](Self::read_resource).
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or refuses the arguments.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the arguments.
     pub async fn prompt(
         &self,
         name: &str,

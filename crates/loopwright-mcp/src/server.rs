@@ -62,20 +62,20 @@ pub struct ToolServer {
     changes: Option<ServerChanges>,
 }
 
-/// Why a server ended early.
+/// An error that ended a server.
 #[derive(Debug, thiserror::Error)]
 #[error("the MCP connection failed: {0}")]
 pub struct ServeError(String);
 
 impl ToolServer {
-    /// Serves these tools.
+    /// Creates a server with these tools.
     #[must_use]
     pub fn new(tools: ToolSet) -> Self {
         Self::from_agent(&AgentLoop::from_driver(Arc::new(IdleDriver)).with_tools(tools))
     }
 
-    /// Serves the tools of an agent. Its hooks hold for the calls of clients: permission rules, guards and listeners. Its
-    /// model is not asked.
+    /// Creates a server with the tools of an agent. Its hooks apply to the calls of clients:
+    /// permission rules, guards and listeners. Its model is not called.
     #[must_use]
     pub fn from_agent(agent: &AgentLoop) -> Self {
         Self {
@@ -88,19 +88,19 @@ impl ToolServer {
         }
     }
 
-    /// Sets the name and the version that clients are told.
+    /// Sets the name and the version that clients see.
     #[must_use]
     pub fn with_name(self, name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..self }
     }
 
-    /// Tells clients how the tools are used.
+    /// Sets the instructions for clients.
     #[must_use]
     pub fn with_instructions(self, instructions: impl Into<String>) -> Self {
         Self { instructions: Some(instructions.into()), ..self }
     }
 
-    /// Serves resources and prompts as well.
+    /// Also serves resources and prompts.
     #[must_use]
     pub fn with_content(self, content: Arc<dyn ServedContent>) -> Self {
         Self { content: Some(content), ..self }
@@ -112,12 +112,12 @@ impl ToolServer {
         Self { changes: Some(changes.clone()), ..self }
     }
 
-    /// Serves a client on standard input and output until it closes the connection. Nothing else may write to standard
-    /// output meanwhile.
+    /// Serves a client on standard input and output until it closes the connection. No other code
+    /// may write to standard output meanwhile.
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Returns an error if the connection fails.
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let (input, output) = rmcp::transport::stdio();
         self.serve(input, output).await
@@ -127,7 +127,7 @@ impl ToolServer {
     ///
     /// # Errors
     ///
-    /// If the connection fails.
+    /// Returns an error if the connection fails.
     pub async fn serve(
         self,
         input: impl AsyncRead + Send + Unpin + 'static,

@@ -1,4 +1,4 @@
-//! Servers that are processes: lines over the pipes of a child of the sandbox.
+//! Servers that run as processes: lines over the pipes of a sandboxed child.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -310,7 +310,7 @@ impl Pump {
         let outcome = self.child.wait().await.outcome;
         let reason = match self.log.last() {
             Some(line) => {
-                format!("the server {outcome}; its last words: {}", crate::text::line(&line))
+                format!("the server {outcome}; last output: {}", crate::text::line(&line))
             }
             None => format!("the server {outcome}"),
         };
@@ -373,7 +373,7 @@ impl LineReader {
             (Some(id), Some(_)) => Ok(Some(Received::Invalid(id))),
             (Some(id), None) => {
                 // The request that it answers must not wait for another answer.
-                let message = "the server sent an answer that does not follow the protocol";
+                let message = "the server sent a response that violates the protocol";
                 let error = ErrorData::internal_error(message, None);
                 let error = ServerJsonRpcMessage::error(error, Some(id));
                 Ok(Some(Received::Message(Box::new(error))))
@@ -389,7 +389,8 @@ impl LineReader {
             .push(&format!("stdout: {}", String::from_utf8_lossy(&line[..line.len().min(1_000)])));
         if self.noise > MAX_NOISE {
             return Err(format!(
-                "the server wrote more than {MAX_NOISE} lines to its standard output that are no messages"
+                "the server wrote more than {MAX_NOISE} lines to standard output that are not \
+                    messages"
             ));
         }
         Ok(None)

@@ -1,13 +1,13 @@
-//! Texts of configurations with references to environment variables.
+//! Configuration text with references to environment variables.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that may refer to environment variables, as `${NAME}` or `${NAME:-default}`.
+/// Text that can refer to environment variables, as `${NAME}` or `${NAME:-default}`.
 ///
-/// The references are kept. They are only replaced when a server is started, so that no stored or printed form holds
-/// their values.
+/// References are expanded only when a server starts, so that stored and printed forms do not
+/// contain the values.
 ///
 /// ```
 /// use loopwright_mcp::Template;
@@ -43,7 +43,7 @@ enum Piece<'a> {
 }
 
 impl Template {
-    /// Creates a template. It is checked when it is expanded.
+    /// Creates a template. It is validated when it is expanded.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -63,7 +63,7 @@ impl Template {
         names.collect()
     }
 
-    /// Replaces the references. A variable that is empty counts as set, unless the reference has a default.
+    /// Expands the references. An empty variable counts as set, unless the reference has a default.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl From<&str> for Template {
     }
 }
 
-/// Literal text may be a secret that somebody pasted, so it is only shown where it consists of references.
+/// Literal text may be a pasted secret, so it is only shown if it consists of references.
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables = self.variables();

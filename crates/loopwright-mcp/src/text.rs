@@ -1,9 +1,10 @@
-//! Text of servers, which nobody has checked: cleaned and cut.
+//! Untrusted text of servers: cleaned and truncated.
 
 /// The longest description of a tool, in characters.
 pub(crate) const MAX_DESCRIPTION: usize = 2_000;
 
-/// Makes control characters, and those that hide or reorder text, visible as `\u{…}`. Line breaks and tabs stay.
+/// Replaces control characters, and characters that hide or reorder text, by `\u{…}`. Line breaks
+/// and tabs stay.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
@@ -29,7 +30,7 @@ fn is_shown(c: char) -> bool {
 /// Cuts a text to this many characters, and says so.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
-        Some((at, _)) => format!("{}… [cut after {max} characters]", &text[..at]),
+        Some((at, _)) => format!("{}… [truncated after {max} characters]", &text[..at]),
         None => text.to_owned(),
     }
 }
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_between_characters() {
-        assert_eq!(cut("äöü", 2), "äö… [cut after 2 characters]");
+        assert_eq!(cut("äöü", 2), "äö… [truncated after 2 characters]");
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(line(" a\nb\r"), "a b");
     }

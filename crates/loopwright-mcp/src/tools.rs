@@ -1,4 +1,4 @@
-//! The tools of a server as it lists them, within bounds.
+//! The tools that a server lists, within limits.
 
 use std::sync::Arc;
 
@@ -23,49 +23,49 @@ const MAX_SCHEMAS: usize = 8 << 20;
 pub(crate) const LIST_RESOURCES: &str = "resources_list";
 pub(crate) const READ_RESOURCE: &str = "resources_read";
 
-/// A tool as its server describes it. The description is cleaned and cut.
+/// A tool as described by its server. The description is sanitized and truncated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListedTool {
-    /// The name that the server has for it.
+    /// The name in the server.
     pub name: String,
     /// The title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// The description.
     pub description: String,
     /// The schema of its arguments.
     pub input_schema: Arc<Value>,
     /// The schema of its structured output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<Value>>,
-    /// What the server says that calls do.
+    /// The server's hints about the effects of calls.
     #[serde(default)]
     pub hints: ToolHints,
 }
 
-/// What a server says that the calls of a tool do. It may be wrong.
+/// A server's hints about the effects of a tool's calls. They may be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolHints {
-    /// They only read.
+    /// The calls only read.
     #[serde(default)]
     pub read_only: bool,
-    /// They may be repeated.
+    /// The calls can be repeated.
     #[serde(default)]
     pub idempotent: bool,
-    /// They may destroy something.
+    /// The calls may destroy data.
     #[serde(default)]
     pub destructive: bool,
 }
 
-/// The tools of a server, and what was left out of its list.
+/// The tools of a server, and remarks about omitted ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The tools that are used, in the order of the server.
+    /// The enabled tools, in the order of the server.
     pub tools: Vec<ListedTool>,
-    /// What was left out, and why.
+    /// The omitted tools, with the reasons.
     pub notes: Vec<String>,
     /// The tools for the resources of the server, if it has any.
     pub(crate) resource_tools: Vec<ListedTool>,
@@ -109,18 +109,22 @@ impl Listing {
             }
             if self.tools.len() >= MAX_TOOLS {
                 self.notes.push(format!(
-                    "the server lists more than {MAX_TOOLS} tools; the rest was left out"
+                    "the server lists more than {MAX_TOOLS} tools; the rest were omitted"
                 ));
                 return false;
             }
             match prepare(&mut tool) {
                 Err(reason) => {
-                    self.note(format!("tool `{}` was left out: {reason}", text::line(&tool.name)));
+                    self.note(format!("tool `{}` was omitted: {reason}", text::line(&tool.name)));
                 }
                 Ok(bytes) => {
                     self.bytes += bytes;
                     if self.bytes > MAX_SCHEMAS {
-                        self.notes.push(format!("the schemas of the server have more than {} MiB; the rest was left out", MAX_SCHEMAS >> 20));
+                        self.notes.push(format!(
+                            "the schemas of the server exceed {} MiB; the \
+                            rest were omitted",
+                            MAX_SCHEMAS >> 20
+                        ));
                         return false;
                     }
                     self.tools.push(tool);
@@ -144,14 +148,15 @@ impl Listing {
                 LIST_RESOURCES,
                 "Lists the resources of this server.",
                 "query",
-                "Words that the resources must have in their address, name or description. Empty for all.",
+                "Words that the address, name or description of a resource must contain. Empty \
+                    for all resources.",
                 false,
             ),
             resource_tool(
                 READ_RESOURCE,
                 "Reads a resource of this server.",
                 "uri",
-                "The address, as it is listed. Fill in the parts in braces of a template.",
+                "The address, as listed. In a template, fill in the parts in braces.",
                 true,
             ),
         ];
@@ -219,11 +224,11 @@ fn prepare(tool: &mut ListedTool) -> Result<usize, String> {
         bytes += check_schema(schema)?;
     }
     let Some(schema) = Arc::make_mut(&mut tool.input_schema).as_object_mut() else {
-        return Err("its schema is no object".to_owned());
+        return Err("its schema is not an object".to_owned());
     };
     let kind = schema.entry("type").or_insert_with(|| json!("object"));
     if *kind != json!("object") {
-        return Err("its arguments are no object".to_owned());
+        return Err("its arguments are not an object".to_owned());
     }
     schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     Ok(bytes)
@@ -308,7 +313,7 @@ mod tests {
         let cases = [
             (json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}), "file:///etc/passwd"),
             (json!({"allOf": [{"$ref": "https://example.com/x"}]}), "https://example.com/x"),
-            (json!({"type": "array"}), "no object"),
+            (json!({"type": "array"}), "not an object"),
             (deep, "too deeply"),
             (json!({"description": "x".repeat(MAX_SCHEMA)}), "128 KiB"),
         ];

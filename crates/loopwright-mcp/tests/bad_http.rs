@@ -271,7 +271,7 @@ async fn failures(cases: &[(&'static str, &str)], is_call: bool) -> Vec<String> 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_with_bad_answers_has_an_error() {
     let cases = [
-        ("silent", "no answer within 4 s"),
+        ("silent", "no response within 4 s"),
         ("closes", "the request failed"),
         ("no_http", "the request failed: "),
         (
@@ -286,20 +286,20 @@ async fn an_address_with_bad_answers_has_an_error() {
         ("404", "answered with status 404 Not Found"),
         ("429", "answered with status 429"),
         ("500", "answered with status 500"),
-        ("html", "the answer has the type `text/html`"),
-        ("no_type", "the answer has no content type"),
+        ("html", "the response has the content type `text/html`"),
+        ("no_type", "the response has no content type"),
         ("broken_json", "could not parse JSON response"),
         ("empty", "could not parse JSON response"),
         ("other_json", "could not parse JSON response"),
         ("wrong_id", "did not complete its start"),
-        ("half", "the answer broke off"),
+        ("half", "the response was cut off"),
         ("endless_headers", "the request failed: "),
-        ("silent_stream", "no answer within 4 s"),
+        ("silent_stream", "no response within 4 s"),
         ("ended_stream", "the server closed the connection"),
         ("resumption_loop", "did not complete its start"),
         ("noise_stream", "did not complete its start"),
-        ("endless_comments", "no answer within 4 s"),
-        ("endless_events", "no answer within 4 s"),
+        ("endless_comments", "no response within 4 s"),
+        ("endless_events", "no response within 4 s"),
     ];
     assert_eq!(failures(&cases, false).await, Vec::<String>::new());
 }
@@ -328,12 +328,12 @@ async fn bad_answers_to_calls_are_errors() {
         ("call_401", "requires a login"),
         ("call_404", "answered with status 404"),
         ("call_500", "answered with status 500"),
-        ("call_html", "the answer has the type `text/html`"),
+        ("call_html", "the response has the content type `text/html`"),
         ("call_broken_json", "could not parse JSON response"),
-        ("call_half", "the answer broke off"),
+        ("call_half", "the response was cut off"),
         ("call_silent_stream", "did not answer `tools/call` within 2 s"),
-        ("call_ended_stream", "the server closed it"),
-        ("call_resumption_loop", "the server closed it"),
+        ("call_ended_stream", "the server closed the connection"),
+        ("call_resumption_loop", "the server closed the connection"),
         ("call_endless_comments", "did not answer `tools/call` within 2 s"),
         ("call_endless_events", "did not answer `tools/call` within 2 s"),
     ];

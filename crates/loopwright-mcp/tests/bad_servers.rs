@@ -49,11 +49,11 @@ async fn all(cases: &[(&str, &str)]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_too_early_has_an_error_with_its_last_words() {
     all(&[
-        ("exit_at_start", "exited with status 3; its last words: boom"),
+        ("exit_at_start", "exited with status 3; last output: boom"),
         ("abort_at_start", "ended by signal"),
         ("exit_at_initialize", "exited with status 6"),
         ("exit_after_start", "exited with status 4"),
-        ("exit_at_list", "exited with status 7; its last words: no tools"),
+        ("exit_at_list", "exited with status 7; last output: no tools"),
         ("half_message_and_exit", "exited with status 0"),
         ("memory_hog", "used more memory than allowed"),
     ])
@@ -63,12 +63,12 @@ async fn a_server_that_ends_too_early_has_an_error_with_its_last_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_given_up() {
     all(&[
-        ("hang_at_start", "no answer within 5 s"),
-        ("hang_at_discover", "no answer within 5 s"),
-        ("hang_at_initialize", "no answer within 5 s"),
+        ("hang_at_start", "no response within 5 s"),
+        ("hang_at_discover", "no response within 5 s"),
+        ("hang_at_initialize", "no response within 5 s"),
         ("hang_at_list", "did not answer `tools/list` within 5 s"),
-        ("half_message_and_hang", "no answer within 5 s"),
-        ("invalid_json", "no answer within 5 s"),
+        ("half_message_and_hang", "no response within 5 s"),
+        ("invalid_json", "no response within 5 s"),
     ])
     .await;
 }
@@ -78,17 +78,17 @@ async fn a_server_that_breaks_the_protocol_is_refused() {
     all(&[
         ("noise_flood", "more than 1000 lines"),
         ("huge_line", "more than 16 MiB"),
-        ("wrong_id", "does not follow the protocol"),
-        ("string_id", "does not follow the protocol"),
+        ("wrong_id", "violates the protocol"),
+        ("string_id", "violates the protocol"),
         ("unknown_version", "revision `1900-01-01`"),
         ("initialize_error", "not\\u{1b}[2J today"),
-        ("initialize_text", "does not follow the protocol"),
-        ("initialize_empty", "does not follow the protocol"),
-        ("no_answer_fields", "does not follow the protocol"),
+        ("initialize_text", "violates the protocol"),
+        ("initialize_empty", "violates the protocol"),
+        ("no_answer_fields", "violates the protocol"),
         ("list_error", "refused `tools/list`: no list"),
-        ("list_no_array", "does not follow the protocol"),
-        ("list_wrong_tool", "does not follow the protocol"),
-        ("list_null", "does not follow the protocol"),
+        ("list_no_array", "violates the protocol"),
+        ("list_wrong_tool", "violates the protocol"),
+        ("list_null", "violates the protocol"),
     ])
     .await;
 }
@@ -150,7 +150,7 @@ async fn odd_lists_of_tools_are_bounded_and_bad_tools_left_out() {
         ("stderr_flood", 3, ""),
         ("silent_at_discover", 3, ""),
         ("deep_json", 3, ""),
-        ("same_page", 2, "same page twice"),
+        ("same_page", 2, "repeats a page"),
         ("endless_pages", 200, "more than 200 pages"),
         ("many_tools", 2_000, "more than 2000 tools"),
         ("no_names", 1, "it has no name"),
@@ -158,7 +158,7 @@ async fn odd_lists_of_tools_are_bounded_and_bad_tools_left_out() {
         ("recursive_schema", 1, ""),
         ("file_reference", 1, "refers to `file:///etc/passwd`"),
         ("network_reference", 1, "refers to `http://127.0.0.1:9/x`"),
-        ("array_arguments", 1, "no object"),
+        ("array_arguments", 1, "not an object"),
     ] {
         let (names, notes) = listing(mode).await;
         assert_eq!(names.len(), count, "{mode}: {notes}");
@@ -183,20 +183,20 @@ async fn bad_answers_to_calls_are_errors_for_the_model() {
     let world = World::new();
     let world = &world;
     let cases = [
-        ("exit_at_call", "exited with status 8; its last words: crash"),
+        ("exit_at_call", "exited with status 8; last output: crash"),
         ("hang_at_call", "did not answer `tools/call` within 2 s"),
         ("silent_at_call", "did not answer `tools/call` within 2 s"),
         ("wrong_id_at_call", "did not answer `tools/call` within 2 s"),
         ("call_half", "did not answer `tools/call` within 2 s"),
         ("endless_progress", "did not answer `tools/call` within 4 s"),
         ("call_error", "refused `tools/call`: bad\\u{1b}[1m arguments"),
-        ("call_text", "does not follow the protocol"),
-        ("call_wrong_content", "does not follow the protocol"),
+        ("call_text", "violates the protocol"),
+        ("call_wrong_content", "violates the protocol"),
         ("call_huge", "more than 16 MiB"),
         ("call_failed", "it failed"),
         ("call_empty", "[the tool returned nothing]"),
         ("call_twice", "first"),
-        ("call_large", "cut after 400000 characters"),
+        ("call_large", "truncated after 400000 characters"),
         ("progress_flood", "done"),
         ("unknown_requests", "still here"),
         ("sampling", "-32601"),

@@ -33,7 +33,7 @@ async fn a_resource_is_read_as_text_and_pictures_and_the_rest_is_named() {
     let text = client.read_resource("note:///one").await.unwrap();
     assert_eq!(text, [Part::text("[resource note:///one]\ntext of note:///one")]);
     let picture = client.read_resource("note:///picture").await.unwrap();
-    let audio = "[resource note:///picture of type audio/wav, 3 bytes, was left out]";
+    let audio = "[resource note:///picture of type audio/wav, 3 bytes, was omitted]";
     assert_eq!(picture, [Part::image("image/png", "aGk="), Part::text(audio)]);
     let gone = client.read_resource("note:///gone").await.unwrap_err().to_string();
     assert!(gone.contains("no such\\u{1b}[2J note"), "{gone}");

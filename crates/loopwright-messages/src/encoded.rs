@@ -7,8 +7,8 @@ use std::{
 
 /// A cache of the bytes that a turn was last encoded to.
 ///
-/// It holds one form: that of the wire, model and dialect of the last request, identified by a
-/// number that the wire chooses. The cache is not part of the turn's value: it does not affect
+/// It holds one form: that for the wire, model and tool call format of the last request, identified
+/// by a number that the wire chooses. The cache is not part of the turn's value: it does not affect
 /// equality.
 #[derive(Default)]
 pub struct EncodedCache(Mutex<Option<(u64, Arc<[u8]>)>>);

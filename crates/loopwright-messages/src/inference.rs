@@ -293,9 +293,9 @@ pub enum FinishReason {
     Stop,
     /// The model waits for tool results.
     ToolCalls,
-    /// The token limit cut the response off: the text is partial, and calls must not run.
+    /// The response was cut off at the token limit: the text is partial, and calls must not run.
     Length,
-    /// The provider's filter cut the response off.
+    /// The provider's filter cut off the response.
     ContentFilter,
     /// The model declined to answer.
     Refusal,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{part::Part, shared};
 
-/// A call as written by the model, even if malformed.
+/// A call as the model wrote it, even if malformed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's ID. It can be missing, and it can repeat: results belong to calls by

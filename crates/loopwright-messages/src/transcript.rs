@@ -236,7 +236,7 @@ impl<'de> Deserialize<'de> for Transcript {
         if stored.format != FORMAT {
             let format = stored.format;
             return Err(de::Error::custom(format_args!(
-                "transcript format {format} is not known: this version reads format {FORMAT}"
+                "unknown transcript format {format}; this version reads format {FORMAT}"
             )));
         }
         Ok(stored.turns.into_iter().collect())

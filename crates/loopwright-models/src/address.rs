@@ -1,4 +1,4 @@
-//! Where a provider is reached, if the environment has a say in it.
+//! Base URLs from environment variables.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use crate::{
     wire::WireApi,
 };
 
-/// A variable that replaces a provider's address. Written as its name, or as a table.
+/// A variable that replaces a provider's base URL. Written as its name, or as a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct BaseUrlVar {
     /// The variable's name.
     pub variable: Arc<str>,
-    /// What of the address others leave out of this variable: it is put at the end, unless it is
-    /// there.
+    /// The end of the base URL that this variable usually omits; it is appended unless it is
+    /// already present.
     pub path: Option<Arc<str>>,
-    /// The port, if the variable holds a host as Ollama's does: perhaps without a scheme or a port,
-    /// and perhaps the address that a server listens at.
+    /// The default port, if the variable contains a host like that of Ollama: possibly without
+    /// scheme and port, and possibly the listen address of a server.
     pub host_port: Option<u16>,
 }
 
 impl BaseUrlVar {
-    /// Takes the whole address from this variable.
+    /// Uses the complete value of this variable.
     pub fn named(variable: impl Into<Arc<str>>) -> Self {
         Self { variable: variable.into(), path: None, host_port: None }
     }
@@ -45,7 +45,7 @@ impl BaseUrlVar {
     }
 }
 
-/// Reads `host`, `host:port` or a whole address. Nobody is reached at the address of all interfaces,
+/// Reads `host`, `host:port` or a whole address. The address of all interfaces cannot be called,
 /// but who listens there listens here.
 fn of_host(value: &str, port: u16) -> String {
     let (scheme, rest, port) = match value.split_once("://") {
@@ -73,7 +73,7 @@ fn of_host(value: &str, port: u16) -> String {
 ///
 /// # Errors
 ///
-/// If none is set: the first name.
+/// Returns an error if none is set: the first name.
 pub(crate) fn fill(template: &str, variables: &dyn VarSource) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = template;

@@ -1,24 +1,25 @@
-//! The wire of Anthropic's Messages API (version `2023-06-01`), which other makers serve as well.
+//! The wire of Anthropic's Messages API (version `2023-06-01`), which other providers offer, too.
 //!
-//! - The wire requires a limit of written tokens: without one in the request, the model's name says
-//!   how much is safe to ask for.
-//! - Effort is written as adaptive thinking where the model knows it and as a budget elsewhere; a
-//!   call that is forced excludes thinking. The `thinking` of the user's own fields wins.
-//! - What may be cached is marked on the last tool and on the system prompt. Without a tail, the
-//!   conversation is marked by the field `cache_control` of the request, which stands for its last
-//!   block: it changes no byte of the conversation. A tail changes with each request, so with one
-//!   the mark is the last field of the last block before it. `cache_control` in the user's own fields
-//!   is used for all marks, and null means none.
-//! - `tools` in the user's own fields are added to those of the request: the provider's own tools
-//!   stand in the same list. The fields of an `output_config` are added as well.
-//! - Code runs in a container. Its id is sent after the messages, so that a request still begins with the
-//!   bytes of the one before it.
-//! - An instruction in the middle of a conversation is a message of the system where the model accepts
-//!   one at that place, and words of the user elsewhere.
-//! - A conversation begins and ends with the user: where it does not, or where the model speaks twice,
-//!   the user is made to say a word, except for models that continue their own last message.
-//! - The wire has no seed, no names for schemas, and no form for JSON without an enforced schema:
-//!   that is asked for in words.
+//! - The wire requires a limit of output tokens: if the request has none, a safe limit is derived
+//!   from the model's name.
+//! - Reasoning effort is sent as adaptive thinking if the model supports it, and otherwise as a
+//!   budget; a forced call excludes thinking. `thinking` in the user's own fields takes precedence.
+//! - Cache marks are on the last tool and on the system prompt. Without a tail, the field
+//!   `cache_control` of the request marks the last block of the conversation without changing its
+//!   bytes. A tail changes with each request, so with a tail the mark is the last field of the last
+//!   block before it. `cache_control` in the user's own fields is used for all marks; null means
+//!   none.
+//! - `tools` in the user's own fields are added to those of the request, because the provider's own
+//!   tools are in the same list. The fields of an `output_config` are added, too.
+//! - Code runs in a container. Its ID is sent after the messages, so that a request still begins
+//!   with the bytes of the previous one.
+//! - An instruction in the middle of a conversation is a system message if the model accepts one
+//!   there, and otherwise a user message.
+//! - A conversation must begin and end with the user: otherwise, and between two messages of the
+//!   model, a short user message is inserted, except for models that continue their own last
+//!   message.
+//! - The wire has no seed, no names for schemas, and no format for JSON without an enforced schema,
+//!   which is requested in the prompt.
 
 use std::sync::Arc;
 

@@ -1,18 +1,18 @@
-//! The wire of Amazon Bedrock's Converse API, one form for the models of many makers.
+//! The wire of Amazon Bedrock's Converse API, one format for the models of many vendors.
 //!
-//! - Requests carry a bearer token, or are signed each time they are sent with the keys and the
-//!   region that the usual AWS variables hold.
+//! - Requests carry a bearer token, or are signed with the keys and the region from the usual AWS
+//!   variables.
 //! - Streams are binary messages with checksums.
-//! - The wire wants users and models to take turns: messages of the user become one, so a request goes
-//!   on where the one before it ended but for two closing brackets. It wants the user to begin and to
-//!   end as well; where the model does, or speaks twice, the user is made to say a word.
-//! - Effort is written for the models whose own field for it is known: in
-//!   `additionalModelRequestFields`, whose other fields the user may add to. The same holds for
+//! - Users and models must alternate: consecutive user messages are merged, so a request continues
+//!   the previous one except for two closing brackets. The user must begin and end; if the model
+//!   does, or speaks twice, a short user message is inserted.
+//! - Reasoning effort is sent for models with a known field for it, in
+//!   `additionalModelRequestFields`, to which the user can add other fields. The same applies to
 //!   `inferenceConfig`, `toolConfig` and `outputConfig`.
-//! - `cachePoint`s stand after the tools and the system prompt if marks are asked for and the model
-//!   is one that is documented to understand them.
-//! - The wire has no seed, no way to forbid tools that the conversation shows, and none to forbid
-//!   parallel calls.
+//! - `cachePoint`s follow the tools and the system prompt if cache marks are enabled and the model
+//!   is documented to support them.
+//! - The wire has no seed, and no way to forbid tools that the conversation contains or parallel
+//!   calls.
 
 use std::sync::Arc;
 

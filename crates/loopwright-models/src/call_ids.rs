@@ -1,4 +1,4 @@
-//! Ids of tool calls.
+//! IDs of tool calls.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Finds a model where none is named.
+//! Selection of a default model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,15 +48,15 @@ impl ModelList {
 }
 
 impl Providers {
-    /// Completes a selection: the first provider that can be used, and its first model.
+    /// Completes a selection with the first usable provider and its first model.
     ///
-    /// If no provider is named, that is the first one whose key is set; if there is none, the first
-    /// server on this machine that answers at once. If no model is named and the provider has no
-    /// default one, the provider is asked for its models. What is named stays.
+    /// Without a provider, this is the first one whose key is set, or else the first server on this
+    /// machine that responds at once. Without a model, this is the provider's default, or else the
+    /// first one that the provider lists. Selected parts do not change.
     ///
     /// # Errors
     ///
-    /// If nothing was found: the error says what can be done.
+    /// Returns an error with remedies if nothing was found.
     pub async fn choose(&self, llm: Option<&LlmConfig>) -> Result<LlmConfig, ModelError> {
         let options =
             llm.or(self.default.as_ref()).map(|it| it.options.clone()).unwrap_or_default();
@@ -77,11 +77,11 @@ impl Providers {
         Ok(LlmConfig { provider: Some(provider), model: Some(model), options })
     }
 
-    /// Asks a provider for the names of its models.
+    /// Requests the names of a provider's models.
     ///
     /// # Errors
     ///
-    /// If it does not respond, or with something else.
+    /// Returns an error if the provider does not respond, or the response is invalid.
     pub async fn models(&self, name: &str) -> Result<Vec<String>, ModelError> {
         let provider = self.provider(name)?;
         let remote = self.build_model(&name.into(), &"".into())?;
@@ -97,7 +97,7 @@ impl Providers {
             return Err(context.of_body(&body));
         }
         let list: ModelList = serde_json::from_slice(&body).map_err(|error| {
-            let message = "this is not a list of models";
+            let message = "the response is not a list of models";
             context.error(ModelErrorKind::Protocol, message).with_source(error)
         })?;
         Ok(list.names())
@@ -110,11 +110,14 @@ impl Providers {
         }
         let listed = tokio::time::timeout(LONG_PATIENCE, self.models(name)).await;
         let listed = listed.unwrap_or_else(|_| {
-            let message = format!("{name}: it does not list its models");
+            let message = format!("{name}: the server does not list its models");
             Err(ModelError::new(ModelErrorKind::Timeout, message))
         })?;
         first_chat_model(&listed).ok_or_else(|| {
-            no_model(format!("`{name}` has no model yet: load one, or name one as `{name}/model`"))
+            no_model(format!(
+                "`{name}` has no model loaded; load one, or select one as \
+                `{name}/model`"
+            ))
         })
     }
 
@@ -181,8 +184,8 @@ impl Providers {
         if !local.is_empty() {
             ways.push(format!("start a server on this machine ({})", local.join(", ")));
         }
-        ways.push("name one as `provider/model`".to_owned());
-        format!("there is no model to ask: {}", ways.join("; or "))
+        ways.push("select one as `provider/model`".to_owned());
+        format!("no model is available: {}", ways.join("; or "))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is known of Claude models by their names.
+//! Properties of Claude models, derived from their names.
 
 use loopwright_core::messages::ReasoningEffort;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The fewest tokens that are accepted as a budget for thinking.
 const LEAST_BUDGET: u64 = 1024;
 
-/// How a model is told to think.
+/// The reasoning setting of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thinking {
     /// It does not think.
@@ -17,7 +17,7 @@ enum Thinking {
     Adaptive,
 }
 
-/// Tells how a model is told to think.
+/// Returns the reasoning setting of a model.
 fn thinking(model: &str) -> Thinking {
     match version(model) {
         Model::Other | Model::Version(3, 7..) | Model::Version(4, ..=5) => Thinking::Budget,

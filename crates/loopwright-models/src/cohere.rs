@@ -1,7 +1,7 @@
-//! The wire of Cohere, as version 2 of its Chat API reference describes it.
+//! The wire of Cohere's Chat API, version 2.
 //!
-//! The wire cannot name one tool that must be called, so that tool alone is offered; it has no field
-//! for calls in parallel.
+//! The wire cannot force one particular tool, so a request then contains only that tool; it has no
+//! field for parallel calls.
 
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
-//! Whether anything of an answer was seen.
+//! Detection of the first content of a response.
 
 use loopwright_core::{Delta, DeltaSink, messages::Usage};
 
 /// A token of English text is four letters or so.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
-/// Notes whether content was passed on: from then on nothing is sent again, and nobody else is asked.
+/// Records whether content was passed on: from then on, no request is repeated, and no other model
+/// is called.
 pub(crate) struct ContentProbe<'a> {
     deltas: &'a mut dyn DeltaSink,
     pub(crate) has_content: bool,

@@ -1,4 +1,4 @@
-//! What the attempts at one request consume, and what that costs.
+//! The usage and the cost of all attempts of a request.
 
 use loopwright_core::{
     ModelError,

@@ -1,4 +1,4 @@
-//! Reads answers, on whatever wire.
+//! The decoder of responses, for all wires.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 /// The most bytes of an answer that is not streamed, and of one event of an answer that is.
 const MAX: usize = 64 << 20;
 
-/// The most bytes of a streamed answer: whoever says more than this says it for ever.
+/// The maximum size of a streamed response in bytes, so that an endless stream is detected.
 const MAX_STREAMED: usize = 256 << 20;
 
 /// Passes fragments on, and counts the calls that they begin.
@@ -47,10 +47,10 @@ pub(crate) enum Concluded {
     Job(String),
 }
 
-/// Reads a successful answer, however it is sent: as one JSON text or as a stream of events.
+/// Decodes a successful response: one JSON text or a stream of events.
 ///
-/// Where the wire allows it, the first character shows which of them it is: servers do not always do
-/// what they were asked, and their content types are not to be trusted.
+/// If the wire allows it, the first character decides which it is, because servers do not always
+/// respond as requested and their content types are unreliable.
 #[derive(Debug)]
 pub struct ResponseDecoder {
     context: ErrorContext,
@@ -76,7 +76,7 @@ enum Form {
 }
 
 impl ResponseDecoder {
-    /// Expects the answer of a model, streamed or not.
+    /// Creates a decoder for the response of a model, streamed or not.
     pub fn new(
         wire: WireApi,
         origin: Arc<ModelOrigin>,
@@ -86,7 +86,7 @@ impl ResponseDecoder {
         Self::from_protocol(wire.protocol(), origin, context, is_streamed)
     }
 
-    /// Expects the response of a model on a wire of your own, streamed or not.
+    /// Creates a decoder for the response of a model on a custom wire, streamed or not.
     pub fn from_protocol(
         protocol: &dyn WireProtocol,
         origin: Arc<ModelOrigin>,
@@ -97,15 +97,15 @@ impl ResponseDecoder {
         Self { context, framing, is_streamed, taken: 0, calls: 0, form: Form::Unknown, reading }
     }
 
-    /// Takes the next bytes; fragments of a stream are passed on at once.
+    /// Decodes the next bytes; fragments of a stream are passed on at once.
     ///
     /// # Errors
     ///
-    /// If the answer is an error or makes no sense.
+    /// Returns an error if the response is an error or malformed.
     pub fn push(&mut self, mut bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.taken = self.taken.saturating_add(bytes.len());
         if self.taken > MAX_STREAMED {
-            return Err(self.fail("the answer does not come to an end"));
+            return Err(self.fail("the response does not end"));
         }
         if let Form::Unknown = self.form {
             let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
@@ -142,7 +142,7 @@ impl ResponseDecoder {
         };
         self.calls = counted.calls;
         if held > MAX {
-            return Err(self.fail("the answer, or an event of it, is too long to be one"));
+            return Err(self.fail("the response, or one of its events, is too long"));
         }
         Ok(())
     }
@@ -158,12 +158,12 @@ impl ResponseDecoder {
         }
     }
 
-    /// Returns `true` if everything was said, although more bytes may come.
+    /// Returns `true` if the response is complete, even if more bytes follow.
     pub fn is_done(&self) -> bool {
         self.reading.is_done()
     }
 
-    /// Returns what was consumed so far, if the provider said so.
+    /// Returns the usage so far, if the provider reported it.
     pub fn usage(&self) -> Option<Usage> {
         self.reading.usage()
     }
@@ -173,17 +173,18 @@ impl ResponseDecoder {
         self.reading.job().map(str::to_owned)
     }
 
-    /// Returns the answer, after its last byte. One [`Delta::End`] is passed on then.
+    /// Returns the response, after its last byte. Passes on one [`Delta::End`].
     ///
     /// # Errors
     ///
-    /// If it is an error, makes no sense or broke off, or if the provider still works on it.
+    /// Returns an error if the response is an error, malformed or incomplete, or if the provider is
+    /// still generating it.
     pub fn finish(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
         let context = self.context.clone();
         match self.conclude(deltas)? {
             Concluded::Response(response) => Ok(*response),
             Concluded::Job(_) => {
-                let message = "the provider is still working on the answer";
+                let message = "the provider is still generating the response";
                 Err(context.error(ModelErrorKind::Protocol, message))
             }
         }
@@ -200,7 +201,7 @@ impl ResponseDecoder {
         let mut counted = Counted { deltas, calls: self.calls };
         let mut take = |event: Event<'_>| take(reading, event, &mut counted, &context);
         match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => return Err(self.fail("the answer is empty")),
+            Form::Unknown => return Err(self.fail("the response is empty")),
             Form::Json(body) => {
                 self.reading.whole(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body))?;
                 if let Some(job) = self.job() {

@@ -1,4 +1,4 @@
-//! Tool calls and their results as plain text, for models that do not call tools themselves.
+//! Tool calls and their results as plain text, for models without native tool calls.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use loopwright_core::messages::ToolExchange;
 
 use crate::result_text::result_text;
 
-/// An exchange in words: what the model said and what it is told.
+/// An exchange as text: the message of the model, and the results for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReActText {
-    /// Of the model: its thought, then an action and its input for each call.
+    /// The model's text: its thought, then an action and its input for each call.
     pub reply: String,
-    /// Of the user: one observation for each call.
+    /// The user's text: one observation for each call.
     pub observations: String,
 }
 

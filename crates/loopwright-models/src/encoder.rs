@@ -1,4 +1,4 @@
-//! Writes requests, on whatever wire.
+//! The encoder of requests, for all wires.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::{
     wire::{EncodeInput, WireApi, WireProtocol},
 };
 
-/// Writes requests of one model.
+/// Encodes requests for one model.
 ///
-/// The conversation comes last in the body, and each turn is encoded once and kept beside it: the
-/// bytes of a request up to the end of its last turn are the beginning of the next request.
+/// The conversation comes last in the body, and the encoded form of each turn is cached with the
+/// turn: the bytes of a request up to the end of its last turn are the beginning of the next
+/// request.
 #[derive(Clone, Debug)]
 pub struct RequestEncoder {
     wire: Wire,
@@ -27,12 +28,12 @@ pub struct RequestEncoder {
 }
 
 impl RequestEncoder {
-    /// Writes requests for the model that the origin names.
+    /// Creates an encoder for the model of an origin.
     pub fn new(wire: WireApi, origin: Arc<ModelOrigin>, quirks: Quirks) -> Self {
         Self::of_wire(Wire::Builtin(wire), origin, quirks)
     }
 
-    /// Writes requests for the model that the origin names, on a wire of your own.
+    /// Creates an encoder for the model of an origin, on a custom wire.
     pub fn from_protocol(
         protocol: Arc<dyn WireProtocol>,
         origin: Arc<ModelOrigin>,

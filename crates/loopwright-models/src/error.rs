@@ -1,4 +1,4 @@
-//! What an answer that is an error means, in whatever envelope it comes.
+//! Errors in responses, for all envelope formats.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{retry::parse_retry_after, secret::Secret};
 
-/// What is known about an answer before its body is read: what every error made of it says.
+/// The context of a response, which is part of each error created from it.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorContext {
     provider: Arc<str>,
@@ -36,19 +36,19 @@ const REQUEST_ID_HEADERS: [&str; 6] = [
 const SHOWN: usize = 400;
 
 impl ErrorContext {
-    /// Knows the provider only.
+    /// Creates a context with only the provider.
     pub fn new(provider: impl Into<Arc<str>>) -> Self {
         Self { provider: provider.into(), ..Self::default() }
     }
 
-    /// Names a secret that must not be in any message, even if the provider repeats it.
+    /// Adds a secret that must not appear in any message, even if the provider repeats it.
     #[must_use]
     pub fn with_secret(mut self, secret: Secret) -> Self {
         self.secrets.push(secret);
         self
     }
 
-    /// Adds what the head of an answer says; header names are in lower case.
+    /// Adds the status and headers of a response; header names are in lowercase.
     #[must_use]
     pub fn with_head<'h>(
         mut self,
@@ -65,7 +65,7 @@ impl ErrorContext {
         self
     }
 
-    /// Makes an error of our own words.
+    /// Creates an error with a message.
     pub fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
         let mut message = message.as_ref().to_owned();
         self.redact(&mut message);
@@ -78,7 +78,7 @@ impl ErrorContext {
         }
     }
 
-    /// Makes an error of an answer whose status is not a success.
+    /// Creates an error from a response whose status is not a success.
     pub fn of_body(&self, body: &[u8]) -> ModelError {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => self.of_envelope(&value),
@@ -86,7 +86,7 @@ impl ErrorContext {
         }
     }
 
-    /// Makes an error of an envelope, wherever it was found.
+    /// Creates an error from an error envelope.
     pub fn of_envelope(&self, value: &Value) -> ModelError {
         let envelope = Envelope::of(value);
         let message = envelope.message.unwrap_or_default();

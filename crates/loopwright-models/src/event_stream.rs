@@ -25,7 +25,7 @@ pub(crate) struct Decoder {
 pub(crate) enum Fault<E> {
     /// The bytes are no messages.
     Broken(&'static str),
-    /// Whoever took an event said so.
+    /// The callback for events returned it.
     Taken(E),
 }
 
@@ -40,7 +40,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// If the bytes are no messages, or what `take` returns.
+    /// Returns an error if the bytes are no messages, or what `take` returns.
     pub(crate) fn push<E>(
         &mut self,
         bytes: &[u8],
@@ -61,9 +61,9 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// If it broke off within a message.
+    /// Returns an error if it broke off within a message.
     pub(crate) fn finish<E>(self) -> Result<(), Fault<E>> {
-        if self.buffer.is_empty() { Ok(()) } else { Err(Fault::Broken("the answer broke off")) }
+        if self.buffer.is_empty() { Ok(()) } else { Err(Fault::Broken("the response was cut off")) }
     }
 }
 
@@ -86,7 +86,7 @@ impl<'a> Frame<'a> {
             return Ok(None);
         };
         if crc32fast::hash(&bytes[..PRELUDE - CHECKSUM]) != checksum {
-            return Err("the length of an event has another checksum");
+            return Err("the checksum of the length of an event does not match");
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let headers = usize::try_from(headers).unwrap_or(usize::MAX);
@@ -98,11 +98,11 @@ impl<'a> Frame<'a> {
         let Some(message) = bytes.get(..length) else { return Ok(None) };
         let (checked, checksum) = message.split_at(length - CHECKSUM);
         if checksum != crc32fast::hash(checked).to_be_bytes() {
-            return Err("an event has another checksum");
+            return Err("the checksum of an event does not match");
         }
         let (headers, payload) = checked[PRELUDE..].split_at(checked.len() - PRELUDE - payload);
         let mut message = Self { payload, ..Self::default() };
-        message.read_headers(headers).ok_or("the headers of an event make no sense")?;
+        message.read_headers(headers).ok_or("the headers of an event are malformed")?;
         Ok(Some((message, length)))
     }
 

@@ -77,11 +77,11 @@ impl FallbackModel {
         self
     }
 
-    /// Makes sure that there is somebody to ask.
+    /// Checks that there is at least one model.
     ///
     /// # Errors
     ///
-    /// If there is nobody: for the reasons for which there is not.
+    /// Returns the reasons if there is no model.
     pub(crate) fn checked(self) -> Result<Self, ModelError> {
         if self.places.iter().any(|place| place.model.is_ok()) {
             return Ok(self);
@@ -208,7 +208,7 @@ impl Failures {
     }
 
     fn into_error(self) -> ModelError {
-        let Some(mut last) = self.last else { return no_model("there is no model to ask") };
+        let Some(mut last) = self.last else { return no_model("no model is configured") };
         if self.messages.len() > 1 {
             last.message = format!("no model answered: {}", self.messages.join("; "));
         }

@@ -1,10 +1,10 @@
-//! A tool in the form that chat completions gave it, and others took over.
+//! A tool in the format of chat completions, which other wires adopted.
 
 use loopwright_core::messages::ToolSpec;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A tool as models are told of it.
+/// A tool in the form that models see.
 #[derive(Serialize)]
 pub(crate) struct FunctionTool<'a> {
     #[serde(rename = "type")]

@@ -1,18 +1,18 @@
 //! The wire of Gemini's `generateContent`, of the Gemini API and of Vertex AI.
 //!
-//! What is said here about the wire is documented in the Gemini API's reference of `generateContent`
-//! and its guides to thinking, thought signatures and function calling.
+//! The wire is documented in the Gemini API's reference of `generateContent` and its guides to
+//! thinking, thought signatures and function calling.
 //!
-//! - A model is named as in `gemini-3-flash`, or by its path as in `tunedModels/mine` or
-//!   `publishers/google/models/gemini-2.5-pro`. On Vertex AI, the provider's address ends in
+//! - A model name has the form `gemini-3-flash`, or is a path such as `tunedModels/mine` or
+//!   `publishers/google/models/gemini-2.5-pro`. On Vertex AI, the provider's base URL ends in
 //!   `/publishers/google` or in the location, and the key is a bearer token.
-//! - The user's own `tools` stand beside the functions on offer, and what is in the user's own
-//!   `generationConfig` and `toolConfig` stands beside, or in the place of, what is set otherwise.
-//! - There is no way to ask for one call at a time.
-//! - Instructions at the head of a prompt are part of the system instruction. The wire has no place
-//!   for instructions in the middle of a conversation, so these are said by the user.
-//! - A stream has no end of its own. It is whole if nothing follows its last reason to finish and no
-//!   code was left without its result; see [`decode`].
+//! - The user's own `tools` are added to the functions, and the fields of the user's own
+//!   `generationConfig` and `toolConfig` are added to the others or replace them.
+//! - The wire cannot limit the model to one call at a time.
+//! - Instructions at the head of a prompt are part of the system instruction. The wire does not
+//!   support instructions in the middle of a conversation, so these become user messages.
+//! - A stream has no end marker. It is complete if nothing follows its last finish reason and all
+//!   code has results; see [`decode`].
 
 use std::sync::Arc;
 

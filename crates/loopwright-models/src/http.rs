@@ -1,4 +1,4 @@
-//! Carries requests to providers.
+//! HTTP requests to providers.
 
 mod body;
 mod connect;
@@ -31,16 +31,17 @@ use crate::{
     replay::{RecordingError, Replay},
 };
 
-/// How long to wait for whom.
+/// The timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// The timeout for a connection.
     pub connect: Duration,
-    /// For the first byte of an answer's body. Long: a provider may think before it says anything.
+    /// The timeout for the first byte of a response body. It is long, because a model may reason
+    /// before it writes.
     pub first_byte: Duration,
-    /// For every further piece of an answer.
+    /// The timeout for each further piece of a response.
     pub idle: Duration,
-    /// For a whole answer, however steadily it comes; no limit if there is none.
+    /// The timeout for a complete response; `None` means no limit.
     pub total: Option<Duration>,
 }
 
@@ -55,15 +56,14 @@ impl Default for Timeouts {
     }
 }
 
-/// Carries requests over HTTP; clones share their connections.
+/// Sends requests over HTTP; clones share their connections.
 ///
-/// Redirects are not followed, because a key must not be sent to anyone else. Dropping a request closes its
-/// connection. `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads them; servers on
-/// this machine are reached without a proxy. SOCKS is not spoken.
+/// Redirects are not followed, because a key must not be sent to another host. Dropping a request
+/// closes its connection. `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` work as in curl;
+/// connections to this machine use no proxy. SOCKS is not supported.
 ///
-/// Servers are spoken to in HTTP/1.1, on connections that need no task while they wait, and without TLS no
-/// buffer either. How long heads and trailers are, and how often an answer may be announced before it comes, is
-/// limited.
+/// Connections use HTTP/1.1, and need no task while they wait, and without TLS no buffer. The sizes
+/// of headers and trailers and the number of interim responses are limited.
 #[derive(Clone, Default)]
 pub struct Http(Arc<Inner>);
 
@@ -84,17 +84,18 @@ enum Mode {
 }
 
 impl Http {
-    /// Carries requests within these times.
+    /// Creates a transport with these timeouts.
     pub fn new(timeouts: Timeouts) -> Self {
         Self::in_mode(timeouts, Mode::Live)
     }
 
-    /// Carries requests, and adds each exchange to this file when it ends, without its keys. What was
-    /// asked and answered is in the file: it deserves the same care.
+    /// Creates a transport that appends each completed exchange to this file, without keys. The
+    /// file contains requests and responses, so protect it like these.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written. If that happens later, the next request fails.
+    /// Returns an error if the file cannot be written. If a later write fails, the next request
+    /// fails.
     pub fn recording(path: impl AsRef<Path>, timeouts: Timeouts) -> Result<Self, RecordingError> {
         let path = path.as_ref();
         let recorder = Recorder::open(path)
@@ -102,11 +103,12 @@ impl Http {
         Ok(Self::in_mode(timeouts, Mode::Recording(Arc::new(recorder))))
     }
 
-    /// Answers from a recording, and never from the network.
+    /// Creates a transport that replays a recording and never uses the network.
     ///
-    /// A request is answered by the first exchange of the same method, path, query and body (as JSON,
-    /// whatever the order of its fields) that did not answer yet. One that was not recorded fails with
-    /// an error whose source is a [`ReplayMiss`](crate::ReplayMiss). Providers need no keys.
+    /// The response to a request is that of the first unused exchange with the same method, path,
+    /// query and body (compared as JSON, regardless of field order). A request that was not
+    /// recorded fails with an error whose source is a [`ReplayMiss`](crate::ReplayMiss). Providers
+    /// need no keys.
     ///
     /// ```
     /// use loopwright_core::{Clock as _, InferCx, LlmConfig, ModelCache, ModelProvider as _, DiscardDeltas};
@@ -137,13 +139,13 @@ impl Http {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is no recording.
+    /// Returns an error if the file cannot be read or is not a recording.
     pub fn replaying(path: impl AsRef<Path>) -> Result<Self, RecordingError> {
         let replay = Replay::open(path.as_ref())?;
         Ok(Self::in_mode(Timeouts::default(), Mode::Replaying(replay)))
     }
 
-    /// Carries requests over connections that somebody else makes, and through no proxy.
+    /// Sends requests over connections from a custom dialer, without a proxy.
     pub(crate) fn dialing(timeouts: Timeouts, dial: Arc<dyn Dial>) -> Self {
         let mut pool = connection::Pool::default();
         pool.proxies = proxy::Proxies::default().into();
@@ -253,7 +255,7 @@ impl Source {
 impl HttpResponse {
     fn recorded(exchange: Exchange) -> Result<Self, HttpError> {
         let Some(response) = exchange.response else {
-            return Err(HttpError::recorded(exchange.end, "no answer came when this was recorded"));
+            return Err(HttpError::recorded(exchange.end, "no response was recorded"));
         };
         let bytes = response.body.bytes().map(Bytes::from);
         let source = Source::Recorded(response, bytes, exchange.end);
@@ -271,7 +273,7 @@ impl HttpResponse {
         (200..300).contains(&self.status())
     }
 
-    /// Returns a header's value if it is text.
+    /// Returns the value of a header; `None` if it is missing or not text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         match &self.source {
             Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),
@@ -289,9 +291,7 @@ impl HttpResponse {
             Source::Recorded(_, bytes, end) => match (bytes.take(), *end) {
                 (Some(bytes), _) if !bytes.is_empty() => Ok(Some(bytes)),
                 (_, ExchangeEnd::Complete) => Ok(None),
-                (_, end) => {
-                    Err(HttpError::recorded(end, "the answer broke off when this was recorded"))
-                }
+                (_, end) => Err(HttpError::recorded(end, "the recorded response was cut off")),
             },
         };
         self.wait = self.idle;
@@ -348,7 +348,7 @@ async fn within<T>(
 ) -> Result<T, HttpError> {
     tokio::time::timeout(time, future).await.map_err(|_| HttpError {
         kind: ModelErrorKind::Timeout,
-        message: format!("nothing came for {} seconds", time.as_secs_f64()),
+        message: format!("no data for {} seconds", time.as_secs_f64()),
         source: None,
     })
 }

@@ -1,11 +1,11 @@
-//! Writes JSON, piece by piece.
+//! Incremental JSON encoding.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A list of JSON items that is being written.
+/// A JSON list in progress.
 pub struct List<'a> {
     out: &'a mut Vec<u8>,
     is_begun: bool,
@@ -41,7 +41,7 @@ impl<'a> List<'a> {
         *self.out = bytes;
     }
 
-    /// Makes room for so many bytes, and a little more.
+    /// Reserves this number of bytes, and a little more.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         const MORE: usize = 256;
         self.out.reserve(bytes + MORE);

@@ -1,4 +1,4 @@
-//! What a request costs at least, before it is sent.
+//! The minimum cost of a request before it is sent.
 
 use loopwright_core::messages::{
     Content, Cost, InferenceRequest, Message, Part, Turn, TurnBody, Usage,

@@ -1,6 +1,6 @@
-//! What providers write loosely, read leniently and borrowed where it needs no unescaping.
+//! Lenient types for inconsistent provider data, borrowed if it needs no unescaping.
 //!
-//! Fields that are not meant come as null, nothing, zeros and empty texts; these types take them all.
+//! Unset fields can be null, missing, zero or empty strings; these types accept all of them.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 

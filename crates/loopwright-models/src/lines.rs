@@ -21,7 +21,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// What `take` returns; the rest of the bytes is then not looked at.
+    /// Returns the error of `take`; the rest of the bytes is then ignored.
     pub(crate) fn push<E>(
         &mut self,
         bytes: &[u8],
@@ -47,7 +47,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// What `take` returns.
+    /// Returns the error of `take`.
     pub(crate) fn finish<E>(
         self,
         mut take: impl FnMut(Event<'_>) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! What is known of models: how much they take, what they can do, what they cost.
+//! Properties of models: limits, capabilities and prices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,43 +10,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::price::Prices;
 
-/// What is known of a model. What is `None` is not known.
+/// The known properties of a model. `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelInfo {
-    /// The most tokens that a request and its answer may have together.
+    /// The maximum number of tokens of a request and its response together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// The most tokens that an answer may have.
+    /// The maximum number of tokens of a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// What tokens cost.
+    /// The prices of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// What it can do.
+    /// The capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<ModelCapability>>,
 }
 
-/// Something that not every model can do.
+/// A capability that not every model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelCapability {
-    /// Calls tools.
+    /// The model calls tools.
     Tools,
-    /// Sees images.
+    /// The model accepts images.
     Images,
-    /// Reads documents, such as PDF files.
+    /// The model accepts documents, such as PDF files.
     Documents,
-    /// Thinks before it answers.
+    /// The model reasons before it answers.
     Reasoning,
-    /// Can be held to a JSON schema.
+    /// The provider can enforce a JSON schema.
     JsonSchema,
 }
 
 impl ModelCapability {
-    /// Returns the word for it in configuration.
+    /// Returns the name in configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -59,12 +59,12 @@ impl ModelCapability {
 }
 
 impl ModelInfo {
-    /// Returns what a request and its answer cost; `None` if the prices are not known.
+    /// Returns the cost of a request and its response; `None` if the prices are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         self.prices.as_ref().map(|prices| prices.cost(usage))
     }
 
-    /// Fills what is not known from somebody who knows less surely.
+    /// Fills unknown properties from a less reliable source.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl ModelInfo {
     }
 }
 
-/// The models that are known, by provider and name.
+/// The known models, by provider and name.
 ///
 /// ```
 /// use loopwright_core::messages::{Cost, Usage};
@@ -108,7 +108,8 @@ struct Models {
 }
 
 impl ModelCatalog {
-    /// Knows well-known models of the presets' providers, as of the day noted in the program's data.
+    /// Creates a catalog of well-known models of the presets' providers, as of the date in the
+    /// program's data.
     pub fn builtin() -> Self {
         static KNOWN: LazyLock<ModelCatalog> = LazyLock::new(|| {
             #[expect(clippy::expect_used, reason = "the file is part of the program and tested")]
@@ -127,7 +128,7 @@ impl ModelCatalog {
         Ok(catalog)
     }
 
-    /// Adds what somebody knows of a model; where both know something, this is believed.
+    /// Adds properties of a model, which take precedence over known ones.
     #[must_use]
     pub fn with_model(
         mut self,
@@ -141,14 +142,14 @@ impl ModelCatalog {
         self
     }
 
-    /// Adds that a provider's models cost nothing, but for those whose prices are known.
+    /// Marks a provider's models as free, except those with known prices.
     #[must_use]
     pub fn with_free_provider(mut self, provider: impl Into<Arc<str>>) -> Self {
         self.free.insert(provider.into());
         self
     }
 
-    /// Returns what is known of a model, by its name or by that name without the date at its end.
+    /// Returns the properties of a model, by its name or by that name without the date at its end.
     pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
         let known = self.listed(provider, model);
         if !self.free.contains(provider) {
@@ -169,7 +170,7 @@ impl ModelCatalog {
         exact.or_else(undated).cloned()
     }
 
-    /// Returns the models that are known of a provider, by name.
+    /// Returns the known models of a provider, by name.
     pub fn models(&self, provider: &str) -> impl Iterator<Item = (&str, &ModelInfo)> {
         let models = self.models.get(provider).into_iter().flatten();
         models.map(|(name, info)| (&**name, info))

@@ -1,18 +1,18 @@
-//! The wire of Ollama's own chat, documented in its API reference under `/api/chat`.
+//! The wire of Ollama's own chat API, documented in its API reference under `/api/chat`.
 //!
-//! It differs from Ollama's chat completions in what it can be told, above all how large the context
-//! is to be and what happens to a prompt that does not fit:
+//! Unlike Ollama's chat completions, it can set the size of the context and the handling of prompts
+//! that are too long:
 //!
-//! - Ollama gives a model far less context than it could have, unless it is told otherwise by
-//!   `{"options": {"num_ctx": 32768}}` among the user's own fields, or by the server's settings.
-//! - Left to itself, it silently drops the oldest messages of a prompt that is longer, and the oldest
-//!   tokens while it answers. So it is told not to (`"truncate": false, "shift": false`): a prompt
-//!   that is too long is an error then, and an answer that does not fit is cut for its length. The
-//!   user's own fields win. Servers too old to know these fields still drop; there, a prompt was cut
-//!   if the tokens read are hardly more from step to step, or fewer.
-//! - A call cannot be forced. Where none is wanted no tool is offered, and where a certain one is
-//!   wanted only that one.
-//! - Pictures are sent in base64 only, and other files not at all: words stand in their place.
+//! - By default, Ollama gives a model much less context than it supports. Set more with
+//!   `{"options": {"num_ctx": 32768}}` in the user's own fields, or in the server's settings.
+//! - By default, Ollama silently drops the oldest messages of longer prompts, and the oldest tokens
+//!   while it generates. Requests disable this (`"truncate": false, "shift": false`): a prompt that
+//!   is too long is then an error, and a response that does not fit is cut off with the length
+//!   reason. The user's own fields take precedence. Old servers ignore these fields; with them, a
+//!   prompt was truncated if the input tokens hardly grow, or shrink, from step to step.
+//! - A call cannot be forced. If no call is allowed, the request contains no tools, and if one tool
+//!   is required, only that one.
+//! - Images are sent only in base64, and other files are not sent: text replaces them.
 
 use std::sync::Arc;
 

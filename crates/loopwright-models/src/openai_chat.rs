@@ -1,4 +1,4 @@
-//! The wire of chat completions, which nearly every provider speaks.
+//! The wire of chat completions, which nearly every provider supports.
 
 use std::sync::Arc;
 

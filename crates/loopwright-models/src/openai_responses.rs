@@ -1,13 +1,12 @@
-//! The wire of Responses, as `OpenAI`'s API reference describes it; xAI, `DeepSeek`, LM Studio,
-//! `OpenRouter` and the backends of Codex and Copilot speak it too.
+//! The wire of the Responses API of `OpenAI`; xAI, `DeepSeek`, LM Studio, `OpenRouter` and the
+//! backends of Codex and Copilot support it, too.
 //!
-//! An answer that the provider works on in the background (`"background": true` among the user's own
-//! fields) is asked for until it is there, and cancelled if it is not needed any more. A stream that
-//! breaks off before it said anything is no reason to begin such a job anew.
+//! A response that the provider generates in the background (`"background": true` in the user's own
+//! fields) is polled until it is complete, and cancelled if it is no longer needed. A stream that
+//! breaks off before any content does not start such a job again.
 //!
-//! It is used without the provider's memory: nothing is stored there, each request brings the whole
-//! conversation, and reasoning comes encrypted and goes back verbatim. The wire has no field for
-//! texts that end an answer, nor for a seed.
+//! It is used without the provider's storage: each request contains the whole conversation, and
+//! encrypted reasoning is sent back verbatim. The wire has no fields for stop sequences and seeds.
 
 use std::sync::Arc;
 

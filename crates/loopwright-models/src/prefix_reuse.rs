@@ -1,7 +1,7 @@
-//! The request of a step as the continuation of the one before it.
+//! Requests as continuations of the previous request.
 //!
-//! A request begins with the bytes of the one before, so nothing but what is new is written: the last
-//! body is kept in the memory of the run, cut where its turns end, and goes on from there.
+//! A request begins with the bytes of the previous one, so only new parts are encoded: the last
+//! body is kept in the model cache of the run, truncated after its turns, and continued.
 
 use std::{cell::Cell, fmt, sync::Arc};
 

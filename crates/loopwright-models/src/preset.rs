@@ -1,4 +1,4 @@
-//! Providers, and those known by name.
+//! Provider configurations and presets.
 
 use std::{
     collections::BTreeMap,
@@ -11,35 +11,35 @@ use crate::{
     address::BaseUrlVar, quirks::Quirks, rate::RateLimit, secret::SecretRef, wire::WireApi,
 };
 
-/// How to reach a provider: what a preset holds, and what a user writes for a provider of their own.
+/// The configuration of a provider, from a preset or from the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// The language it speaks.
+    /// The wire API.
     pub wire: WireApi,
-    /// Its address up to the version, such as `https://api.openai.com/v1`. Names in braces stand for
+    /// The base URL up to the version, such as `https://api.openai.com/v1`. Names in braces are
     /// variables.
     pub base_url: Option<Arc<str>>,
-    /// The variables that replace the address; the first that is set counts.
+    /// The variables that replace the base URL; the first one that is set counts.
     pub base_url_vars: Vec<BaseUrlVar>,
-    /// Where its key is.
+    /// The reference to its key.
     pub key: Option<SecretRef>,
-    /// The header in which the key is shown; the wire's own if there is none.
+    /// The header for the key; `None` means that of the wire.
     pub key_header: Option<Arc<str>>,
-    /// Whether it refuses requests without a key.
+    /// Whether it requires a key.
     pub key_required: bool,
-    /// The model that is asked if none is named.
+    /// The default model.
     pub model: Option<Arc<str>>,
-    /// Whether it runs on this machine: it may be looked for, and costs nothing.
+    /// Whether it runs on this machine, so that it can be detected and costs nothing.
     pub local: bool,
-    /// The path beneath the address that is asked, cheaply, whether it is there and which models it
-    /// has.
+    /// The path, relative to the base URL, of a cheap request that shows whether the server runs
+    /// and which models it has.
     pub probe: Option<Arc<str>>,
-    /// Headers of its own. A value such as `env:NAME` refers to a secret.
+    /// Additional headers. A value such as `env:NAME` refers to a secret.
     pub headers: BTreeMap<String, String>,
-    /// Where it differs from others that speak the wire.
+    /// Its differences from other providers with the same wire.
     pub quirks: Quirks,
-    /// How much it may be asked; nothing is held back if there is no limit.
+    /// Its rate limit; `None` means no limit.
     pub rate: RateLimit,
 }
 
@@ -57,9 +57,13 @@ impl UnsupportedPreset {
         let Self { name, wire, feature } = self;
         match feature {
             Some(feature) => format!(
-                "provider `{name}` is not built in: build `loopwright-models` with the feature `{feature}`"
+                "provider `{name}` is not part of this build; build `loopwright-models` with the \
+                    feature `{feature}`"
             ),
-            None => format!("provider `{name}` speaks `{wire}`, which is not built in"),
+            None => format!(
+                "provider `{name}` uses the wire API `{wire}`, which is not part of \
+                this build"
+            ),
         }
     }
 }
@@ -75,7 +79,7 @@ static PRESETS: LazyLock<Presets> = LazyLock::new(|| {
     Presets::read(include_str!("presets.toml")).expect("the presets are valid")
 });
 
-/// Returns the providers known by name, in the order in which they are tried.
+/// Returns the presets, in the order in which they are tried.
 pub fn presets() -> &'static [(Arc<str>, ProviderConfig)] {
     &PRESETS.known
 }
@@ -162,7 +166,7 @@ mod tests {
         assert!(presets.known.is_empty());
         assert_eq!(
             presets.left_out[0].remedy(),
-            "provider `x` is not built in: build `loopwright-models` with the feature `y`"
+            "provider `x` is not part of this build; build `loopwright-models` with the feature `y`"
         );
     }
 

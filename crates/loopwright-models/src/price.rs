@@ -69,7 +69,10 @@ impl<'de> Deserialize<'de> for Price {
         if dollars.is_finite() && dollars >= 0.0 {
             return Ok(Self::from_dollars(dollars));
         }
-        Err(de::Error::custom("a price is a number of US dollars per million tokens, 0 or more"))
+        Err(de::Error::custom(
+            "a price must be a number of US dollars per million tokens, 0 or \
+            more",
+        ))
     }
 }
 

@@ -139,8 +139,8 @@ impl Providers {
         self
     }
 
-    /// Sets the wire of a provider, for one that speaks none of the [`WireApi`](crate::WireApi)s. The `wire` of its
-    /// [`ProviderConfig`] is then ignored; everything else of it holds. See
+    /// Sets the wire of a provider that supports none of the [`WireApi`](crate::WireApi)s. The
+    /// `wire` of its [`ProviderConfig`] is then ignored; all other fields apply. See
     /// [`wire_protocol`](crate::wire_protocol).
     #[must_use]
     pub fn with_wire(mut self, provider: impl Into<Arc<str>>, wire: impl WireProtocol) -> Self {
@@ -281,9 +281,8 @@ impl Providers {
         name: &str,
         provider: &ProviderConfig,
     ) -> Result<String, ModelError> {
-        let unknown = |remedy: String| {
-            no_model(format!("the address of provider `{name}` is not known: {remedy}"))
-        };
+        let unknown =
+            |remedy: String| no_model(format!("provider `{name}` has no base URL; {remedy}"));
         let set = provider.base_url_vars.iter().find_map(|it| it.read(&*self.keys));
         let address = match (set, &provider.base_url, provider.base_url_vars.first()) {
             (Some(set), _, _) => Ok(set),
@@ -426,11 +425,14 @@ impl Providers {
         model: Option<&Arc<str>>,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
         let name = name.ok_or_else(|| {
-            no_model("no model is selected: name one as `provider/model`, such as `ollama/qwen3`")
+            no_model(
+                "no model is selected; select one as `provider/model`, such as \
+                `ollama/qwen3`",
+            )
         })?;
         self.provider(name)?;
         let model = model.ok_or_else(|| {
-            no_model(format!("no model of `{name}` is selected: name one as `{name}/model`"))
+            no_model(format!("no model of `{name}` is selected; select one as `{name}/model`"))
         })?;
         let of_provider = || self.given.iter().filter(|it| it.provider == *name);
         let exact = of_provider().find(|it| it.model.as_ref() == Some(model));

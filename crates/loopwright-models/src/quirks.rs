@@ -1,33 +1,32 @@
-//! Where providers differ from others that speak their wire.
+//! Differences of providers with the same wire.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a provider differs from others that speak its wire.
+/// The differences of a provider from others with the same wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct Quirks {
-    /// The field that limits the tokens written.
+    /// The field for the limit of output tokens.
     pub max_tokens: MaxTokensField,
-    /// Whether it tells the developer's instructions from the system's; otherwise they are sent as
-    /// the system's.
+    /// Whether it distinguishes developer messages from system messages; otherwise they are sent as
+    /// system messages.
     pub developer_role: bool,
-    /// Whether it may be told where the part of a request ends that is worth keeping in its cache,
-    /// on wires that have a mark for it.
+    /// Whether it accepts cache marks, on wires that have them.
     pub cache_marks: bool,
-    /// Whether it may be asked for the usage of a stream; those that may not tell it unasked.
+    /// Whether it accepts the option to include usage in a stream; other providers include it
+    /// without the option.
     pub stream_options: bool,
-    /// Whether it can be held to a JSON schema; otherwise it is asked for a JSON object and told the
-    /// schema in words.
+    /// Whether it enforces JSON schemas; otherwise a JSON object is requested, and the prompt
+    /// describes the schema.
     pub json_schema: bool,
-    /// Whether models that reason may be asked for their reasoning in an encrypted form, which they
-    /// understand again; only Responses have it.
+    /// Whether it supports encrypted reasoning, which is sent back; only the Responses API has it.
     pub encrypted_reasoning: bool,
-    /// The field that makes answers repeatable.
+    /// The field for the seed.
     pub seed: SeedField,
-    /// The ids of tool calls that it accepts.
+    /// The format of tool call IDs that it accepts.
     pub call_ids: CallIds,
-    /// The order of roles that it accepts; only chat completions have different ones.
+    /// The order of roles that it accepts; it differs only on chat completions.
     pub role_order: RoleOrder,
 }
 
@@ -47,37 +46,37 @@ impl Default for Quirks {
     }
 }
 
-/// The field that limits the tokens written.
+/// The field for the limit of output tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// The one that nearly everyone knows.
+    /// The usual field.
     #[default]
     MaxTokens,
-    /// The one that counts reasoning too.
+    /// The field that includes reasoning.
     MaxCompletionTokens,
 }
 
-/// The field that makes answers repeatable.
+/// The field for the seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeedField {
-    /// The one that nearly everyone knows.
+    /// The usual field.
     #[default]
     Seed,
-    /// Mistral's.
+    /// The field of Mistral.
     RandomSeed,
 }
 
-/// The ids of tool calls that a provider accepts.
+/// The format of tool call IDs that a provider accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIds {
     /// Any.
     #[default]
     Any,
-    /// Nine letters and digits, as Mistral wants them. Other ids are sent as nine letters that are
-    /// made of them, the same every time.
+    /// Nine letters and digits, as Mistral requires. Other IDs are mapped to nine letters, always
+    /// in the same way.
     Nine,
 }
 
@@ -88,7 +87,7 @@ pub enum RoleOrder {
     /// Any.
     #[default]
     Any,
-    /// The model answers its tools before the user speaks, and the user or a tool speaks last, as Mistral
-    /// requires. A word is put in where a conversation is not like that.
+    /// The model responds to its tools before the user speaks, and the user or a tool speaks last,
+    /// as Mistral requires. A short message is inserted where a conversation has another order.
     ModelAfterTools,
 }

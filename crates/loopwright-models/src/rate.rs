@@ -29,7 +29,8 @@ pub struct RateLimit {
 
 /// Lets requests to one provider through, first come first served.
 ///
-/// Whoever stops waiting has not used anything. The time is the callers' clock's, which must agree.
+/// A caller that stops waiting has not used anything. The time is the callers' clock's, which must
+/// agree.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     rate: RateLimit,
@@ -90,11 +91,11 @@ impl RateLimiter {
         Self { rate, turn: Semaphore::new(1), window: Mutex::default() }
     }
 
-    /// Waits until a request of about so many tokens may be sent.
+    /// Waits until a request of about this number of tokens may be sent.
     ///
     /// # Errors
     ///
-    /// If that is not in time, or takes too long.
+    /// Returns an error if that is not in time, or takes too long.
     pub(crate) async fn admit(
         &self,
         tokens: u64,
@@ -203,7 +204,7 @@ impl Window {
         last
     }
 
-    /// Notes a request, unless nothing is limited: nobody would ask for it then.
+    /// Records a request, unless there are no limits, because the record is then never used.
     fn admit(&mut self, rate: RateLimit, tokens: u64, now: Timestamp) -> u64 {
         let number = self.next;
         self.next += 1;

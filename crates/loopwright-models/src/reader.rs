@@ -1,4 +1,4 @@
-//! What a wire makes of an answer, and how its events are told apart.
+//! Readers of responses, and the framing of their events.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::sse::Event;
 pub(crate) const MAX_CALLS: usize = 1024;
 
 /// What an answer with more calls fails with.
-pub(crate) const TOO_MANY_CALLS: &str = "too many tool calls: an answer may have 1024";
+pub(crate) const TOO_MANY_CALLS: &str = "too many tool calls; a response may have at most 1024";
 
 /// Reads one response: the events of a stream, or one JSON text.
 pub trait ResponseReader: fmt::Debug + Send {
@@ -58,7 +58,7 @@ pub trait ResponseReader: fmt::Debug + Send {
 pub enum Framing {
     /// Server-sent events.
     Sse,
-    /// Each is a line of JSON.
+    /// JSON lines.
     Lines,
     /// Binary messages of AWS.
     #[cfg(feature = "bedrock")]

@@ -1,9 +1,9 @@
-//! Exchanges with providers on file: what is written, and writing it.
+//! Recording of exchanges with providers to a file.
 //!
-//! A recording is JSON, line by line. The first line is a [`Header`]; every other one is an
-//! [`Exchange`], written when it ends. Keys are not in it: headers are kept by an allow-list, and
-//! wherever else a secret header's value appears it is blackened. What was asked and answered is in it,
-//! so that it deserves the same care as the conversation itself.
+//! A recording consists of JSON lines. The first line is a [`Header`]; every other one is an
+//! [`Exchange`], written when it ends. It contains no keys: only headers on an allow-list are kept,
+//! and the values of secret headers are redacted everywhere else. It contains requests and
+//! responses, so it needs the same protection as the conversation itself.
 
 use std::{
     collections::BTreeMap,
@@ -212,7 +212,7 @@ impl Recorder {
         if file.seek(SeekFrom::End(0))? == 0 {
             write_line(&mut file, &Header::own())?;
         } else if !begins_as_recording(&mut file)? {
-            let text = "the file is there and is no recording: name another one";
+            let text = "the file exists but is not a recording; name another file";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         } else if !ends_with_line(&mut file)? {
             // Somebody stopped in the middle of a line.

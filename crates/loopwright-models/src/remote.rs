@@ -1,4 +1,4 @@
-//! Asks models behind providers' HTTP interfaces.
+//! Models behind providers' HTTP APIs.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,7 @@ use job::JobSlot;
 /// The most bytes of an error that are read.
 const ERROR_BODY: usize = 64 << 10;
 
-/// A model behind a provider's HTTP interface.
+/// A model behind a provider's HTTP API.
 #[derive(Clone)]
 pub struct RemoteModel {
     wire: Wire,
@@ -64,11 +64,11 @@ pub struct RemoteModel {
 }
 
 impl RemoteModel {
-    /// Asks a model of the provider at this address, such as `https://api.openai.com/v1`.
+    /// Creates a model of the provider at this base URL, such as `https://api.openai.com/v1`.
     ///
     /// # Errors
     ///
-    /// If the address is none.
+    /// Returns an error if the base URL is invalid.
     pub fn new(
         wire: WireApi,
         provider: impl Into<Arc<str>>,
@@ -78,13 +78,13 @@ impl RemoteModel {
         Self::of_wire(Wire::Builtin(wire), provider.into(), base_url, model.into())
     }
 
-    /// Creates a model of the provider at a base URL, on a wire of your own.
+    /// Creates a model of the provider at a base URL, on a custom wire.
     ///
     /// [`Providers::with_wire`](crate::Providers::with_wire) does the same for all models of a provider.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base URL is not one, or if a header of the wire cannot be sent.
+    /// Returns an error if the base URL is invalid, or a header of the wire cannot be sent.
     pub fn from_protocol(
         protocol: Arc<dyn WireProtocol>,
         provider: impl Into<Arc<str>>,
@@ -126,11 +126,11 @@ impl RemoteModel {
         })
     }
 
-    /// Shows this key, in the header in which the wire shows keys.
+    /// Sets the key, for the header that the wire uses for keys.
     ///
     /// # Errors
     ///
-    /// If the key cannot stand in a header.
+    /// Returns an error if the key is not valid in a header.
     pub fn with_key(self, key: Secret) -> Result<Self, ModelError> {
         match self.wire.protocol().key_header() {
             Some(name) => self.with_header(name, key),
@@ -138,11 +138,11 @@ impl RemoteModel {
         }
     }
 
-    /// Shows this key as a bearer token, whatever the wire.
+    /// Sets the key as a bearer token, regardless of the wire.
     ///
     /// # Errors
     ///
-    /// If the key cannot stand in a header.
+    /// Returns an error if the key is not valid in a header.
     pub fn with_bearer(mut self, key: Secret) -> Result<Self, ModelError> {
         let header = authorization(&key, &self.context)?;
         self.headers.insert(AUTHORIZATION, header);
@@ -150,8 +150,8 @@ impl RemoteModel {
         Ok(self)
     }
 
-    /// Signs requests with the keys that are found among these variables, if the wire's requests are
-    /// signed and the keys are there.
+    /// Signs requests with the keys from these variables, if the wire uses signatures and the keys
+    /// are set.
     #[must_use]
     pub fn with_signature(mut self, variables: &dyn VarSource) -> Self {
         self.signer = self.wire.signer(variables, &self.base_url);
@@ -160,11 +160,11 @@ impl RemoteModel {
         self
     }
 
-    /// Sends a header whose value is kept secret.
+    /// Adds a header whose value is secret.
     ///
     /// # Errors
     ///
-    /// If it cannot be a header.
+    /// Returns an error if the name or the value is not valid in a header.
     pub fn with_header(mut self, name: &str, value: Secret) -> Result<Self, ModelError> {
         let (name, mut header) = header(name, value.expose(), &self.context)?;
         header.set_sensitive(true);
@@ -173,39 +173,39 @@ impl RemoteModel {
         Ok(self)
     }
 
-    /// Sends a header that anybody may see.
+    /// Adds a header whose value is not secret.
     ///
     /// # Errors
     ///
-    /// If it cannot be a header.
+    /// Returns an error if the name or the value is not valid in a header.
     pub fn with_plain_header(mut self, name: &str, value: &str) -> Result<Self, ModelError> {
         let (name, value) = header(name, value, &self.context)?;
         self.headers.insert(name, value);
         Ok(self)
     }
 
-    /// Knows where the provider differs from others.
+    /// Sets the differences of the provider.
     #[must_use]
     pub fn with_quirks(mut self, quirks: Quirks) -> Self {
         self.quirks = quirks;
         self
     }
 
-    /// Sends requests by this transport.
+    /// Sets the transport.
     #[must_use]
     pub fn with_http(mut self, http: Http) -> Self {
         self.http = http;
         self
     }
 
-    /// Sends what failed again, or not.
+    /// Sets the retry policy.
     #[must_use]
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Asks no more than this often; clones share the limit.
+    /// Sets the rate limit; clones share it.
     #[must_use]
     pub fn with_rate_limit(self, rate: RateLimit) -> Self {
         self.with_limiter(Arc::new(RateLimiter::new(rate)))
@@ -216,7 +216,7 @@ impl RemoteModel {
         self
     }
 
-    /// Says in answers what they cost, as far as prices are known here.
+    /// Sets the catalog, whose prices give responses their cost.
     #[must_use]
     pub fn with_catalog(mut self, catalog: impl Into<Arc<ModelCatalog>>) -> Self {
         self.catalog = catalog.into();
@@ -242,7 +242,7 @@ impl RemoteModel {
                 if known.is_empty() {
                     return error;
                 }
-                format!("; its models are {} and others, perhaps", known.join(", "))
+                format!("; known models: {}", known.join(", "))
             }
             _ => return error,
         };
@@ -377,9 +377,9 @@ impl RemoteModel {
         tokio::time::timeout(time, exchange).await.unwrap_or_else(|_| {
             let message = match total {
                 Some(total) if left.is_none_or(|left| total < left) => {
-                    format!("the answer was not complete after {} seconds", total.as_secs_f64())
+                    format!("the response was not complete after {} seconds", total.as_secs_f64())
                 }
-                _ => "the deadline passed before the answer was complete".to_owned(),
+                _ => "the deadline passed before the response was complete".to_owned(),
             };
             Err(self.context.error(ModelErrorKind::Timeout, message))
         })
@@ -395,18 +395,19 @@ impl RemoteModel {
             RateLimited::PastDeadline(Some(wait)) => {
                 let seconds = wait.as_secs_f64().ceil();
                 let message = format!(
-                    "the limit of its rate is reached: the next request may be sent in {seconds} seconds, after the deadline"
+                    "the rate limit is reached: the next request is allowed in {seconds} \
+                        seconds, after the deadline"
                 );
                 (message, Some(wait))
             }
             RateLimited::PastDeadline(None) => {
                 let message =
-                    "too many requests wait for the limit of its rate: the deadline passed";
+                    "too many requests are waiting for the rate limit: the deadline passed";
                 (message.to_owned(), None)
             }
             RateLimited::ProviderHold(wait) => {
                 let seconds = wait.as_secs_f64().ceil();
-                (format!("it asked not to be asked again for {seconds} seconds"), Some(wait))
+                (format!("the provider accepts no requests for {seconds} seconds"), Some(wait))
             }
         };
         let error = self.context.error(ModelErrorKind::RateLimited, message);
@@ -515,7 +516,11 @@ pub(crate) fn authorization(
 ) -> Result<HeaderValue, ModelError> {
     let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
     let mut value = value.map_err(|_| {
-        context.error(ModelErrorKind::Auth, "the key holds characters that no header can hold")
+        context.error(
+            ModelErrorKind::Auth,
+            "the key contains characters that are not allowed in \
+            a header",
+        )
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -539,7 +544,7 @@ fn header(
     context: &ErrorContext,
 ) -> Result<(HeaderName, HeaderValue), ModelError> {
     let invalid = || {
-        let message = format!("`{name}` cannot be a header, or its value cannot");
+        let message = format!("`{name}` or its value is not a valid header");
         context.error(ModelErrorKind::InvalidRequest, message)
     };
     let header = HeaderName::try_from(name).map_err(|_| invalid())?;

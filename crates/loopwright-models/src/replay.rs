@@ -1,4 +1,4 @@
-//! Answers from a recording, without a network.
+//! Replay of a recording, without a network.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use crate::{
 /// The longest recording that is read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Why there is no recording to write to or to answer from.
+/// An error of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -27,21 +27,21 @@ pub enum RecordingError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is not a recording, or one of another version.
+    /// The file is not a recording, or has another version.
     Format {
         /// The file.
         path: PathBuf,
     },
-    /// A line of it is not an exchange.
+    /// A line of the file is not an exchange.
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         source: serde_json::Error,
     },
 }
@@ -51,7 +51,7 @@ impl fmt::Display for RecordingError {
         match self {
             Self::File { path, .. } => write!(f, "cannot use the recording {}", path.display()),
             Self::Format { path } => {
-                write!(f, "{} is not a recording of this version: record it again", path.display())
+                write!(f, "{} is not a recording of this version; record it again", path.display())
             }
             Self::Line { path, line, .. } => {
                 write!(f, "line {line} of the recording {} is damaged", path.display())
@@ -70,20 +70,20 @@ impl std::error::Error for RecordingError {
     }
 }
 
-/// A request was not recorded. It is the source of the error that a model fails with.
+/// The request was not recorded. This is the source of the model's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayMiss {
-    /// The method and path that were asked for.
+    /// The method and path of the request.
     pub asked: String,
-    /// The line of the recorded request that resembles it most; `None` if none resembles it.
+    /// The line of the most similar recorded request; `None` if there is none.
     pub closest: Option<usize>,
-    /// How the two differ.
+    /// The difference between the two.
     pub difference: String,
 }
 
 impl fmt::Display for ReplayMiss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the recording has no answer to {}: ", self.asked)?;
+        write!(f, "the recording has no response to {}: ", self.asked)?;
         match self.closest {
             Some(line) => write!(f, "the closest request, in line {line}, {}", self.difference),
             None => f.write_str(&self.difference),
@@ -119,7 +119,7 @@ struct Place {
 }
 
 impl Replay {
-    /// Reads a recording. A last line that was cut off is left out: whoever wrote it was stopped.
+    /// Reads a recording. An incomplete last line is ignored: its writer was stopped.
     pub(crate) fn open(path: &Path) -> Result<Self, RecordingError> {
         let text =
             read(path).map_err(|source| RecordingError::File { path: path.into(), source })?;
@@ -175,7 +175,7 @@ impl Place {
 fn miss(places: &[Place], request: &Request) -> ReplayMiss {
     let asked = format!("{} {}", request.method, request.path);
     if let Some(place) = places.iter().find(|place| place.is_for(request)) {
-        let difference = "is the same, but was asked already".to_owned();
+        let difference = "is identical, but was already replayed".to_owned();
         return ReplayMiss { asked, closest: Some(place.line), difference };
     }
     let beneath = places.iter().filter(|place| place.is_beneath(request));
@@ -191,7 +191,7 @@ fn miss(places: &[Place], request: &Request) -> ReplayMiss {
     paths.sort_unstable();
     paths.dedup();
     let difference = if paths.is_empty() {
-        "it is empty".to_owned()
+        "the recording is empty".to_owned()
     } else {
         format!("only these paths were recorded: {}", paths.join(", "))
     };
@@ -217,11 +217,11 @@ fn difference(place: &str, recorded: &Value, asked: &Value) -> String {
                 match asked.get(name) {
                     Some(asked) if asked == recorded => {}
                     Some(asked) => return difference(&format!("{place}.{name}"), recorded, asked),
-                    None => return format!("has `{place}.{name}`, and this one has not"),
+                    None => return format!("has `{place}.{name}`, which this one lacks"),
                 }
             }
             let more = asked.keys().find(|name| !recorded.contains_key(*name));
-            format!("has no `{place}.{}`, and this one has", more.map_or("", String::as_str))
+            format!("lacks `{place}.{}`, which this one has", more.map_or("", String::as_str))
         }
         (Value::Array(recorded), Value::Array(asked)) => {
             let mut both = recorded.iter().zip(asked).enumerate();
@@ -230,14 +230,14 @@ fn difference(place: &str, recorded: &Value, asked: &Value) -> String {
                     difference(&format!("{place}[{index}]"), recorded, asked)
                 }
                 None => format!(
-                    "has {} items in `{place}`, and this one has {}",
+                    "has {} items in `{place}`; this one has {}",
                     recorded.len(),
                     asked.len()
                 ),
             }
         }
         (recorded, asked) => format!(
-            "has {} at `{place}`, and this one has {}",
+            "has {} at `{place}`; this one has {}",
             excerpt(recorded, asked),
             excerpt(asked, recorded)
         ),

@@ -1,4 +1,4 @@
-//! Signs requests, for providers that want more than a key.
+//! Request signing, for providers that require it.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) trait Signer: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// If there is something that cannot be signed.
+    /// Returns an error if there is something that cannot be signed.
     fn sign(
         &self,
         url: &Url,

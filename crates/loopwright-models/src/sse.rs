@@ -9,16 +9,16 @@ pub struct Event<'a> {
     pub kind: &'a str,
     /// The event's data, its lines joined by line feeds.
     pub data: &'a [u8],
-    /// Whether a blank line ended it. The last event of a stream may lack one: either its sender
-    /// does not care, or the stream broke off there.
+    /// Whether a blank line ended it. The last event of a stream may lack one: either the sender
+    /// omits it, or the stream broke off there.
     pub terminated: bool,
 }
 
-/// Splits bytes, however they arrive, into the events of a `text/event-stream`.
+/// Splits bytes, in pieces of any size, into the events of a `text/event-stream`.
 ///
-/// Lines end with CR, LF or both; comments, blank lines and a byte order mark are let go. So are the
-/// `id` and `retry` fields: answers cannot be resumed. The cost is linear in the bytes, and an event
-/// of one data line that arrives in one piece is not copied.
+/// Lines end with CR, LF or both; comments, blank lines and a byte order mark are ignored. So are
+/// the `id` and `retry` fields, because responses cannot be resumed. The cost is linear in the
+/// bytes, and an event of one data line that arrives in one piece is not copied.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// The beginning of a line whose end has not arrived.
@@ -41,7 +41,7 @@ struct Fields {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoder {
-    /// Starts at the beginning of a stream.
+    /// Creates a splitter at the beginning of a stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,11 +51,11 @@ impl Decoder {
         self.line.len() + self.fields.data.len()
     }
 
-    /// Takes the next bytes and hands out the events that they complete.
+    /// Takes the next bytes and passes the events that they complete to `take`.
     ///
     /// # Errors
     ///
-    /// What `take` returns; the rest of the bytes is then not looked at.
+    /// Returns the error of `take`; the rest of the bytes is then ignored.
     pub fn push<E>(
         &mut self,
         bytes: &[u8],
@@ -107,11 +107,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Ends the stream and hands out the event that was still open, if there is one.
+    /// Ends the stream and passes on the last incomplete event, if there is one.
     ///
     /// # Errors
     ///
-    /// What `take` returns.
+    /// Returns the error of `take`.
     pub fn finish<E>(mut self, mut take: impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
         let line = self.begin_line(&line);

@@ -1,4 +1,4 @@
-//! What a tool is given, on wires that take objects only.
+//! Tool arguments on wires that accept only objects.
 
 use loopwright_core::messages::ToolCall;
 use serde::Serialize;

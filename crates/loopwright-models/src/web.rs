@@ -1,4 +1,4 @@
-//! Requests to servers that are no providers, such as those of web pages.
+//! Requests to other servers than providers, such as for web pages.
 
 use std::{fmt, io, sync::Arc};
 
@@ -9,32 +9,33 @@ use url::Url;
 
 use crate::http::{Dial, Http, HttpError, HttpResponse, Timeouts};
 
-/// Requests pages over HTTP/1.1, on connections that a [`Dial`] makes; clones share their connections.
+/// Requests pages over HTTP/1.1, on connections from a [`Dial`]; clones share their connections.
 ///
-/// Redirects are not followed and no cookies are kept. With a [`Dial`], no proxy is used, since it would look up names itself.
-/// With the feature `gzip`, answers may be compressed. Dropping a request closes its connection.
+/// It follows no redirects and stores no cookies. With a [`Dial`], it uses no proxy, because a proxy
+/// would resolve names itself. With the feature `gzip`, responses can be compressed. Dropping a
+/// request closes its connection.
 #[derive(Clone, Debug)]
 pub struct WebClient(Http);
 
-/// An answer, whose body is still to be read. Dropping it closes the connection.
+/// A response whose body has not been read yet. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct WebResponse(HttpResponse);
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebBody {
-    /// What came, decompressed.
+    /// The decompressed bytes.
     pub bytes: Vec<u8>,
-    /// Whether more would have come than was wanted.
+    /// Whether the body was longer than requested.
     pub is_cut: bool,
 }
 
-/// Why no answer came. Says which server was asked, and neither path nor query.
+/// A failed request. It names the server, but neither path nor query.
 #[derive(Debug)]
 pub struct WebError(HttpError);
 
 impl WebClient {
-    /// Requests pages within these times.
+    /// Creates a client with these timeouts.
     pub fn new(dial: Arc<dyn Dial>, timeouts: Timeouts) -> Self {
         Self(Http::dialing(timeouts, dial))
     }
@@ -48,13 +49,13 @@ impl WebClient {
     ///
     /// # Errors
     ///
-    /// If no answer begins in time, or a header cannot be sent.
+    /// Returns an error if no response arrives in time, or a header cannot be sent.
     pub async fn get(&self, url: &Url, headers: &[(&str, &str)]) -> Result<WebResponse, WebError> {
         let headers = headers_of(headers)?;
         self.0.get(url.clone(), headers).await.map(WebResponse).map_err(WebError)
     }
 
-    /// Sends a body, such as a question in JSON.
+    /// Sends a request with a body, such as JSON.
     ///
     /// # Errors
     ///
@@ -76,16 +77,16 @@ impl WebResponse {
         self.0.status()
     }
 
-    /// Returns a header's value if it is text.
+    /// Returns the value of a header; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.header(name)
     }
 
-    /// Reads the body, no more than so many bytes of it after decompression.
+    /// Reads the body, at most this number of bytes after decompression.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or nothing comes for too long.
+    /// Returns an error if the connection is lost or times out.
     pub async fn body(mut self, max_bytes: usize) -> Result<WebBody, WebError> {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.0.chunk().await.map_err(WebError)? {

@@ -1,4 +1,4 @@
-//! The languages that providers speak.
+//! The wire APIs of providers.
 
 use std::{fmt, sync::Arc};
 
@@ -21,12 +21,12 @@ use crate::{
     reader::{Framing, ResponseReader},
 };
 
-/// The language that a provider speaks.
+/// The wire API of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 #[non_exhaustive]
 pub enum WireApi {
-    /// Chat completions, which nearly everyone understands.
+    /// Chat completions, which nearly every provider supports.
     #[default]
     OpenAiChat,
     /// Anthropic's Messages API.
@@ -34,21 +34,21 @@ pub enum WireApi {
     /// Amazon Bedrock's Converse API.
     #[cfg(feature = "bedrock")]
     BedrockConverse,
-    /// The Responses interface, used without the provider's memory.
+    /// The Responses API, used without the provider's storage.
     OpenAiResponses,
     /// Version 2 of Cohere's chat.
     Cohere,
-    /// Gemini's `generateContent`, of the Gemini API and Vertex AI. The request's own `tools`, such as
-    /// `{"googleSearch": {}}`, are offered beside the functions.
+    /// Gemini's `generateContent`, of the Gemini API and Vertex AI. The request's own `tools`, such
+    /// as `{"googleSearch": {}}`, are added to the functions.
     Gemini,
-    /// Ollama's own chat. A prompt that does not fit the context is an error here, where Ollama would
-    /// drop its beginning without a word; the context is as large as `num_ctx` in the request's own
-    /// `options` says, and rather small if nothing does.
+    /// Ollama's own chat API. A prompt that does not fit the context is an error, whereas Ollama by
+    /// default drops its beginning silently. `num_ctx` in the request's own `options` sets the size
+    /// of the context, which is small by default.
     Ollama,
 }
 
 impl WireApi {
-    /// The wires that this program speaks.
+    /// All wire APIs.
     pub const ALL: &[Self] = &[
         Self::OpenAiChat,
         Self::Anthropic,
@@ -60,7 +60,7 @@ impl WireApi {
         Self::Ollama,
     ];
 
-    /// Returns the name under which it is known in configuration and in the origin of messages.
+    /// Returns the name in configuration and in the origin of messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
@@ -74,7 +74,7 @@ impl WireApi {
         }
     }
 
-    /// Finds a wire by its name; `None` if this program does not speak it.
+    /// Parses the name of a wire API; `None` if it is unknown.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wire| wire.name() == name)
     }
@@ -100,7 +100,7 @@ impl TryFrom<String> for WireApi {
     }
 }
 
-/// A wire was named that this program does not speak.
+/// The error of an unknown wire API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWire(String);
 
@@ -113,10 +113,12 @@ impl fmt::Display for UnknownWire {
 
 impl std::error::Error for UnknownWire {}
 
-/// The language of a provider: where its models are, how to write a request, how to read a response.
+/// A wire protocol of a provider: the paths of its models, and the encoding of requests and
+/// responses.
 ///
-/// Implement it for a provider that speaks none of the [`WireApi`]s. [`RemoteModel`](crate::RemoteModel) does the
-/// rest: transport, attempts, deadline, rate limit, cost. See [`wire_protocol`](crate::wire_protocol).
+/// Implement it for a provider that supports none of the [`WireApi`]s.
+/// [`RemoteModel`](crate::RemoteModel) does the rest: transport, attempts, deadline, rate limit,
+/// cost. See [`wire_protocol`](crate::wire_protocol).
 pub trait WireProtocol: Send + Sync + 'static {
     /// Returns the name of the wire, which is stored with each response. It must differ from the names of other
     /// wires: encoded turns are shared by all wires of one name.
@@ -130,7 +132,7 @@ pub trait WireProtocol: Send + Sync + 'static {
         None
     }
 
-    /// Returns the header that holds the key. Returns `None` if the key is a bearer token.
+    /// Returns the header for the key. Returns `None` if the key is a bearer token.
     fn key_header(&self) -> Option<&'static str> {
         None
     }
@@ -147,9 +149,10 @@ pub trait WireProtocol: Send + Sync + 'static {
 
     /// Returns the body of a request.
     ///
-    /// Equal requests must have equal bytes. The list that grows with the conversation comes last, so that each
-    /// request starts with the bytes of the one before: use [`object_with_list`](crate::wire_protocol::object_with_list)
-    /// and [`EncodeInput::write_turns`].
+    /// Equal requests must have equal bytes. The list that grows with the conversation comes last,
+    /// so that each request starts with the bytes of the previous one: use
+    /// [`object_with_list`](crate::wire_protocol::object_with_list) and
+    /// [`EncodeInput::write_turns`].
     fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8>;
 
     /// Creates the reader of one response. `origin` belongs to the message of the response, and `context` creates
@@ -188,8 +191,8 @@ impl<'a> EncodeInput<'a> {
         self.quirks
     }
 
-    /// Returns an ID for each call of an exchange. IDs that models gave are kept. Missing ones are derived from
-    /// the position of the call, so that they are the same in each request.
+    /// Returns an ID for each call of an exchange. IDs from models are kept. Missing ones are
+    /// derived from the position of the call, so that they are the same in each request.
     pub fn call_ids(&self, exchange: &ToolExchange, meta: &TurnMeta) -> Vec<String> {
         call_ids(exchange, meta, self.quirks.call_ids.into(), Whose::Own)
     }
@@ -207,8 +210,8 @@ impl<'a> EncodeInput<'a> {
     }
 }
 
-/// The order of roles that a wire accepts. [`EncodeInput::write_turns`] adds short messages where a conversation has
-/// another order.
+/// The order of roles that a wire accepts. [`EncodeInput::write_turns`] inserts short messages if a
+/// conversation has another order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnOrder {
@@ -242,7 +245,10 @@ impl EncodeInput<'_> {
             ResponseFormat::JsonSchema { schema, strict, .. }
                 if !strict || !self.quirks.json_schema =>
             {
-                Some(format!("Answer with JSON of this schema and nothing else:\n{schema}"))
+                Some(format!(
+                    "Answer with JSON that matches this schema and nothing \
+                    else:\n{schema}"
+                ))
             }
             _ => None,
         }
@@ -323,8 +329,8 @@ impl EncodeInput<'_> {
     }
 }
 
-/// Writes the turns of a conversation. It is what differs between wires: the order of turns, and which of them are
-/// written anew, is decided by [`EncodeInput::write_turns`].
+/// Writes the turns of a conversation, in the format of a wire. [`EncodeInput::write_turns`]
+/// decides the order of turns, and which of them are encoded again.
 ///
 /// A method adds any number of items to the list. The same turn must have the same bytes in each request.
 pub trait TurnWriter {
@@ -393,7 +399,7 @@ impl Side {
     }
 }
 
-/// Something nobody said, which a provider's order of roles requires.
+/// A filler message, which a provider's order of roles requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filler {
     /// Of the user, where the conversation begins with the model.

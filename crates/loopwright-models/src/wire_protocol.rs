@@ -1,4 +1,5 @@
-//! What a wire of your own needs: the language of a provider that speaks none of the [`WireApi`](crate::WireApi)s.
+//! The traits for a custom wire, for a provider that supports none of the
+//! [`WireApi`](crate::WireApi)s.
 //!
 //! - [`WireProtocol`] names the path and the headers, encodes requests, and creates readers of responses.
 //! - [`TurnWriter`] writes one turn; [`EncodeInput::write_turns`] writes the conversation with it.

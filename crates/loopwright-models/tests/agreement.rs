@@ -97,7 +97,7 @@ fn read<'a>(wire: WireApi, streamed: bool, pieces: impl Iterator<Item = &'a [u8]
 ///
 /// # Panics
 ///
-/// If the three differ, or an answer is not what was passed on.
+/// Panics if the three differ, or an answer is not what was passed on.
 pub(crate) fn check(wire: WireApi, streamed: bool, body: &[u8], size: u8) {
     let whole = read(wire, streamed, std::iter::once(body));
     let bytes = read(wire, streamed, body.chunks(1));

@@ -164,7 +164,7 @@ fn an_answer_has_at_most_1024_calls_on_every_wire() {
             assert_eq!(read(wire, &few, is_streamed), Ok(MAX), "{wire} {is_streamed}");
             let error = read(wire, &many, is_streamed).unwrap_err();
             assert!(
-                error.contains("too many tool calls: an answer may have 1024"),
+                error.contains("too many tool calls; a response may have at most 1024"),
                 "{wire} {is_streamed}: {error}"
             );
         }

@@ -101,8 +101,8 @@ async fn equal_requests_are_answered_in_the_order_of_recording_and_each_once() {
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest);
     assert_eq!(
         error.message,
-        "test: the recording has no answer to POST /v1/chat/completions: the closest request, in \
-         line 2, is the same, but was asked already"
+        "test: the recording has no response to POST /v1/chat/completions: the closest request, in \
+         line 2, is identical, but was already replayed"
     );
 }
 
@@ -115,7 +115,7 @@ async fn a_request_that_was_not_recorded_is_an_error_that_says_how_it_differs() 
     let expect = ReplayMiss {
         asked: "POST /v1/chat/completions".to_owned(),
         closest: Some(2),
-        difference: "has \"first\" at `body.messages[0].content`, and this one has \"other\""
+        difference: "has \"first\" at `body.messages[0].content`; this one has \"other\""
             .to_owned(),
     };
     assert_eq!(miss(&ask(&http, NOWHERE, "other").await.unwrap_err()), &expect);
@@ -240,6 +240,6 @@ fn a_file_that_is_no_recording_is_left_as_it_is() {
     std::fs::write(&file, "{\"name\":\"app\"}\n").unwrap();
     let refused = Http::recording(&file, Timeouts::default()).unwrap_err();
     let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
-    assert!(format!("{refused}: {cause}").contains("no recording"), "{refused}: {cause}");
+    assert!(format!("{refused}: {cause}").contains("is not a recording"), "{refused}: {cause}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"name\":\"app\"}\n");
 }

@@ -180,8 +180,8 @@ async fn nothing_to_choose_is_an_error_that_says_what_to_do() {
     assert_eq!(kind, ModelErrorKind::NoModel);
     assert_eq!(
         message,
-        "there is no model to ask: load a model into empty, which is running without one; or set \
-         CLOUD_KEY; or start a server on this machine (empty); or name one as `provider/model`"
+        "no model is available: load a model into empty, which is running without one; or set \
+         CLOUD_KEY; or start a server on this machine (empty); or select one as `provider/model`"
     );
 }
 
@@ -390,7 +390,7 @@ async fn an_error_says_what_can_be_done() {
     let clock = Stepping::default();
     let message = async |name| ask(&providers, name, &clock).await.unwrap_err().message;
     assert_eq!(message("locked/m").await, "locked: no; check the key in MY_KEY");
-    assert_eq!(message("empty/x").await, "empty: no; its models are m and others, perhaps");
+    assert_eq!(message("empty/x").await, "empty: no; known models: m");
 }
 
 /// A model of a program, by its name.
@@ -426,7 +426,7 @@ fn a_model_of_the_caller_is_found_by_its_name_before_models_of_providers() {
     assert_eq!(answer(&providers, "house/brief"), Ok(Some("brief".to_owned())));
     assert_eq!(answer(&providers, "own/whatever"), Ok(Some("any".to_owned())));
     let other = answer(&providers, "house/other").unwrap_err();
-    assert!(other.contains("the address of provider `house` is not known"), "{other}");
+    assert!(other.contains("provider `house` has no base URL"), "{other}");
     let again = providers.retrying(RetryPolicy::none());
     assert_eq!(answer(&again, "house/brief"), Ok(Some("brief".to_owned())));
 }

@@ -304,7 +304,7 @@ async fn a_server_that_only_announces_an_answer_is_given_up() {
     .map(ToString::to_string)
     .collect();
     let told = format!("{error} {causes:?}");
-    assert!(told.contains("it announces an answer over and over again"), "{told}");
+    assert!(told.contains("it sends too many interim responses"), "{told}");
 }
 
 /// Serves one connection with what is written to it without end; says when the other side has closed it.
@@ -424,7 +424,7 @@ async fn an_answer_that_takes_too_long_in_all_is_given_up() {
     let chat = chat(&server).with_http(Http::new(Timeouts { total, ..Timeouts::default() }));
     let error = ask_once(&chat, &question()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
-    assert_eq!(error.message, "test: the answer was not complete after 0.05 seconds");
+    assert_eq!(error.message, "test: the response was not complete after 0.05 seconds");
     server.closed().await;
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::tools::{self, ToolKind, ToolName};
 
-/// What is done with a file.
+/// The kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
@@ -17,9 +17,10 @@ pub enum Access {
     Write,
 }
 
-/// Something that a command asks for beyond the sandbox.
+/// A request of a command for access beyond the sandbox.
 ///
-/// It is decided about like a call of its own: a host by `Network(domain:…)`, a path by `Read(…)` and `Edit(…)`.
+/// It is decided like a separate call: a host by `Network(domain:…)`, a path by `Read(…)` and
+/// `Edit(…)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need<'a> {
     /// To reach a host.
@@ -60,10 +61,11 @@ impl fmt::Display for Need<'_> {
     }
 }
 
-/// A call of a tool that is to be decided about.
+/// A tool call that needs a decision.
 ///
-/// What the call does is read from the arguments of the tools that are known by name: the command, the path, the URL,
-/// the agent and the skill. Add with the other methods what the tool declares.
+/// For tools that are known by name, the effects of the call are derived from its arguments: the
+/// command, the path, the URL, the agent and the skill. Use the other methods to add what the tool
+/// declares.
 ///
 /// ```
 /// use loopwright_permissions::Call;
@@ -191,22 +193,22 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Says that the sandbox confines what the call does: it can change nothing outside of the folders, and reach no
-    /// network. In mode `plan`, that it cannot change the folders either.
+    /// Marks the call as confined by the sandbox: it can change nothing outside the folders, and
+    /// has no network. In mode `plan`, it cannot change the folders either.
     #[must_use]
     pub fn confined(mut self) -> Self {
         self.is_confined = true;
         self
     }
 
-    /// Says that the tool declares to have no side effects.
+    /// Marks the call as free of side effects.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.is_read_only = true;
         self
     }
 
-    /// Returns what a command asks for beyond the sandbox.
+    /// Returns the command's requests for access beyond the sandbox.
     pub fn needs(&self) -> &[Need<'a>] {
         &self.needs
     }

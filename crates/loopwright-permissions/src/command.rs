@@ -1,4 +1,4 @@
-//! What a command text does, simple command by simple command.
+//! The effects of a command text, by simple command.
 
 mod analysis;
 mod cwd;

@@ -1,10 +1,10 @@
-//! What is decided about a call.
+//! The decision about a call.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What happens with a call. The order is that of strictness: `Allow < Ask < Deny`.
+/// The decision about a call, ordered by strictness: `Allow < Ask < Deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {

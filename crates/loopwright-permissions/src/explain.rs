@@ -10,29 +10,30 @@ use crate::judge::Judge;
 use crate::policy::Policy;
 use crate::verdict::{Reason, Verdict};
 
-/// Why a call gets its decision, with each simple command of a command.
+/// The reason for a decision, with each simple command of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The decision, the deciding rule with its place, and the other rules that matched.
+    /// The decision, the deciding rule with its location, and the other matching rules.
     pub verdict: Verdict,
-    /// The simple commands of the command, in the order in which they are read. Empty for other tools.
+    /// The simple commands of the command, in the order of the text. Empty for other tools.
     pub commands: Vec<CommandExplanation>,
 }
 
-/// Why a simple command gets its decision.
+/// The reason for the decision about a simple command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CommandExplanation {
     /// The text of the command.
     pub command: String,
-    /// What is decided about it.
+    /// The decision.
     pub decision: Decision,
-    /// Why; `None` if the command does nothing that a rule would have to allow.
+    /// The reason; `None` if the command does nothing that needs a rule.
     pub reason: Option<Reason>,
-    /// Why no rule with a wildcard can allow the command, if that is so.
+    /// The reason why no rule with a wildcard can allow the command, if there is one.
     pub note: Option<&'static str>,
-    /// The command is part of a text that another command gets as an argument. Only deny and ask rules see it.
+    /// `true` if the command is part of an argument of another command. Only deny and ask rules see
+    /// it.
     pub is_nested: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How a call is decided about.
+//! Decisions about calls.
 
 mod parts;
 

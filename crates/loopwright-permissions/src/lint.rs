@@ -1,4 +1,4 @@
-//! Rules that do not do what they seem to do.
+//! Rules with unexpected effects.
 
 mod commands;
 mod cover;
@@ -17,19 +17,19 @@ use crate::policy::{Inner, Policy};
 use crate::rule::{Parsed, Rule, parse};
 use crate::tools;
 
-/// Something about a rule that its author may not know.
+/// A finding about a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: LintKind,
     /// The rule.
     pub rule: Arc<Rule>,
-    /// What happens, and what to write instead.
+    /// The effect, and the remedy.
     pub message: String,
 }
 
-/// What can be wrong with a rule.
+/// A kind of problem of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ pub enum LintKind {
     Shadowed,
     /// No tool has this name.
     UnknownTool,
-    /// The rule looks stricter than it is: a call that does the same passes.
+    /// The rule looks stricter than it is: a call with the same effect is not matched.
     Loose,
     /// The allow rule allows more than it seems to.
     Broad,
@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
 }
 
 impl Policy {
-    /// Looks for rules that do not do what they seem to do.
+    /// Finds rules with unexpected effects.
     ///
     /// ```
     /// use loopwright_permissions::{LintKind, Policy, Source, SourceKind};
@@ -137,7 +137,7 @@ fn shadowed(inner: &Inner, index: usize, compiled: &Compiled) -> Option<Found> {
     };
     let (_, by) = inner.rules.iter().enumerate().find(is_shadow)?;
     let message =
-        format!("the rule decides nothing: `{}` ({}) matches first", by.rule.text, by.rule.place());
+        format!("the rule has no effect: `{}` ({}) matches first", by.rule.text, by.rule.place());
     Some(Found::new(LintKind::Shadowed, message))
 }
 
@@ -178,7 +178,7 @@ fn domain(
         {
             Some(Found::new(
                 LintKind::Dead,
-                format!("`{name}` is no full host name; write it with its domain"),
+                format!("`{name}` is not a full host name; write it with its domain"),
             ))
         }
         DomainPattern::Host(name) if !is_allowing && !is_address(name) => {
@@ -190,7 +190,7 @@ fn domain(
             (!is_covered).then(|| {
                 Found::new(
                     LintKind::Loose,
-                    format!("hosts below `{name}` pass; add `domain:*.{name}`"),
+                    format!("hosts below `{name}` are not matched; add `domain:*.{name}`"),
                 )
             })
         }

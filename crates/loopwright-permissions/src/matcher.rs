@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
 /// Why a rule is not what it seems to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The text is no rule, or its specifier makes no sense.
+    /// The text is not a rule, or its specifier is invalid.
     Malformed(String),
     /// The rule is well-formed and can never match.
     Dead(String),
@@ -119,7 +119,8 @@ pub(crate) fn compile(parsed: Parsed<'_>, bases: Bases<'_>) -> (Matcher, Option<
             match DomainPattern::new(domain) {
                 Some(pattern) => (Matcher::Domain { is_network, pattern }, None),
                 None => malformed(format!(
-                    "`{domain}` is no host; write a name such as `example.com` or `*.example.com`"
+                    "`{domain}` is not a host; write a name such as `example.com` or \
+                        `*.example.com`"
                 )),
             }
         }

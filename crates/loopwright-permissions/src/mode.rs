@@ -1,10 +1,10 @@
-//! Permission modes: what is decided about calls that no rule matches.
+//! Permission modes: the decisions about calls that no rule matches.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What is decided about a call that no rule matches.
+/// The decision about calls that no rule matches.
 ///
 /// Modes parse from their own names and from those of Claude Code:
 ///
@@ -20,16 +20,16 @@ pub enum Mode {
     /// Reads only. Tools that write files are denied even if a rule allows them. Commands run if the sandbox makes
     /// their folder read-only.
     Plan,
-    /// Reads of the folders run; everything else asks.
+    /// Reads in the folders run; all other calls need approval.
     #[default]
     Ask,
-    /// As `Ask`, and writes in the folders run.
+    /// As `Ask`, but writes in the folders run, too.
     AcceptEdits,
-    /// As `AcceptEdits`, and what the sandbox confines runs.
+    /// As `AcceptEdits`, but sandboxed commands run, too.
     Auto,
-    /// What no rule allows is denied, and so is what asks.
+    /// Calls that no rule allows are denied, including those that need approval.
     Deny,
-    /// Everything runs that no rule denies or asks about.
+    /// All calls run unless a rule denies them or requires approval.
     Unconfined,
 }
 

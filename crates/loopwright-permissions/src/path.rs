@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 /// The names of an absolute path, without `.` and `..`.
 pub(crate) type Names<'a> = SmallVec<[&'a str; 24]>;
 
-/// How letters of paths are compared.
+/// The comparison of letters in paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathCase {
     /// `A` and `a` are different, as on Linux.
@@ -95,13 +95,13 @@ pub(crate) enum PatternError {
     Empty,
     #[error("a path pattern starts with `!`, which has no meaning in a rule")]
     Negated,
-    #[error("`~` is used, and the home directory is unknown")]
+    #[error("`~` cannot be used: the home directory is unknown")]
     NoHome,
     #[error("a path pattern has more than {MAX_PARTS} names")]
     TooLong,
     #[error("a bracket in a path pattern is not closed")]
     Bracket,
-    #[error("`~name` is not a home directory that rules know; write an absolute path")]
+    #[error("`~name` is not supported in rules; write an absolute path")]
     OtherHome,
 }
 

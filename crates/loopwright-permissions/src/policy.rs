@@ -1,4 +1,4 @@
-//! Policies: rules of all sources, put together.
+//! Policies: the combined rules of all sources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,15 +70,15 @@ struct Shadow {
     changed: AtomicU64,
 }
 
-/// What a shadow rule would have done.
+/// The effect that a shadow rule would have had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ShadowCount {
     /// The rule.
     pub rule: Arc<Rule>,
-    /// How many calls the rule matched, as a whole or in a part.
+    /// The number of calls that the rule matched, completely or in part.
     pub matched: u64,
-    /// How many calls the rule would have given another decision.
+    /// The number of calls whose decision the rule would have changed.
     pub changed: u64,
 }
 
@@ -88,7 +88,7 @@ pub enum Shell {
     /// bash.
     #[default]
     Bash,
-    /// Another shell, such as dash. What only bash reads as bash does asks.
+    /// Another shell, such as dash. Syntax that only bash supports needs approval.
     Posix,
 }
 
@@ -120,7 +120,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets how letters of paths are compared.
+    /// Sets the comparison of letters in paths.
     #[must_use]
     pub fn path_case(mut self, case: PathCase) -> Self {
         self.case = case;
@@ -134,7 +134,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Adds a folder that files may be used in, beside the working directory.
+    /// Adds a folder for file access, in addition to the working directory.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<String>) -> Self {
         self.folders.push(folder.into());
@@ -155,7 +155,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Builds the policy. What a source says wrong is in [`Policy::warnings`] and is read in the stricter way.
+    /// Builds the policy. Invalid parts of a source are listed in [`Policy::warnings`] and
+    /// interpreted strictly.
     pub fn build(self) -> Policy {
         let Self { workdir, home, mode, case, shell, folders, mut sources, known_tools } = self;
         sources.sort_by_key(|source| source.kind);
@@ -343,7 +344,7 @@ impl Policy {
         }
     }
 
-    /// Decides about a call. Shadow rules count it.
+    /// Decides a call. Shadow rules count it.
     pub fn decide(&self, call: &Call<'_>) -> Verdict {
         let verdict = Judge::new(&self.inner, self.mode, call).verdict();
         for shadow in &self.inner.shadows {
@@ -376,7 +377,7 @@ impl Policy {
         (!is_forbidden).then(|| Self { inner: Arc::clone(&self.inner), mode })
     }
 
-    /// Returns what the sources say that is ignored or read in a stricter way.
+    /// Returns warnings about parts of the sources that are ignored or interpreted strictly.
     pub fn warnings(&self) -> &[Warning] {
         &self.inner.warnings
     }
@@ -386,7 +387,7 @@ impl Policy {
         self.inner.rules.iter().map(|compiled| &compiled.rule)
     }
 
-    /// Returns what each shadow rule would have done since the policy was built.
+    /// Returns the effects that each shadow rule would have had since the policy was built.
     pub fn shadow_counts(&self) -> Vec<ShadowCount> {
         let count = |shadow: &Shadow| ShadowCount {
             rule: Arc::clone(&shadow.compiled.rule),
@@ -396,8 +397,8 @@ impl Policy {
         self.inner.shadows.iter().map(count).collect()
     }
 
-    /// Returns the rule that denies every call of a tool, whatever its arguments. Such a tool need not be shown to the
-    /// model.
+    /// Returns the rule that denies every call of a tool, regardless of its arguments. Such a tool
+    /// can be hidden from the model.
     pub fn removes(&self, tool: &str) -> Option<&Arc<Rule>> {
         let name = tools::find(tool);
         let is_removed = |compiled: &&Compiled| {
@@ -422,8 +423,9 @@ impl Policy {
         self.inner.rules.iter().any(is_whole)
     }
 
-    /// Returns the rule that denies access to a file. Tools that find files by themselves, such as a search, ask for
-    /// each file before they show it; `tool` is the name of such a tool, whose own rules count too.
+    /// Returns the rule that denies access to a file. Tools that find files themselves, such as a
+    /// search, check each file before they show it; `tool` is the name of such a tool, whose own
+    /// rules apply, too.
     pub fn denies_file(
         &self,
         access: Access,
@@ -454,8 +456,9 @@ impl Policy {
         Arc::ptr_eq(&self.inner, &other.inner) && self.mode == other.mode
     }
 
-    /// Returns the policy restricted by a source, such as the definition of a sub-agent: its deny and ask rules and its
-    /// list of tools bind as well, and its mode counts if it is stricter. Shadow rules are not copied.
+    /// Returns the policy restricted by a source, such as the definition of a sub-agent: its deny
+    /// and ask rules and its list of tools apply, too, and its mode applies if it is stricter.
+    /// Shadow rules are not copied.
     #[must_use]
     pub fn restricted_by(&self, source: Source) -> Self {
         let source = source.untrusted();

@@ -1,4 +1,4 @@
-//! Rules as they are written, and where they stand.
+//! Rules with their text and location.
 
 use std::{fmt, sync::Arc};
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 use crate::decision::Decision;
 use crate::source::SourceKind;
 
-/// A rule of a policy, with the place where it stands.
+/// A rule of a policy, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Rule {
-    /// What a call gets that the rule matches.
+    /// The decision about matching calls.
     pub decision: Decision,
     /// The text of the rule.
     pub text: String,
@@ -21,12 +21,12 @@ pub struct Rule {
     pub line: u32,
     /// The kind of the source.
     pub source: SourceKind,
-    /// The rule only counts what it would have decided.
+    /// Whether the rule is a shadow rule, which decides nothing and only counts its matches.
     pub is_shadow: bool,
 }
 
 impl Rule {
-    /// Returns the place as `file:line`.
+    /// Returns the location as `file:line`.
     pub fn place(&self) -> String {
         place(&self.file, self.line)
     }
@@ -58,7 +58,7 @@ pub(crate) enum RuleError {
     Unclosed,
     #[error("text follows the specifier")]
     Trailing,
-    #[error("the name of the tool is missing or contains a blank")]
+    #[error("the name of the tool is missing or contains a space")]
     Name,
 }
 

@@ -12,8 +12,8 @@ use crate::source::{Source, SourceKind};
 /// `additionalDirectories` and `disableBypassPermissionsMode`. `base` is the folder that patterns such as `/src/**`
 /// start from: the root of the project, or the home directory for the settings of the user.
 ///
-/// Never fails. Everything that is not understood is in [`Source::warnings`] with its line, and is read in the stricter
-/// way: where a deny or ask rule may be lost, every call asks.
+/// Never fails. Unsupported parts are listed in [`Source::warnings`] with their lines, and
+/// interpreted strictly: if a deny or ask rule may be lost, every call needs approval.
 ///
 /// ```
 /// use loopwright_permissions::{SourceKind, claude_settings};
@@ -73,8 +73,13 @@ impl<'a> Reader<'a> {
             Ok(entries) => entries,
             Err(error) => {
                 let line = u32::try_from(error.line()).unwrap_or(0);
-                self.source
-                    .warn(line, format!("the file cannot be read, so every call asks: {error}"));
+                self.source.warn(
+                    line,
+                    format!(
+                        "the file cannot be read, so every call needs approval: \
+                        {error}"
+                    ),
+                );
                 self.ask_always(line);
                 return;
             }
@@ -85,13 +90,17 @@ impl<'a> Reader<'a> {
                 "permissions" => {
                     let is_last = !entries.0[index + 1..].iter().any(|(other, _)| other == key);
                     if !is_last {
-                        self.source.warn(line, "`permissions` occurs again, so only deny and ask rules of this one apply");
+                        self.source.warn(
+                            line,
+                            "`permissions` is repeated below, so only the \
+                            deny and ask rules of this one apply",
+                        );
                     }
                     self.permissions(value, is_last);
                 }
                 // Hooks are read where they run.
                 "$schema" | "hooks" => {}
-                key => self.source.warn(line, format!("`{key}` is not read here")),
+                key => self.source.warn(line, format!("`{key}` is ignored")),
             }
         }
     }
@@ -102,7 +111,11 @@ impl<'a> Reader<'a> {
             Ok(entries) => entries,
             Err(_) if value.get() == "null" => return,
             Err(_) => {
-                self.source.warn(line, "`permissions` is no object, so every call asks");
+                self.source.warn(
+                    line,
+                    "`permissions` is not an object, so every call needs \
+                    approval",
+                );
                 self.ask_always(line);
                 return;
             }
@@ -112,7 +125,13 @@ impl<'a> Reader<'a> {
             let is_repeated = entries.0[index + 1..].iter().any(|(other, _)| other == key);
             let counts = is_last && !is_repeated;
             if is_repeated {
-                self.source.warn(line, format!("`{key}` occurs again, and this one only tightens"));
+                self.source.warn(
+                    line,
+                    format!(
+                        "`{key}` is repeated below, so this one can only \
+                    restrict"
+                    ),
+                );
             }
             match key.as_str() {
                 "deny" => self.rules(Decision::Deny, value),
@@ -137,12 +156,12 @@ impl<'a> Reader<'a> {
             (Ok(items), _) => items,
             (Err(_), Some(_)) => {
                 self.source
-                    .warn(line, format!("`permissions.{decision}` is a text instead of a list"));
+                    .warn(line, format!("`permissions.{decision}` is a string instead of a list"));
                 if decision == Decision::Allow { Vec::new() } else { vec![value] }
             }
             (Err(_), None) if value.get() == "null" => Vec::new(),
             (Err(_), None) => {
-                self.lost(decision, line, &format!("`permissions.{decision}` is no list"));
+                self.lost(decision, line, &format!("`permissions.{decision}` is not a list"));
                 return;
             }
         };
@@ -156,7 +175,7 @@ impl<'a> Reader<'a> {
                 Err(_) => self.lost(
                     decision,
                     line,
-                    &format!("an entry of `permissions.{decision}` is no text"),
+                    &format!("an entry of `permissions.{decision}` is not a string"),
                 ),
             }
         }
@@ -171,7 +190,7 @@ impl<'a> Reader<'a> {
                 let text = value.get();
                 self.source.warn(
                     line,
-                    format!("unknown mode {text}; the mode is `ask` unless it is stricter"),
+                    format!("unknown mode {text}; the mode is at least as strict as `ask`"),
                 );
                 self.source.mode = Some((Mode::Ask, line));
                 self.source.mode_only_tightens = true;
@@ -181,7 +200,11 @@ impl<'a> Reader<'a> {
 
     fn folders(&mut self, value: &'a RawValue, line: u32) {
         let Ok(items) = serde_json::from_str::<Vec<&'a RawValue>>(value.get()) else {
-            self.source.warn(line, "`permissions.additionalDirectories` is no list and is ignored");
+            self.source.warn(
+                line,
+                "`permissions.additionalDirectories` is not a list and is \
+                ignored",
+            );
             return;
         };
         for item in items {
@@ -190,7 +213,7 @@ impl<'a> Reader<'a> {
                 Ok(folder) if !folder.is_empty() => self.source.folders.push((folder, line)),
                 _ => self.source.warn(
                     line,
-                    "an entry of `permissions.additionalDirectories` is no path and is ignored",
+                    "an entry of `permissions.additionalDirectories` is not a path and is ignored",
                 ),
             }
         }
@@ -200,7 +223,7 @@ impl<'a> Reader<'a> {
         if !matches!(value.get(), "\"disable\"" | "true") {
             self.source.warn(
                 line,
-                format!("the value is not `\"disable\"`; mode `{mode}` is disabled all the same"),
+                format!("the value is not `\"disable\"`; mode `{mode}` is disabled anyway"),
             );
         }
         self.source.forbidden_modes.push(mode);
@@ -211,7 +234,7 @@ impl<'a> Reader<'a> {
         if decision == Decision::Allow {
             self.source.warn(line, format!("{message}; it allows nothing"));
         } else {
-            self.source.warn(line, format!("{message}, so every call asks"));
+            self.source.warn(line, format!("{message}, so every call needs approval"));
             self.ask_always(line);
         }
     }

@@ -1,8 +1,10 @@
-//! Shell commands as data: the text of a command, read as bash reads it, without running any of it.
+//! Shell commands as data: the text of a command, parsed as by bash, without running any part of
+//! it.
 //!
-//! [`read`] returns every simple command of a text with its words, assignments and redirections, and in which order and
-//! under which conditions they run. Reading takes linear time, and the nesting, the length and the number of commands
-//! are bounded. A construct that is not understood ends the reading with a [`ReadError`]; the commands before it are kept.
+//! [`read`] returns every simple command of a text with its words, assignments and redirections,
+//! and in which order and under which conditions they run. Parsing takes linear time, and the
+//! nesting, the length and the number of commands are limited. An unsupported construct ends the
+//! parsing with a [`ReadError`]; the commands before it are kept.
 
 mod evaluation;
 mod expansion;

@@ -1,4 +1,4 @@
-//! Where rules come from.
+//! Sources of rules.
 
 use std::{fmt, sync::Arc};
 
@@ -27,7 +27,7 @@ pub enum SourceKind {
     Definition,
 }
 
-/// Rules that stand in one place, and the folder that their paths start from.
+/// Rules from one place, with the base folder of their paths.
 ///
 /// ```
 /// use loopwright_permissions::{Mode, Source, SourceKind};
@@ -64,7 +64,7 @@ pub(crate) struct Line {
     pub(crate) is_shadow: bool,
 }
 
-/// Something in a source that has no effect, or another one than it seems to have.
+/// A warning about a part of a source that has no effect, or an unexpected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Warning {
@@ -72,7 +72,7 @@ pub struct Warning {
     pub file: Arc<str>,
     /// The line, starting with 1; 0 if there is none.
     pub line: u32,
-    /// What was ignored, or how it was read instead.
+    /// The ignored part, or its interpretation.
     pub message: String,
 }
 
@@ -101,8 +101,9 @@ impl Source {
         }
     }
 
-    /// Marks the source as part of a repository that the user does not trust. It can only tighten: its allow rules and
-    /// folders are ignored with a warning, and its mode counts if it is stricter.
+    /// Marks the source as part of a repository that the user does not trust. It can only restrict:
+    /// its allow rules and folders are ignored with a warning, and its mode applies if it is
+    /// stricter.
     #[must_use]
     pub fn untrusted(mut self) -> Self {
         self.is_trusted = false;
@@ -115,7 +116,7 @@ impl Source {
         self.with_rule(Decision::Allow, rule, line)
     }
 
-    /// Adds a rule that asks about calls.
+    /// Adds a rule that requires approval for calls.
     #[must_use]
     pub fn ask(self, rule: impl Into<String>, line: u32) -> Self {
         self.with_rule(Decision::Ask, rule, line)
@@ -134,7 +135,7 @@ impl Source {
         self
     }
 
-    /// Adds a rule that decides nothing. The policy counts what it would have decided.
+    /// Adds a shadow rule, which decides nothing. The policy counts its matches.
     #[must_use]
     pub fn with_shadow_rule(
         mut self,
@@ -146,8 +147,8 @@ impl Source {
         self
     }
 
-    /// Returns the source with rules that decide nothing, and without everything else that it sets. The policy counts what
-    /// the rules would have decided.
+    /// Returns the source with only its rules, as shadow rules, which decide nothing. The policy
+    /// counts their matches.
     #[must_use]
     pub fn into_shadow(mut self) -> Self {
         self.rules.iter_mut().for_each(|line| line.is_shadow = true);
@@ -164,8 +165,8 @@ impl Source {
         self
     }
 
-    /// Adds a folder that files may be read in, and written in where the mode accepts edits. A relative path starts at
-    /// the base of the source.
+    /// Adds a folder in which files can be read, and written if the mode accepts edits. A relative
+    /// path starts at the base of the source.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<String>) -> Self {
         self.folders.push((folder.into(), 0));
@@ -200,7 +201,7 @@ impl Source {
         self.rules.is_empty()
     }
 
-    /// Returns what was ignored while the source was read.
+    /// Returns the warnings about the source.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }

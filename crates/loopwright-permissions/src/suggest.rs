@@ -12,11 +12,11 @@ use crate::policy::Policy;
 use crate::shell::UNKNOWN_START;
 use crate::tools::ToolKind;
 
-/// A rule that allows a call which was asked about, or a part of it.
+/// A rule that allows a call that needed approval, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SuggestedRule {
-    /// The text of the rule. It matches this call, and others only if they do the same.
+    /// The text of the rule. It matches this call, and only other calls with the same effect.
     pub rule: String,
     /// The text of a rule that also matches calls with other arguments, for commands that only build, test or show.
     pub wider: Option<String>,
@@ -36,9 +36,10 @@ const WIDER: &[(&str, &[&str])] = &[
 ];
 
 impl Policy {
-    /// Returns the rules to save so that a call which asks is allowed from now on: one for each simple command of a
-    /// command that no rule allows yet, and one for each file that it is redirected to. Returns none if the call does
-    /// not ask, if a rule asks about it, or if a part of it cannot be read.
+    /// Returns the rules to save so that a call that needs approval is allowed from now on: one for
+    /// each simple command that no rule allows yet, and one for each file of a redirection. Returns
+    /// none if the call needs no approval, if a rule requires the approval, or if a part of it
+    /// cannot be parsed.
     ///
     /// ```
     /// use loopwright_permissions::{Call, Policy};

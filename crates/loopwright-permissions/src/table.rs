@@ -1,4 +1,4 @@
-//! Tables of calls with the decisions that are expected.
+//! Tables of calls with expected decisions.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::policy::Policy;
 use crate::verdict::Verdict;
 
-/// Calls with the decisions that are expected, one JSON object a line.
+/// Calls with expected decisions, one JSON object per line.
 ///
 /// A line has `expect` and either `command` or `tool` with `arguments`; `confined` and `read_only` say the same as the
 /// methods of [`Call`]. Empty lines and lines that start with `#` are skipped.
@@ -61,7 +61,7 @@ pub struct TableError {
     source: serde_json::Error,
 }
 
-/// A call that gets another decision than the table expects.
+/// A call with an unexpected decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TableFailure {
@@ -69,9 +69,9 @@ pub struct TableFailure {
     pub line: usize,
     /// The command, or the tool with its arguments.
     pub call: String,
-    /// The decision that the table expects.
+    /// The expected decision.
     pub expected: Decision,
-    /// What the policy decides.
+    /// The actual decision.
     pub verdict: Verdict,
 }
 
@@ -90,7 +90,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Returns a [`TableError`] for the first line that is no such object.
+    /// Returns a [`TableError`] for the first invalid line.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -111,8 +111,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Decides about all calls, and returns those that get another decision than the table expects. Shadow rules do not
-    /// count them.
+    /// Decides all calls, and returns those with unexpected decisions. Shadow rules do not count
+    /// them.
     pub fn failures(&self, policy: &Policy) -> Vec<TableFailure> {
         self.rows.iter().filter_map(|(line, row)| row.failure(*line, policy)).collect()
     }

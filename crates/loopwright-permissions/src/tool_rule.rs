@@ -1,4 +1,4 @@
-//! Entries of lists of tools, as definitions and skills write them.
+//! Entries of tool lists in definitions and skills.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::matcher::covers_mcp;
 use crate::rule;
 use crate::tools;
 
-/// An entry of a list of tools, as definitions and skills write it: `read_file`, `Read`, `Bash(git:*)`. It is a rule:
-/// [`Source::with_tools`](crate::Source::with_tools) applies lists of them.
+/// An entry of a tool list in a definition or a skill: `read_file`, `Read`, `Bash(git:*)`. It is a
+/// rule: [`Source::with_tools`](crate::Source::with_tools) applies lists of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct ToolRule(String);
 
 impl ToolRule {
-    /// Takes an entry. One that is no rule names no tool.
+    /// Parses an entry. An invalid rule matches no tool.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 
-    /// Reads the entries of a text, which commas or blanks separate. Those in parentheses do not.
+    /// Parses the entries of a text, separated by commas or spaces outside parentheses.
     pub fn list(text: &str) -> Vec<Self> {
         rule::split(text).map(Self::new).collect()
     }
@@ -30,7 +30,7 @@ impl ToolRule {
         &self.0
     }
 
-    /// Returns the name as it is written, without the specifier.
+    /// Returns the written name, without the specifier.
     pub fn name(&self) -> &str {
         self.0.split_once('(').map_or(self.0.as_str(), |(name, _)| name.trim_end())
     }
@@ -50,12 +50,13 @@ impl ToolRule {
         }
     }
 
-    /// Returns our tools that the name of another program stands for, the closest one first. Empty if it stands for none.
+    /// Returns the native tools for another program's tool name, the closest one first; empty if
+    /// there are none.
     pub fn native_names(&self) -> Vec<&'static str> {
         tools::native(self.name())
     }
 
-    /// Returns `true` if it depends on the arguments whether a call matches.
+    /// Returns `true` if the arguments decide whether a call matches.
     pub fn is_conditional(&self) -> bool {
         rule::parse(&self.0).map_or(true, |parsed| parsed.specifier.is_some_and(|it| it != "*"))
     }

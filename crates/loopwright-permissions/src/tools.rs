@@ -1,4 +1,4 @@
-//! Names of tools: ours, and what other programs call them.
+//! Names of tools: native ones, and those of other programs.
 
 /// What a tool does, as far as rules can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

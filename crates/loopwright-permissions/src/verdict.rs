@@ -1,4 +1,4 @@
-//! What a policy says about a call, and why.
+//! The verdict of a policy about a call.
 
 use std::{fmt, sync::Arc};
 
@@ -8,19 +8,19 @@ use crate::decision::Decision;
 use crate::mode::Mode;
 use crate::rule::Rule;
 
-/// What is decided about a call, and why.
+/// A decision about a call, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
     /// The decision.
     pub decision: Decision,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The other rules that matched the call or a part of it.
     pub others: Vec<Arc<Rule>>,
 }
 
-/// Why a call gets its decision.
+/// The reason for a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,18 +31,18 @@ pub enum Reason {
     Mode(Mode),
     /// A rule could match, depending on what is known only when the command runs.
     Possible(Arc<Rule>),
-    /// A part of the command has an effect that its text does not show.
+    /// A part of the command has an effect that is not visible in its text.
     Unreadable(&'static str),
-    /// The command asks for something beyond the sandbox.
+    /// The command requests access beyond the sandbox.
     Need {
-        /// What it asks for, in words.
+        /// The requested access, as text.
         need: String,
-        /// Why that gets its decision.
+        /// The reason for the decision about it.
         reason: Box<Reason>,
     },
     /// The definition of the agent does not list the tool or the call.
     NotListed {
-        /// The place of the list.
+        /// The location of the list.
         place: String,
     },
 }
@@ -90,7 +90,7 @@ impl fmt::Display for Reason {
             }
             Self::Need { need, reason } => write!(f, "{need}: {reason}"),
             Self::Unreadable(reason) => f.write_str(reason),
-            Self::NotListed { place } => write!(f, "not in the tools of {place}"),
+            Self::NotListed { place } => write!(f, "not among the tools of {place}"),
         }
     }
 }

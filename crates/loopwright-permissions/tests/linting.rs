@@ -34,7 +34,7 @@ fn a_finding_says_what_to_write_instead() {
     assert_eq!(
         texts,
         [
-            "rules:1: `Bash(rm -rf *)`: the same options in another order or form pass; write `Bash(rm *)`",
+            "rules:1: `Bash(rm -rf *)`: the same options in another order or form are not matched; write `Bash(rm *)`",
             "rules:2: `Bahs(ls *)`: unknown tool `Bahs`; write `Bash`",
             "rules:3: `Write(.env)`: `Write(path)` never matches; write `Edit(.env)`, which covers all tools that write",
         ]

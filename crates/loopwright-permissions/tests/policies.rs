@@ -209,8 +209,8 @@ fn an_explanation_has_each_command_with_its_rule() {
   ask    git push
          rule `Bash(git push *)` of rules:3
   ask    sh -c 'rm y'
-         a shell runs what is in a text or a file
-         a shell runs what is in a text or a file
+         a shell runs a string or a file
+         a shell runs a string or a file
     deny   rm y
            rule `Bash(rm *)` of rules:2
   also matches: allow Bash(git *) (rules:1)

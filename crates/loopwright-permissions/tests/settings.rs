@@ -115,9 +115,9 @@ fn unknown_permission_entries_are_warnings() {
     assert_eq!(
         warnings,
         [
-            "1: `model` is not read here",
+            "1: `model` is ignored",
             "4: `permissions.allowed` is unknown and ignored",
-            "5: `env` is not read here",
+            "5: `env` is ignored",
         ]
     );
     assert_eq!(rules(&policy), ["3 allow Read"]);
@@ -151,7 +151,7 @@ fn a_file_that_cannot_be_read_asks_about_every_call() {
         let (policy, warnings) = read(text);
         assert_eq!(warnings.len(), 1, "{text}");
         assert!(
-            warnings[0].contains("the file cannot be read, so every call asks"),
+            warnings[0].contains("the file cannot be read, so every call needs approval"),
             "{warnings:?}"
         );
         assert_eq!(decide(&policy, "Read", &json!({ "path": "a" })), Decision::Ask, "{text}");
@@ -168,44 +168,44 @@ fn values_of_the_wrong_type_are_read_in_the_stricter_way() {
     check(
         r#"{ "deny": "Read(.env)" }"#,
         &["1 deny Read(.env)"],
-        "1: `permissions.deny` is a text instead of a list",
+        "1: `permissions.deny` is a string instead of a list",
     );
-    check(r#"{ "allow": "Bash" }"#, &[], "1: `permissions.allow` is a text instead of a list");
+    check(r#"{ "allow": "Bash" }"#, &[], "1: `permissions.allow` is a string instead of a list");
     check(
         r#"{ "deny": { "Bash": true } }"#,
         &["1 ask *"],
-        "1: `permissions.deny` is no list, so every call asks",
+        "1: `permissions.deny` is not a list, so every call needs approval",
     );
     check(
         r#"{ "allow": { "Bash": true } }"#,
         &[],
-        "1: `permissions.allow` is no list; it allows nothing",
+        "1: `permissions.allow` is not a list; it allows nothing",
     );
     check(
         r#"{ "ask": ["Bash", 1] }"#,
         &["1 ask Bash", "1 ask *"],
-        "1: an entry of `permissions.ask` is no text, so every call asks",
+        "1: an entry of `permissions.ask` is not a string, so every call needs approval",
     );
     check(
         r#"{ "allow": ["Read", null] }"#,
         &["1 allow Read"],
-        "1: an entry of `permissions.allow` is no text; it allows nothing",
+        "1: an entry of `permissions.allow` is not a string; it allows nothing",
     );
-    check("[]", &["1 ask *"], "1: `permissions` is no object, so every call asks");
+    check("[]", &["1 ask *"], "1: `permissions` is not an object, so every call needs approval");
     check(
         r#"{ "additionalDirectories": "/" }"#,
         &[],
-        "1: `permissions.additionalDirectories` is no list and is ignored",
+        "1: `permissions.additionalDirectories` is not a list and is ignored",
     );
     check(
         r#"{ "additionalDirectories": [7] }"#,
         &[],
-        "1: an entry of `permissions.additionalDirectories` is no path and is ignored",
+        "1: an entry of `permissions.additionalDirectories` is not a path and is ignored",
     );
     check(
         r#"{ "defaultMode": 1 }"#,
         &[],
-        "1: unknown mode 1; the mode is `ask` unless it is stricter",
+        "1: unknown mode 1; the mode is at least as strict as `ask`",
     );
 }
 
@@ -220,8 +220,8 @@ fn the_first_of_two_equal_keys_only_tightens() {
     assert_eq!(
         warnings,
         [
-            "1: `permissions` occurs again, so only deny and ask rules of this one apply",
-            "2: `allow` occurs again, and this one only tightens",
+            "1: `permissions` is repeated below, so only the deny and ask rules of this one apply",
+            "2: `allow` is repeated below, so this one can only restrict",
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! What was reached through the proxy, and what was refused.
+//! Connections through the proxy: reached and refused hosts.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// What became of the connections of a command to one host by name.
+/// The outcome of a command's connections to one host by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkAccess {
     /// The host, as the command named it.
     pub host: String,
-    /// The port; 0 if it is not known.
+    /// The port; 0 if it is unknown.
     pub port: u16,
     /// Number of connections.
     pub connections: u64,
-    /// What became of them.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: NetworkOutcome,
 }
 
-/// What became of connections.
+/// The outcome of connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 #[non_exhaustive]
@@ -32,14 +32,14 @@ pub enum NetworkOutcome {
         /// Bytes received from it.
         received: u64,
     },
-    /// The connection was not allowed.
+    /// The connection was denied.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The host was granted and did not respond.
+    /// The host was granted but did not respond.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -50,7 +50,7 @@ impl NetworkAccess {
         matches!(self.outcome, NetworkOutcome::Reached { .. })
     }
 
-    /// Returns `true` if the connection was not allowed.
+    /// Returns `true` if the connection was denied.
     pub fn is_refused(&self) -> bool {
         matches!(self.outcome, NetworkOutcome::Refused { .. })
     }

@@ -1,13 +1,12 @@
-//! Addresses that no name may lead to.
+//! Addresses that host names must not resolve to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns `true` if an address belongs to a machine of the internet: not to this machine, its networks, or a service
-/// that only machines of a provider see. The proxy of a sandbox connects with such addresses only, where a host is
-/// found by its name.
+/// Returns `true` if an address is public: not of this machine, its networks, or a service that
+/// only machines of a cloud provider can reach. The proxy of a sandbox connects only to such
+/// addresses if it resolves a host by name.
 ///
-/// Addresses of IPv4 that are written as addresses of IPv6 (mapped, compatible, translated) are judged as what they
-/// stand for.
+/// IPv4 addresses in IPv6 form (mapped, compatible, translated) are checked as IPv4 addresses.
 pub fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -1,11 +1,11 @@
-//! The name that commits bear.
+//! The author of commits.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// The user's name and address, as git knows them.
+/// The user's name and email address in git.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The name. `None` means that git has none.
@@ -15,7 +15,8 @@ pub struct Author {
 }
 
 impl Author {
-    /// Asks the user's git who commits in a folder. Blocks while git answers; without git no process is known.
+    /// Reads the author of commits in a folder from the user's git. Blocks while git runs. Without
+    /// git, the author is unknown.
     pub fn of_git(workdir: &Path) -> Self {
         let mut git = Command::new("git");
         git.arg("-C").arg(workdir).args(["config", "-z", "--get-regexp", r"^user\.(name|email)$"]);
@@ -40,7 +41,7 @@ impl Author {
         author
     }
 
-    /// Returns the settings for git, with nothing in them but the name and the address.
+    /// Returns git settings that contain only the name and the address.
     pub fn git_settings(&self) -> String {
         let line = |key: &str, value: &Option<String>| {
             let value = value.as_ref()?.replace('\\', r"\\").replace('"', "\\\"");

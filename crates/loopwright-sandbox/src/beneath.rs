@@ -1,4 +1,5 @@
-//! Files below a folder, reached through no link, and names for them that no other process guesses.
+//! Files in a folder, accessed without following links, with names that other processes cannot
+//! guess.
 
 use std::fs;
 use std::io;

@@ -1,34 +1,34 @@
-//! What is kept of a stream: its beginning and its end.
+//! The captured part of a stream: its beginning and its end.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// What was kept of one stream.
+/// The captured part of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
-    /// The first bytes, and all of them if nothing was left out.
+    /// The first bytes, or all bytes if none were omitted.
     pub head: Bytes,
     /// The last bytes, if they are not part of `head`.
     pub tail: Bytes,
-    /// How many bytes the command has written.
+    /// The number of bytes that the command wrote.
     pub total: u64,
 }
 
 impl CapturedOutput {
-    /// All of a short stream.
+    /// Captures a complete short stream.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let head = bytes.into();
         Self { total: head.len() as u64, head, tail: Bytes::new() }
     }
 
-    /// How many bytes between head and tail were not kept.
+    /// Returns the number of omitted bytes between head and tail.
     pub fn omitted(&self) -> u64 {
         self.total - self.head.len() as u64 - self.tail.len() as u64
     }
 
-    /// What was kept as text, with a line in place of what was not. Cuts fall on whole characters; bytes that
-    /// are no text become replacement characters.
+    /// Returns the captured bytes as text, with a line in place of omitted bytes. Cuts fall between
+    /// characters; invalid bytes become replacement characters.
     pub fn to_text(&self) -> String {
         if self.omitted() == 0 {
             let whole = [&self.head[..], &self.tail[..]].concat();

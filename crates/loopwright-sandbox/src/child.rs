@@ -1,4 +1,4 @@
-//! A command that is running.
+//! A running command.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::live::Live;
 use crate::output::{Output, OutputStream};
 
-/// A command that is running. Dropping it ends every process of the command.
+/// A running command. Dropping it ends every process of the command.
 #[derive(Debug)]
 pub struct SandboxChild {
     inner: Inner,
@@ -30,7 +30,7 @@ impl SandboxChild {
         Self { inner: Inner::Live(Box::new(live)) }
     }
 
-    /// A command of a double: it says what the output keeps, in two pieces, and ends.
+    /// Creates a command of a test double, which writes the given output in two pieces and exits.
     pub fn scripted(output: Output) -> Self {
         let said = [(OutputStream::Stdout, &output.stdout), (OutputStream::Stderr, &output.stderr)]
             .into_iter()
@@ -42,9 +42,9 @@ impl SandboxChild {
         Self { inner: Inner::Scripted { said, output: Box::new(output) } }
     }
 
-    /// Waits for the next piece of output; nothing when the command has ended and all of it was read. A command
-    /// whose output is not read stands still once the pipe is full, and its time runs on. The future can be
-    /// dropped at any time without losing output.
+    /// Waits for the next piece of output; `None` if the command has exited and all output was
+    /// read. If its output is not read, the command blocks when the pipe is full, while its time
+    /// limit still applies. The future can be dropped at any time without losing output.
     pub async fn read(&mut self) -> Option<(OutputStream, Bytes)> {
         match &mut self.inner {
             #[cfg(target_os = "linux")]
@@ -53,11 +53,11 @@ impl SandboxChild {
         }
     }
 
-    /// Sends input to a command that was given [`Stdin::Piped`](crate::Stdin::Piped). Output that arrives
+    /// Sends input to a command with [`Stdin::Piped`](crate::Stdin::Piped). Output that arrives
     /// meanwhile is kept for [`read`](Self::read).
     ///
     /// # Errors
-    /// `BrokenPipe` if the command reads no more.
+    /// `BrokenPipe` if the command no longer reads.
     pub async fn write_stdin(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.inner {
             #[cfg(target_os = "linux")]
@@ -70,8 +70,8 @@ impl SandboxChild {
         }
     }
 
-    /// Adds input that is sent while [`read`](Self::read) is awaited, for a caller that reads and writes in one place.
-    /// Input for a command that reads no more is dropped.
+    /// Queues input that is sent while [`read`](Self::read) is awaited, for a caller that reads and
+    /// writes in one place. Input for a command that no longer reads is dropped.
     pub fn queue_stdin(&mut self, bytes: &[u8]) {
         match &mut self.inner {
             #[cfg(target_os = "linux")]
@@ -92,7 +92,7 @@ impl SandboxChild {
         }
     }
 
-    /// Lets the command see the end of its input, once all that was sent has arrived.
+    /// Closes the input of the command after all queued input was sent.
     pub fn close_stdin(&mut self) {
         match &mut self.inner {
             #[cfg(target_os = "linux")]
@@ -101,7 +101,7 @@ impl SandboxChild {
         }
     }
 
-    /// Waits for the end, keeping what the policy says of the output that was not read.
+    /// Waits for the end. Keeps unread output as far as the policy says.
     pub async fn wait(self) -> Output {
         match self.inner {
             #[cfg(target_os = "linux")]
@@ -110,7 +110,7 @@ impl SandboxChild {
         }
     }
 
-    /// Asks the command to end, ends it after the grace, and waits for its last process.
+    /// Asks the command to exit, kills it after the grace period, and waits for its last process.
     pub async fn stop(self, grace: Duration) -> Output {
         self.cancel(Some(grace)).await
     }

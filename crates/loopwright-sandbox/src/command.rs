@@ -1,4 +1,4 @@
-//! What to run: a program, its arguments and what it reads.
+//! Commands: a program, its arguments and its input.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,19 +13,20 @@ pub struct Command {
     pub program: OsString,
     /// The arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// What the program reads.
+    /// The standard input.
     pub stdin: Stdin,
 }
 
-/// What a command reads from its standard input.
+/// The standard input of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing: the end is reached at once.
+    /// Empty.
     #[default]
     Null,
     /// These bytes, and then the end.
     Bytes(Bytes),
-    /// What [`SandboxChild::write_stdin`](crate::SandboxChild::write_stdin) sends, until it is closed.
+    /// The data that [`SandboxChild::write_stdin`](crate::SandboxChild::write_stdin) sends, until
+    /// it is closed.
     Piped,
 }
 
@@ -34,12 +35,13 @@ fn bash() -> Option<&'static str> {
 }
 
 impl Command {
-    /// A program without arguments that reads nothing.
+    /// Creates a command of a program without arguments and input.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self { program: program.into(), args: Vec::new(), stdin: Stdin::Null }
     }
 
-    /// A line for the shell: `bash` if this machine [has it](Command::has_bash), `sh` otherwise.
+    /// Creates a command that runs a line in a shell: `bash` if this machine
+    /// [has it](Command::has_bash), otherwise `sh`.
     pub fn shell(line: impl Into<OsString>) -> Self {
         Self::new(bash().unwrap_or("/bin/sh")).args([OsString::from("-c"), line.into()])
     }
@@ -55,19 +57,19 @@ impl Command {
         self
     }
 
-    /// Sets what the program reads.
+    /// Sets the standard input.
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// The program and its arguments, as text for people; not for a shell.
+    /// Returns the program and its arguments as readable text; not for a shell.
     pub fn to_line(&self) -> String {
         let words = std::iter::once(&self.program).chain(&self.args);
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The program and its arguments.
+    /// Returns the program and its arguments.
     pub fn words(&self) -> impl Iterator<Item = &OsStr> {
         std::iter::once(self.program.as_os_str()).chain(self.args.iter().map(OsString::as_os_str))
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A host that a command may reach by name, as a configuration writes it.
+/// A host that a command may reach by name, as written in a configuration.
 ///
 /// | text | what may be reached |
 /// |---|---|
@@ -33,7 +33,7 @@ pub struct AllowedDomain {
     address: Option<IpAddr>,
 }
 
-/// A text that names no host.
+/// The error of an invalid host name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a host name; write `example.com`, `*.example.com` or `example.com:8443`")]
 pub struct InvalidDomain(String);
@@ -42,13 +42,13 @@ pub struct InvalidDomain(String);
 const USUAL_PORTS: [u16; 2] = [443, 80];
 
 impl AllowedDomain {
-    /// Returns `true` if this host may be reached on this port. The host is in small letters.
+    /// Returns `true` if this host may be reached on this port. The host must be in lowercase.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         let is_port = self.port.map_or_else(|| USUAL_PORTS.contains(&port), |own| own == port);
         is_port && self.names(host)
     }
 
-    /// Returns `true` if the host is one of those that are named, on whichever port.
+    /// Returns `true` if the host matches, on any port.
     pub fn names(&self, host: &str) -> bool {
         if !self.is_below {
             return self.name == host;
@@ -57,7 +57,7 @@ impl AllowedDomain {
         start.is_some_and(|start| start.len() > 1 && start.ends_with('.'))
     }
 
-    /// Returns the address that the host is reached at, if it is not found by its name.
+    /// Returns the fixed address of the host, if there is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }

@@ -1,4 +1,4 @@
-//! The drivers, one for each backend.
+//! The sandboxes of the backends.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::policy::Network;
 use crate::policy::{Backend, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
-/// Runs commands in one backend, and refuses them where that does not work.
+/// Runs commands in one backend, and refuses them if the backend does not work.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BackendSandbox {
@@ -25,7 +25,7 @@ pub struct BackendSandbox {
 const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/bin", "/snap/bin"];
 
 impl BackendSandbox {
-    /// The driver of this backend, with the program that the machine has for it.
+    /// Creates the sandbox of a backend, with the program that the machine has for it.
     pub const fn new(backend: Backend) -> Self {
         Self { backend, program: None }
     }
@@ -54,8 +54,8 @@ impl BackendSandbox {
     fn no_domains(&self) -> Unavailable {
         Unavailable {
             driver: self.backend,
-            reason: "it cannot keep a command to hosts that are granted by name".to_owned(),
-            remedy: "use the driver `namespaces` or `bubblewrap`".to_owned(),
+            reason: "it cannot restrict a command to hosts granted by name".to_owned(),
+            remedy: "use the backend `namespaces` or `bubblewrap`".to_owned(),
         }
     }
 
@@ -72,9 +72,9 @@ impl BackendSandbox {
             Backend::Landlock => {
                 "use a kernel with Landlock (5.13 or newer, `landlock` among the `lsm=` of its command line)"
             }
-            Backend::Docker => "install Docker, start its daemon and let this user reach it",
+            Backend::Docker => "install Docker, start its daemon and give this user access to it",
             Backend::Podman => "install Podman",
-            Backend::Host => "see the reason",
+            Backend::Host => "correct the cause",
         }
     }
 
@@ -96,7 +96,7 @@ impl BackendSandbox {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = FOLDERS.iter().map(PathBuf::from).chain(std::env::split_paths(&path));
         let found = folders.map(|folder| folder.join(name)).find(|path| is_program(path));
-        found.map(Some).ok_or_else(|| self.unavailable(format!("there is no program `{name}`")))
+        found.map(Some).ok_or_else(|| self.unavailable(format!("program `{name}` not found")))
     }
 }
 
@@ -136,7 +136,7 @@ impl Sandbox for BackendSandbox {
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
         if policy.staging.is_some() && self.backend != Backend::Namespaces {
-            let reason = format!("the driver `{}` cannot do so", self.backend);
+            let reason = format!("the backend `{}` does not support staging", self.backend);
             return Err(SandboxError::NotStaged { reason });
         }
         let is_enforced = matches!(self.backend, Backend::Namespaces | Backend::Bubblewrap);

@@ -1,4 +1,4 @@
-//! The environment of a command: an allow-list, made before anything of the sandbox is started.
+//! The environment of a command: an allow-list, created before the sandbox starts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -62,37 +62,38 @@ const FILTERED: [&str; 8] = [
     "SHELLOPTS",
 ];
 
-/// What a command's environment holds: a small fixed set, what is inherited, and explicit values.
+/// The environment of a command: a small fixed set, inherited variables, and explicit values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[must_use]
 pub struct Environment {
-    /// What is taken over from the agent.
+    /// The variables inherited from the agent.
     pub inherit: Inherit,
-    /// Explicit values; they win.
+    /// Explicit values, which take precedence.
     pub values: BTreeMap<String, String>,
 }
 
-/// What is taken over from the environment of the agent.
+/// The variables inherited from the environment of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
     /// Language, time zone and terminal.
     #[default]
     Locale,
-    /// These names as well, unless they look like secrets.
+    /// Also these names, unless they look like secrets.
     Allow(Vec<String>),
-    /// Everything that does not look like a secret and makes no program load code, `PATH` included.
+    /// All variables, including `PATH`, except those that look like secrets or make programs load
+    /// code.
     AllButSecrets,
 }
 
 impl Environment {
-    /// Sets a variable, whatever its name looks like.
+    /// Sets a variable, regardless of its name.
     pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.values.insert(name.into(), value.into());
         self
     }
 
-    /// Sets what is taken over from the agent.
+    /// Sets the variables inherited from the agent.
     pub fn inherit(mut self, inherit: Inherit) -> Self {
         self.inherit = inherit;
         self
@@ -144,7 +145,8 @@ impl Environment {
     }
 }
 
-/// Whether a variable of this name is likely to hold a secret, or to make programs load code.
+/// Returns `true` if a variable of this name probably contains a secret or makes programs load
+/// code.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     FILTERED.contains(&name.as_str())

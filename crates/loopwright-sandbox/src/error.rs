@@ -1,4 +1,4 @@
-//! Why a command was not run.
+//! Errors of commands that were not run.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,20 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Backend;
 
-/// Why a command was not run. Nothing of it was started.
+/// The error of a command that was not run. No part of it was started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// No driver that the policy allows works here.
+    /// No backend that the policy allows works here.
     #[error("the command was not run: no sandbox is available: {}", tried(.0))]
     Unavailable(Vec<Unavailable>),
-    /// The policy cannot be kept as it is.
+    /// The policy cannot be enforced as given.
     #[error("the command was not run: {0}")]
     Policy(String),
-    /// The changes of the command cannot be collected here, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks.
+    /// The changes of the command cannot be staged here, as
+    /// [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) requires.
     #[error("the command was not run: changes cannot be staged here ({reason})")]
     NotStaged {
-        /// What does not work.
+        /// The problem.
         reason: String,
     },
     /// The program could not be started inside the sandbox.
@@ -28,38 +29,37 @@ pub enum SandboxError {
     Start {
         /// The program's name.
         program: String,
-        /// The number of the operating system's error.
+        /// The error number of the operating system.
         errno: i32,
     },
-    /// Nothing can start the helper process.
+    /// No program can start the helper process.
     #[error(
-        "the command was not run: the sandbox has no helper process; call `loopwright_sandbox::init()` \
-         as the first line of `main`, or name a helper program with `loopwright_sandbox::use_helper`"
+        "the command was not run: the sandbox has no helper process; call `loopwright_sandbox::init()` as the first line of `main`, or name a helper program with `loopwright_sandbox::set_helper_path`"
     )]
     NoHelper,
-    /// The helper process did not do its part.
+    /// The helper process failed.
     #[error("the command was not run: the sandbox helper failed while {doing}")]
     Helper {
-        /// What was going on.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A double was asked for a command that no one has prepared.
+    /// A test double received a command without a prepared output.
     #[error("no output is queued for `{0}`")]
     NotEnqueued(String),
 }
 
-/// Why one driver cannot be used.
+/// The reason why a backend cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{driver}: {reason}; {remedy}")]
 pub struct Unavailable {
     /// The driver.
     pub driver: Backend,
-    /// What does not work.
+    /// The problem.
     pub reason: String,
-    /// What can be done.
+    /// The remedy.
     pub remedy: String,
 }
 

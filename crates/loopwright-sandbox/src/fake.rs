@@ -1,4 +1,4 @@
-//! A sandbox for tests: it runs nothing, records what it is asked and says what was prepared.
+//! A sandbox for tests: it runs nothing, records commands and returns prepared output.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::policy::SandboxPolicy;
 use crate::sandbox::Sandbox;
 
-/// A sandbox that runs nothing. It is strict: a command for which nothing is enqueued is refused.
+/// A sandbox that runs nothing. It refuses commands without prepared output.
 ///
 /// ```
 /// use loopwright_sandbox::{Command, FakeSandbox, Output, SandboxPolicy, Sandbox as _};
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl FakeSandbox {
-    /// A sandbox that refuses everything.
+    /// Creates a sandbox that refuses every command.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,26 +52,26 @@ impl FakeSandbox {
         self
     }
 
-    /// Prepares the output of the next command for which nothing else is enqueued.
+    /// Prepares the output of the next command that has no output of its own.
     #[must_use]
     pub fn enqueue_any(self, output: Output) -> Self {
         self.state().any.push_back(output);
         self
     }
 
-    /// Prepares the output of every command for which nothing is enqueued.
+    /// Prepares the output of all other commands.
     #[must_use]
     pub fn otherwise(self, output: Output) -> Self {
         self.state().otherwise = Some(output);
         self
     }
 
-    /// What was asked so far, also what was refused.
+    /// Returns the commands so far, including refused ones.
     pub fn commands(&self) -> Vec<Command> {
         self.state().asked.iter().map(|(command, _)| command.clone()).collect()
     }
 
-    /// The policies of those commands.
+    /// Returns the policies of these commands.
     pub fn policies(&self) -> Vec<SandboxPolicy> {
         self.state().asked.iter().map(|(_, policy)| policy.clone()).collect()
     }

@@ -1,35 +1,35 @@
-//! What a driver enforces, and how firmly.
+//! The guarantees of backends, and how strictly they are enforced.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that a sandbox can enforce.
+/// A guarantee that a sandbox can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Guarantee {
-    /// Nothing is written outside of what the policy allows.
+    /// Commands write only where the policy allows it.
     FileWrites,
-    /// Nothing is read outside of what the policy allows.
+    /// Commands read only what the policy allows.
     FileReads,
-    /// Modes, owners, times and the existence of other files are out of reach.
+    /// Commands cannot see modes, owners, times and the existence of other files.
     FileMetadata,
     /// Protected paths keep their content.
     ProtectedPaths,
-    /// The network is what the policy says.
+    /// Network access is limited to the policy.
     Network,
     /// Sockets of the host's services cannot be reached.
     UnixSockets,
-    /// Other processes are not seen.
+    /// Other processes are not visible.
     ProcessView,
     /// Other processes cannot be signalled.
     Signals,
     /// Every process of the command ends when the command ends.
     KillTree,
-    /// Every process of the command ends when the agent ends, however it ends.
+    /// Every process of the command ends when the agent ends, for whatever reason.
     DieWithAgent,
-    /// Set-user-id programs give no rights.
+    /// Set-user-id programs grant no privileges.
     NoNewPrivileges,
     /// Dangerous system calls are refused.
     SyscallFilter,
@@ -43,23 +43,23 @@ pub enum Guarantee {
     FileSize,
     /// Scratch space is private and limited.
     Scratch,
-    /// The environment holds what the policy says.
+    /// The environment contains only what the policy allows.
     Environment,
-    /// The number of files that are watched for changes is limited, and leaves some to the user's other programs.
+    /// The number of file watches is limited, so that the user's other programs keep some.
     FileWatches,
 }
 
-/// How firmly something is enforced.
+/// The strictness of a guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
-    /// It is tried, and a determined command can get around it.
+    /// Best effort: a determined command can bypass it.
     BestEffort,
     /// The kernel enforces it.
     Enforced,
 }
 
-/// What is enforced; what is not named is not.
+/// The enforced guarantees; all others are not enforced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Guarantees {
@@ -90,7 +90,7 @@ impl Guarantee {
         Self::FileWatches,
     ];
 
-    /// The name as it is written in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FileWrites => "file writes",
@@ -117,12 +117,12 @@ impl Guarantee {
 }
 
 impl Guarantees {
-    /// Everything enforced.
+    /// Creates a set in which every guarantee is enforced.
     pub fn all() -> Self {
         Self::default().with(Enforcement::Enforced, Guarantee::ALL)
     }
 
-    /// Sets how firmly these are enforced.
+    /// Sets the strictness of these guarantees.
     #[must_use]
     pub fn with(
         mut self,
@@ -133,7 +133,7 @@ impl Guarantees {
         self
     }
 
-    /// Takes these away.
+    /// Removes these guarantees.
     #[must_use]
     pub fn without(mut self, guarantees: impl IntoIterator<Item = Guarantee>) -> Self {
         for guarantee in guarantees {
@@ -142,17 +142,17 @@ impl Guarantees {
         self
     }
 
-    /// How firmly this is enforced, or nothing if it is not.
+    /// Returns the strictness of a guarantee; `None` if it is not enforced.
     pub fn strength(&self, guarantee: Guarantee) -> Option<Enforcement> {
         self.map.get(&guarantee).copied()
     }
 
-    /// Whether the kernel enforces this.
+    /// Returns `true` if the kernel enforces this.
     pub fn enforces(&self, guarantee: Guarantee) -> bool {
         self.strength(guarantee) == Some(Enforcement::Enforced)
     }
 
-    /// What is not enforced at all.
+    /// Returns the guarantees that are not enforced at all.
     pub fn missing(&self) -> Vec<Guarantee> {
         Guarantee::ALL.into_iter().filter(|guarantee| self.strength(*guarantee).is_none()).collect()
     }

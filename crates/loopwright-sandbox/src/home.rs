@@ -1,4 +1,4 @@
-//! Where a command has its home, its scratch space and its cache.
+//! The home, scratch space and cache of a command.
 
 use std::path::{Path, PathBuf};
 

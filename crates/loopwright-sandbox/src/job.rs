@@ -1,4 +1,4 @@
-//! What the agent and the helper process say to each other.
+//! The messages between the agent and the helper process.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -69,7 +69,7 @@ pub(crate) struct Held {
 /// Why nothing was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Refusal {
-    /// The policy cannot be kept as it is.
+    /// The policy cannot be enforced as given.
     Policy(String),
     /// The kernel, or the driver's program, refused a step.
     Setup { stage: String, errno: i32 },

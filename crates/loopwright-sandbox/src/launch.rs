@@ -1,4 +1,4 @@
-//! Starting the helper process, and handing a command to it.
+//! The start of the helper process, and the transfer of a command to it.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};

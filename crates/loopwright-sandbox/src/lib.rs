@@ -70,8 +70,8 @@ pub use policy::{
 pub use sandbox::Sandbox;
 pub use select::auto_select;
 
-/// Lets this program be its own helper. It is the first line of `main`, before anything else is done and any
-/// thread is started: a program that is started to be the helper does not return from here.
+/// Makes this program its own helper. Call it in the first line of `main`, before any thread
+/// starts: a process that was started as the helper does not return from this call.
 pub fn init() {
     #[cfg(target_os = "linux")]
     {
@@ -82,8 +82,9 @@ pub fn init() {
     }
 }
 
-/// Names a program that calls [`init`] to be the helper, for programs and plug-ins whose `main` cannot be
-/// changed. The crate's own program `loopwright-sandbox-helper` is one. Whatever was named first stays.
+/// Sets another program that calls [`init`] as the helper, for programs and plug-ins whose `main`
+/// cannot be changed. The crate's own program `loopwright-sandbox-helper` is one. The first path
+/// that was set remains in force.
 pub fn set_helper_path(path: impl Into<std::path::PathBuf>) {
     #[cfg(target_os = "linux")]
     launch::set_helper(path.into());

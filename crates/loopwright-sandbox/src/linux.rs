@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`helper`], [`start`], [`supervisor`] | the process that stands outside of the sandbox |
-//! | [`fs_view`] | what a command sees of the file system |
+//! | [`helper`], [`start`], [`supervisor`] | the process outside the sandbox |
+//! | [`fs_view`] | the file system that a command sees |
 //! | [`namespaces`], [`root`], [`overlay`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
-//! | [`bubblewrap`], [`container`] | other programs that make a sandbox |
-//! | [`confine`], [`filter`], [`share`] | the last steps before the command |
-//! | [`process_tree`], [`held`], [`account`], [`cgroup`] | what a command uses, and ending it |
-//! | [`quarantine`], [`guarantees`] | cleaning up, and what it was worth |
-//! | [`sys`] | the system calls without a safe interface |
+//! | [`bubblewrap`], [`container`] | other programs that create a sandbox |
+//! | [`confine`], [`filter`], [`share`] | the last steps before the command starts |
+//! | [`process_tree`], [`held`], [`account`], [`cgroup`] | resource usage and termination of a command |
+//! | [`quarantine`], [`guarantees`] | cleanup, and the resulting guarantees |
+//! | [`sys`] | system calls without a safe interface |
 
 pub(crate) mod account;
 pub(crate) mod bubblewrap;

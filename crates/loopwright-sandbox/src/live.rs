@@ -1,4 +1,4 @@
-//! A command that is running, seen from the agent.
+//! A running command, from the agent's side.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -22,8 +22,8 @@ use crate::proxy::Proxy;
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// How long output is waited for when every process that could be ended has ended. Only a backend without
-/// namespaces can leave somebody who holds a stream open.
+/// How long output is waited for when every process that could be ended has ended. Only a backend
+/// without namespaces can leave a process that holds a stream open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The agent's ends of what connects it with a command.

@@ -1,4 +1,4 @@
-//! Limits that fit the machine.
+//! Limits that suit the machine.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ const CONTAINERS: [&str; 2] =
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
 impl Limits {
-    /// Limits for work on projects, on this machine; see [`Limits::for_memory`].
+    /// Returns limits for work on projects on this machine; see [`Limits::for_memory`].
     pub fn of_machine() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
         let machine = read(MACHINE).and_then(|text| total(&text));
@@ -20,8 +20,9 @@ impl Limits {
         Self::for_memory(machine.into_iter().chain(containers).min().unwrap_or_default())
     }
 
-    /// Limits for work on projects, on a machine with this many bytes of memory: half of it, at least 512 MiB; an eighth
-    /// of that half for scratch space, at least 64 MiB; 512 processes, and files of 1 GiB.
+    /// Returns limits for work on projects on a machine with this many bytes of memory: half of the
+    /// memory, at least 512 MiB; an eighth of that for scratch space, at least 64 MiB; 512
+    /// processes, and files of 1 GiB.
     pub fn for_memory(total: u64) -> Self {
         let memory = (total / 2).max(512 * MIB);
         Self {

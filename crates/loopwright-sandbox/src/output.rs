@@ -1,4 +1,4 @@
-//! How a command ended and what it said.
+//! The outcome and the output of a command.
 
 use std::time::Duration;
 
@@ -9,51 +9,52 @@ use crate::access::NetworkAccess;
 use crate::capture::CapturedOutput;
 use crate::guarantee::Guarantees;
 
-/// What is known of a command that has ended.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// What was kept of its standard output.
+    /// The captured standard output.
     pub stdout: CapturedOutput,
-    /// What was kept of its standard error.
+    /// The captured standard error.
     pub stderr: CapturedOutput,
-    /// How it ended.
+    /// The outcome.
     pub outcome: ExitOutcome,
-    /// Time from its start to the end of its last process.
+    /// The time from its start to the end of its last process.
     pub elapsed: Duration,
-    /// What was enforced while it ran.
+    /// The guarantees that were enforced.
     pub enforced: Guarantees,
-    /// The driver that ran it.
+    /// The backend that ran it.
     pub driver: String,
-    /// What is worth knowing besides: limits that could not be had, files that were moved away.
+    /// Further remarks: limits that could not be set, files that were moved away.
     pub notes: Vec<String>,
-    /// Whether changes to the working folder were collected, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks,
-    /// instead of being made at once.
+    /// Whether changes to the working folder were staged, as
+    /// [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) requires, instead of being applied
+    /// immediately.
     pub staged: bool,
-    /// Hosts that it reached by name, and those that were refused. Empty unless the policy grants
-    /// [`Network::Domains`](crate::Network::Domains).
+    /// The hosts that it reached by name, and those that were denied. Empty unless the policy
+    /// grants [`Network::Domains`](crate::Network::Domains).
     pub network: Vec<NetworkAccess>,
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExitOutcome {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By a signal that the sandbox did not send.
+    /// It was ended by a signal that the sandbox did not send.
     Signalled(i32),
-    /// It took too long.
+    /// It exceeded a time limit.
     TimedOut(TimeoutKind),
-    /// It used too much.
+    /// It exceeded another limit.
     LimitReached(Limit),
-    /// Its caller ended it.
+    /// The caller cancelled it.
     Cancelled,
-    /// The process that watches over it was ended from outside; how the command ended is not known.
+    /// Its supervisor process was killed, so the outcome is unknown.
     Lost,
 }
 
-/// Which time ran out.
+/// The time limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutKind {
@@ -63,7 +64,7 @@ pub enum TimeoutKind {
     Idle,
 }
 
-/// What was used up.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -91,7 +92,7 @@ pub enum OutputStream {
 }
 
 impl Output {
-    /// A command that ended like this and said nothing.
+    /// Creates a result with this outcome and no output.
     pub fn ended(outcome: ExitOutcome) -> Self {
         Self {
             stdout: CapturedOutput::default(),
@@ -106,7 +107,7 @@ impl Output {
         }
     }
 
-    /// A command that ended by itself and said this; for doubles.
+    /// Creates a result of a successful command with this output, for test doubles.
     pub fn exited(status: i32, stdout: impl Into<Bytes>, stderr: impl Into<Bytes>) -> Self {
         Self {
             stdout: CapturedOutput::whole(stdout),
@@ -118,7 +119,7 @@ impl Output {
 }
 
 impl ExitOutcome {
-    /// Whether the command ended by itself and reported success.
+    /// Returns `true` if the command exited with success.
     pub fn is_success(self) -> bool {
         self == Self::Exited(0)
     }
@@ -149,7 +150,7 @@ impl std::fmt::Display for ExitOutcome {
                 formatter.write_str("started more processes than allowed")
             }
             Self::Cancelled => formatter.write_str("was cancelled"),
-            Self::Lost => formatter.write_str("was lost: its watcher was ended from outside"),
+            Self::Lost => formatter.write_str("was lost: its supervisor process was killed"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a command may do and how much it may use.
+//! The permissions and limits of a command.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use crate::domain::AllowedDomain;
 use crate::environment::Environment;
 use crate::screen::Screen;
 
-/// Paths below a writable folder that a command may read and never change: what they hold is run or obeyed
-/// later, outside of the sandbox.
+/// Paths in a writable folder that a command may read but not change, because other programs run or
+/// apply their content later, outside the sandbox.
 pub const PROTECTED_PATHS: &[&str] = &[
     ".git/hooks",
     ".git/config",
@@ -34,7 +34,8 @@ pub const PROTECTED_PATHS: &[&str] = &[
     "loopwright.toml",
 ];
 
-/// What a command may do and how much it may use. Plain data; every field has a default but the folder.
+/// The permissions and limits of a command. Plain data; every field except the folder has a
+/// default.
 ///
 /// ```
 /// use loopwright_sandbox::{Network, SandboxPolicy};
@@ -55,87 +56,90 @@ pub struct SandboxPolicy {
     /// Whether the command may write there.
     #[serde(default)]
     pub workdir_access: WorkdirAccess,
-    /// What it may read besides the system's programs and libraries.
+    /// The paths that it may read, in addition to the system's programs and libraries.
     pub read_paths: Vec<PathBuf>,
-    /// What it may write besides `workdir` and its scratch space.
+    /// The paths that it may write, in addition to `workdir` and its scratch space.
     pub write_paths: Vec<PathBuf>,
-    /// Paths relative to each writable folder that it may not change; one that appears is moved away.
+    /// Paths relative to each writable folder that it may not change; a new file at such a path is
+    /// moved away.
     pub protected: Vec<PathBuf>,
     /// Paths relative to `workdir` that it may not read.
     pub hidden: Vec<PathBuf>,
-    /// Whom it may talk to.
+    /// Its network access.
     pub network: Network,
-    /// What its environment holds.
+    /// Its environment.
     pub environment: Environment,
-    /// How much it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// How much of its output is kept, and how much ends it.
+    /// The captured amount of output, and the amount that ends the command.
     pub output: OutputLimits,
-    /// Which driver runs it.
+    /// The selection of the backend.
     pub backend: BackendChoice,
-    /// Weaker backends that are good enough when the strong ones do not work here.
+    /// Weaker backends that may be used if the strong ones do not work here.
     pub accepted: BTreeSet<Backend>,
     /// Whether control groups are used where they can be written to.
     pub cgroup: Cgroup,
-    /// Whether `/`, a home folder or a folder of the system may be written to.
+    /// Whether `/`, a home folder or a system folder may be writable.
     pub broad_paths: BroadPaths,
-    /// What a container is made of; other drivers do not read it.
+    /// The image of a container; other backends ignore it.
     pub image: String,
-    /// Where changes to the working folder are collected instead of being made at once. `None` means that they
-    /// are made at once. See [`Transaction`](crate::transaction::Transaction).
+    /// The folder in which changes to the working folder are staged. `None` means that changes are
+    /// applied immediately. See [`Transaction`](crate::transaction::Transaction).
     #[serde(default)]
     pub staging: Option<PathBuf>,
-    /// Folders, relative to the working folder, in which changes are made at once although the others are
-    /// collected, such as those of a build. One that does not exist when the command starts is not direct.
+    /// Folders, relative to the working folder, in which changes are applied immediately although
+    /// others are staged, such as build folders. A folder that does not exist when the command
+    /// starts is not direct.
     #[serde(default)]
     pub direct: Vec<PathBuf>,
-    /// A folder for what package managers keep. The command finds it as `.cache` in its home where the driver gives it
-    /// files of its own, and where it is otherwise; `XDG_CACHE_HOME` and the variables of package managers name it.
-    /// It holds only what can be made again, and nothing outside of the sandbox runs what is in it: a command that
-    /// fills it counts as one that leaves nothing behind, and what appears there is not screened. `None` means that
-    /// nothing is kept. The driver [`Backend::Host`] does not use it.
+    /// A cache folder for package managers. The command sees it as `.cache` in its home if the
+    /// backend gives it a home of its own, and otherwise at its real path; `XDG_CACHE_HOME` and the
+    /// variables of package managers point to it. It contains only reproducible data, and no
+    /// program outside the sandbox runs its content, so files in it do not count as changes and are
+    /// not screened. `None` means no cache. The backend [`Backend::Host`] ignores it.
     #[serde(default)]
     pub cache: Option<PathBuf>,
-    /// Who commits: git in the sandbox has this name and address, and nothing else of the user's settings. The driver
-    /// [`Backend::Host`] does not use it. `None` means that git has no name.
+    /// The author of commits: git in the sandbox has this name and address, and no other settings
+    /// of the user. The backend [`Backend::Host`] ignores it. `None` means that git has no name.
     #[serde(default)]
     pub author: Option<Author>,
 }
 
-/// Whether a command may write to the folder where it works.
+/// Whether a command may write to its working folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkdirAccess {
-    /// It may, but for protected paths.
+    /// The command may write, except to protected paths.
     #[default]
     Writable,
-    /// It may not, but for [`SandboxPolicy::write_paths`] inside of the folder.
+    /// The command may not write, except to [`SandboxPolicy::write_paths`] in the folder.
     ReadOnly,
 }
 
-/// Whom a command may talk to.
+/// The network access of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nobody: a network of its own, in which no interface is up.
+    /// None: a separate network in which no interface is up.
     Off,
-    /// Its own processes: a network of its own with a loopback interface. The host's loopback is another one.
+    /// Its own processes: a separate network with its own loopback interface.
     #[default]
     Loopback,
-    /// Its own processes, and these hosts by name: through a proxy that connects with no others. The drivers
-    /// [`Backend::Namespaces`] and [`Backend::Bubblewrap`] enforce that; the others refuse the command.
+    /// Its own processes, and these hosts by name, through a proxy that connects to no others. The
+    /// backends [`Backend::Namespaces`] and [`Backend::Bubblewrap`] enforce this; the others refuse
+    /// the command.
     Domains(Vec<AllowedDomain>),
-    /// Every caller whom the host can reach.
+    /// Everything that the host can reach.
     Host,
 }
 
 impl Network {
-    /// Returns `true` if a command reaches its own processes at most.
+    /// Returns `true` if a command can reach at most its own processes.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Off | Self::Loopback)
     }
 
-    /// Adds hosts to those that a command may reach. A network that is the machine's own stays that.
+    /// Adds hosts that a command may reach. Does not change access to the machine's own network.
     #[must_use]
     pub fn with_domains(self, domains: impl IntoIterator<Item = AllowedDomain>) -> Self {
         let mut domains = domains.into_iter().peekable();
@@ -154,37 +158,37 @@ impl Network {
     }
 }
 
-/// How much a command may use.
+/// The limits of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Time from its start to its end.
+    /// The time from start to end.
     pub timeout: Duration,
-    /// Time without output.
+    /// The time without output.
     pub idle_timeout: Option<Duration>,
-    /// Processor time of all its processes together.
+    /// The processor time of all its processes together.
     pub cpu: Option<Duration>,
-    /// Time between the request to end and the end, when time has run out.
+    /// The grace period between the request to exit and the kill.
     pub grace: Duration,
-    /// Bytes of memory of all its processes together.
+    /// The memory of all its processes together, in bytes.
     pub memory: u64,
-    /// Processes and threads at a time.
+    /// The number of concurrent processes and threads.
     pub processes: u64,
-    /// Bytes of each file that it writes.
+    /// The size of each written file, in bytes.
     pub file_size: u64,
-    /// Bytes of its private `/tmp`, and of its private `/dev/shm`.
+    /// The size of its private `/tmp`, and of its private `/dev/shm`, in bytes.
     pub scratch: u64,
-    /// Open files of each process.
+    /// The number of open files of each process.
     pub open_files: u64,
 }
 
-/// How much output is kept of each stream, and how much of both ends the command.
+/// The captured amount of output per stream, and the amount of output that ends the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputLimits {
-    /// Bytes kept from the beginning.
+    /// The number of bytes kept from the beginning.
     pub head: usize,
-    /// Bytes kept from the end.
+    /// The number of bytes kept from the end.
     pub tail: usize,
-    /// Bytes of both streams together after which the command is ended; `None` for no end.
+    /// The number of bytes of both streams after which the command is ended; `None` means no limit.
     pub kill: Option<u64>,
 }
 
@@ -194,7 +198,7 @@ pub struct OutputLimits {
 pub enum Backend {
     /// Namespaces, Landlock and a system call filter, set up by this crate.
     Namespaces,
-    /// The same, with a root that the program `bwrap` builds.
+    /// The same, with a root file system built by the program `bwrap`.
     Bubblewrap,
     /// Landlock and a system call filter, without namespaces.
     Landlock,
@@ -202,18 +206,19 @@ pub enum Backend {
     Docker,
     /// A container of Podman.
     Podman,
-    /// No confinement: limits, the environment and the end of all processes only.
+    /// No confinement, only limits, a clean environment and the end of all processes.
     Host,
 }
 
-/// Which driver runs a command.
+/// The selection of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendChoice {
-    /// The first that works: namespaces, bubblewrap, then what [`SandboxPolicy::allow_weaker`] has named.
+    /// The first one that works: namespaces, bubblewrap, then those allowed by
+    /// [`SandboxPolicy::allow_weaker`].
     #[default]
     Auto,
-    /// This one or none.
+    /// Only this backend.
     Only(Backend),
 }
 
@@ -221,26 +226,27 @@ pub enum BackendChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cgroup {
-    /// Limits on memory and processes come from resource limits, and from looking at what is used.
+    /// Limits on memory and processes are enforced by resource limits and by monitoring.
     Off,
-    /// They come from a control group as well, if one can be made.
+    /// They are also enforced by a control group, if one can be created.
     #[default]
     IfWritable,
 }
 
-/// Whether a folder may be writable that holds more than a project.
+/// Whether a folder that contains more than a project may be writable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BroadPaths {
     /// Such a folder is refused.
     #[default]
     Refused,
-    /// Such a folder is the caller's decision.
+    /// Such a folder is allowed.
     Allowed,
 }
 
 impl SandboxPolicy {
-    /// A command that works in this folder, talks to nobody, and has the default limits.
+    /// Creates a policy for commands that work in this folder, without network, with the default
+    /// limits.
     pub fn in_dir(workdir: impl Into<PathBuf>) -> Self {
         Self {
             workdir: workdir.into(),
@@ -265,27 +271,29 @@ impl SandboxPolicy {
         }
     }
 
-    /// Adds a folder, relative to the working folder, in which changes are made at once although the others are
-    /// collected.
+    /// Adds a folder, relative to the working folder, in which changes are applied immediately
+    /// although others are staged.
     pub fn direct(mut self, path: impl Into<PathBuf>) -> Self {
         self.direct.push(path.into());
         self
     }
 
-    /// Sets the folder for what package managers keep; see [`SandboxPolicy::cache`](field@SandboxPolicy::cache).
+    /// Sets the cache folder for package managers; see
+    /// [`SandboxPolicy::cache`](field@SandboxPolicy::cache).
     pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.cache = Some(path.into());
         self
     }
 
-    /// Sets who commits; see [`SandboxPolicy::author`](field@SandboxPolicy::author).
+    /// Sets the author of commits; see [`SandboxPolicy::author`](field@SandboxPolicy::author).
     pub fn author(mut self, author: Author) -> Self {
         self.author = Some(author);
         self
     }
 
-    /// Adds to a screen what this policy protects beyond [`PROTECTED_PATHS`], and lets links lead to what it lets
-    /// commands read. Of `PROTECTED_PATHS` the screen itself says which changes are data, such as most settings of git.
+    /// Adds to a screen the protected paths of this policy beyond [`PROTECTED_PATHS`], and allows
+    /// links to the paths that commands may read. For `PROTECTED_PATHS`, the screen itself decides
+    /// which changes are harmless, such as most git settings.
     pub fn screen(&self, screen: Screen) -> Screen {
         let is_standard = |path: &&PathBuf| PROTECTED_PATHS.iter().any(|known| ***path == **known);
         let beyond = self.protected.iter().filter(|path| !is_standard(path));
@@ -299,8 +307,8 @@ impl SandboxPolicy {
         self
     }
 
-    /// Makes the folder where the command works read-only. Paths of [`SandboxPolicy::write`] stay writable, also
-    /// those inside of the folder.
+    /// Makes the working folder read-only. Paths of [`SandboxPolicy::write`] stay writable, even
+    /// inside the folder.
     ///
     /// ```
     /// use loopwright_sandbox::SandboxPolicy;
@@ -330,31 +338,31 @@ impl SandboxPolicy {
         self
     }
 
-    /// Sets whom the command may talk to.
+    /// Sets the network access.
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
-    /// Adds a variable with a value. It is given as it is, also if its name looks like that of a secret.
+    /// Adds a variable with a value, even if its name looks like that of a secret.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment = self.environment.set(name, value);
         self
     }
 
-    /// Sets what the command's environment holds.
+    /// Sets the environment.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Sets how much the command may use.
+    /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets the time from start to end.
+    /// Sets the time limit from start to end.
     pub fn timeout(mut self, wall: Duration) -> Self {
         self.limits.timeout = wall;
         self
@@ -372,31 +380,31 @@ impl SandboxPolicy {
         self
     }
 
-    /// Sets the time between the request to end and the end.
+    /// Sets the grace period between the request to exit and the kill.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.limits.grace = grace;
         self
     }
 
-    /// Sets the bytes of memory of all processes together.
+    /// Sets the memory limit of all processes together, in bytes.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.limits.memory = bytes;
         self
     }
 
-    /// Sets the number of processes and threads.
+    /// Sets the limit of concurrent processes and threads.
     pub fn processes(mut self, count: u64) -> Self {
         self.limits.processes = count;
         self
     }
 
-    /// Sets the bytes of each written file.
+    /// Sets the size limit of each written file, in bytes.
     pub fn file_size(mut self, bytes: u64) -> Self {
         self.limits.file_size = bytes;
         self
     }
 
-    /// Sets the bytes of the private `/tmp`.
+    /// Sets the size of the private `/tmp`, in bytes.
     pub fn scratch(mut self, bytes: u64) -> Self {
         self.limits.scratch = bytes;
         self
@@ -408,19 +416,19 @@ impl SandboxPolicy {
         self
     }
 
-    /// Sets how much output is kept and how much ends the command.
+    /// Sets the captured amount of output, and the amount that ends the command.
     pub fn output(mut self, caps: OutputLimits) -> Self {
         self.output = caps;
         self
     }
 
-    /// Sets which driver runs the command.
+    /// Sets the selection of the backend.
     pub fn backend(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.backend = driver.into();
         self
     }
 
-    /// Accepts a weaker backend where the strong ones do not work.
+    /// Allows a weaker backend if the strong ones do not work.
     pub fn allow_weaker(mut self, backend: Backend) -> Self {
         self.accepted.insert(backend);
         self
@@ -432,7 +440,7 @@ impl SandboxPolicy {
         self
     }
 
-    /// Sets whether a folder that holds more than a project may be written to.
+    /// Sets whether a folder that contains more than a project may be writable.
     pub fn broad_paths(mut self, broad: BroadPaths) -> Self {
         self.broad_paths = broad;
         self
@@ -475,7 +483,7 @@ impl Default for OutputLimits {
 }
 
 impl Backend {
-    /// Every backend, the strongest first.
+    /// All backends, strongest first.
     pub const ALL: [Self; 6] = [
         Self::Namespaces,
         Self::Bubblewrap,
@@ -485,7 +493,7 @@ impl Backend {
         Self::Host,
     ];
 
-    /// The name as it is written on the command line and in reports.
+    /// Returns the name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -497,7 +505,7 @@ impl Backend {
         }
     }
 
-    /// Finds a backend by its name.
+    /// Parses the name of a backend.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
     }

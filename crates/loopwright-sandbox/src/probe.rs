@@ -1,4 +1,4 @@
-//! Trying a driver out: a harmless command attempts what the driver says it prevents.
+//! Trials of backends: a harmless command attempts what the backend claims to prevent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavail
         return probe_daemon(driver).await;
     }
     let folder = Canary::new()
-        .map_err(|error| driver.unavailable(format!("no folder to try it in: {error}")))?;
+        .map_err(|error| driver.unavailable(format!("no folder for a trial command: {error}")))?;
     let policy = SandboxPolicy::in_dir(folder.0.join("work"))
         .env("AGENT", std::process::id().to_string())
         .timeout(Duration::from_secs(10));
@@ -43,11 +43,12 @@ pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavail
     }
 }
 
-/// Asks whether there is somebody who can start containers. None is started, since its image might have to be fetched.
+/// Checks whether containers can be started. Starts none, because its image might have to be
+/// downloaded.
 #[cfg(target_os = "linux")]
 async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
     let Some(program) = driver.find()? else {
-        return Err(driver.unavailable("there is no program"));
+        return Err(driver.unavailable("no program is known"));
     };
     let answer = tokio::process::Command::new(program)
         .arg("version")
@@ -92,7 +93,7 @@ fn judge(
     for (succeeded, guarantee) in claims {
         if succeeded && output.enforced.enforces(guarantee) {
             return Err(
-                driver.unavailable(format!("the trial command got around: {}", guarantee.name()))
+                driver.unavailable(format!("the trial command bypassed: {}", guarantee.name()))
             );
         }
     }

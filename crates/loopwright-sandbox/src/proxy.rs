@@ -1,7 +1,7 @@
-//! The way out of a sandbox by name: a proxy that connects with the hosts that were granted, and with no others.
+//! Network access of a sandbox by host name: a proxy that connects only to granted hosts.
 //!
-//! It runs in the process of the agent, outside of the sandbox. It accepts connections from a socket that was made in
-//! the network of the sandbox, where there is no other way out.
+//! It runs in the agent's process, outside the sandbox. It accepts connections from a socket that
+//! was created in the network of the sandbox, which has no other exit.
 
 mod client_hello;
 mod connect;

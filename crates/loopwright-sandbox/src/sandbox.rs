@@ -1,4 +1,4 @@
-//! The seam between those who run commands and those who confine them.
+//! The interface between callers that run commands and backends that confine them.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -14,17 +14,17 @@ use crate::transaction::{Transaction, made_at_once};
 
 /// Runs commands under policies.
 ///
-/// An implementor starts nothing that it cannot confine as the policy says: it refuses instead, and says what
-/// can be done. What a child leaves behind ends with it, however it ends.
+/// An implementation never starts a command that it cannot confine as the policy requires: it
+/// refuses with a remedy. All processes of a command end with it, for whatever reason it ends.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    /// The name for reports.
+    /// Returns the name for reports.
     fn name(&self) -> &str;
 
-    /// Tries out what this sandbox enforces here, by running a harmless command.
+    /// Tests what this sandbox enforces here, by running a harmless command.
     async fn probe(&self) -> Result<Guarantees, Unavailable>;
 
-    /// Starts a command. If this fails, nothing was started; if the future is dropped, nothing is left running.
+    /// Starts a command. If this fails, or the future is dropped, no process is left running.
     async fn spawn(
         &self,
         command: &Command,
@@ -33,8 +33,9 @@ pub trait Sandbox: Send + Sync {
 }
 
 impl dyn Sandbox + '_ {
-    /// Runs a command to its end. The observer sees all of its output as it comes, whatever is kept of it. A
-    /// cancelled command is asked to end and then ended, and what it said until then is in the output.
+    /// Runs a command to its end. The observer receives all output as it arrives, regardless of how
+    /// much is kept. A cancelled command is asked to exit and then killed, and its output so far is
+    /// returned.
     pub async fn run(
         &self,
         command: &Command,
@@ -59,8 +60,9 @@ impl dyn Sandbox + '_ {
         }
     }
 
-    /// The same, with the changes to the working folder collected in a transaction, which is returned when there is
-    /// something in it to apply. Where changes cannot be collected they are made at once, with a note that says so.
+    /// Runs a command and stages its changes to the working folder in a transaction, which is
+    /// returned if it has changes to apply. If changes cannot be staged, they are applied
+    /// immediately, and a note reports that.
     #[cfg(target_os = "linux")]
     pub async fn run_staged(
         &self,

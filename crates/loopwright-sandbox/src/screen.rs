@@ -1,8 +1,8 @@
-//! What a command or a file tool may not leave behind, because something runs or obeys it later, outside of the
-//! sandbox.
+//! Changes that a command or a file tool may not leave behind, because a program outside the
+//! sandbox would run or apply them later.
 //!
-//! One table for commands and file tools: [`Screen::OBEYED`] lists names, at every depth. What git takes for a
-//! repository is recognised by what it is, whatever it is called, and judged entry by entry.
+//! Commands and file tools share one table: [`Screen::OBEYED`] lists names, at every depth. Git
+//! repositories are recognized by their content, whatever their name, and checked entry by entry.
 
 mod config;
 mod content;
@@ -21,12 +21,12 @@ pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
 use self::obeyed::{listed, names};
 
-/// What is at a path, without following a link.
+/// The kind of an entry at a path, without following links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A folder.
     Folder,
-    /// A file with content.
+    /// A regular file.
     File,
     /// A file that runs with the rights of its owner or group.
     SetId,
@@ -38,20 +38,20 @@ pub enum EntryKind {
     Other,
 }
 
-/// What a folder will hold once changes are made, as far as it is asked.
+/// A view of a folder as it will be after changes are applied.
 pub trait FolderView {
-    /// Returns what will be at a path below the folder. `None` means nothing.
+    /// Returns the kind of the future entry at a path in the folder; `None` if there will be none.
     fn what(&self, path: &Path) -> Option<EntryKind>;
-    /// Returns what is there now. `None` means nothing.
+    /// Returns the kind of the current entry; `None` if there is none.
     fn before(&self, path: &Path) -> Option<EntryKind>;
-    /// Returns the beginning of a file as it will be, at most 64 KiB, or the target of a link. `None` means that it is
-    /// not known.
+    /// Returns the future beginning of a file, at most 64 KiB, or the target of a link; `None` if
+    /// it is unknown.
     fn content(&self, path: &Path) -> Option<Vec<u8>>;
-    /// Returns the beginning of a file as it is, at most 64 KiB. `None` means that it cannot be read.
+    /// Returns the current beginning of a file, at most 64 KiB; `None` if it cannot be read.
     fn content_before(&self, path: &Path) -> Option<Vec<u8>>;
-    /// Returns the names that a folder will hold. Empty for what is no folder.
+    /// Returns the future names in a folder; empty for anything else.
     fn names(&self, path: &Path) -> Vec<OsString>;
-    /// Whether the content of a file is decided. One that is not is judged again when it is.
+    /// Returns `true` if the content of a file is final. Other files are checked again later.
     fn is_decided(&self, path: &Path) -> bool {
         let _ = path;
         true
@@ -61,7 +61,7 @@ pub trait FolderView {
 /// How much of a file is read to decide what it is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-/// Decides what may be left behind in a folder.
+/// Decides which changes may be left behind in a folder.
 ///
 /// ```
 /// use loopwright_sandbox::screen::Screen;
@@ -87,7 +87,7 @@ pub struct Screen {
     reachable: Vec<PathBuf>,
 }
 
-/// Why something is not left behind, as the end of a sentence that begins with its path.
+/// The reason for a refusal, as the end of a sentence that starts with the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason(&'static str);
 
@@ -96,7 +96,7 @@ impl Reason {
         Self(text)
     }
 
-    /// The reason, such as "is read by shells when they start".
+    /// Returns the reason, such as "is read by shells when they start".
     pub const fn text(self) -> &'static str {
         self.0
     }
@@ -120,7 +120,7 @@ impl Screen {
     /// Names that are obeyed wherever they are, with all that is below them, and why.
     pub const OBEYED: &[(&str, &str)] = obeyed::NAMES;
 
-    /// The table, with nothing allowed.
+    /// Creates a screen from the table, without exceptions.
     pub fn standard() -> Self {
         Self {
             refused: Vec::new(),
@@ -132,7 +132,7 @@ impl Screen {
         }
     }
 
-    /// Refuses a name, or several joined by `/`, wherever it is, and all that is below it.
+    /// Refuses a name, or several joined by `/`, at any depth, with everything in it.
     pub fn refuse(mut self, path: impl AsRef<Path>) -> Self {
         let names = names(path.as_ref());
         if !names.is_empty() && !self.refused.contains(&names) {
@@ -141,9 +141,9 @@ impl Screen {
         self
     }
 
-    /// Allows a name, or several joined by `/`, wherever it is, and all that is below it. It takes precedence over
-    /// the table and over what is said of repositories: `.git/hooks` allows hooks. Devices, set-user-id programs and links
-    /// that lead out are not allowed by it.
+    /// Allows a name, or several joined by `/`, at any depth, with everything in it. It takes
+    /// precedence over the table and the rules for repositories: `.git/hooks` allows hooks. It does
+    /// not allow devices, set-user-id programs and links that lead outside.
     pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
         let names = names(path.as_ref());
         if !names.is_empty() {
@@ -152,14 +152,15 @@ impl Screen {
         self
     }
 
-    /// Allows links into this folder outside the working folder, such as a toolchain.
+    /// Allows links into this folder, such as a toolchain, which is outside the working folder.
     pub fn reach(mut self, path: impl Into<PathBuf>) -> Self {
         self.reachable.push(path.into());
         self
     }
 
-    /// Refuses also what settings name in the folder: programs, hooks and included files of settings that git's settings
-    /// name, those of the repository and those of the user; and files that direnv loads for an `.envrc`.
+    /// Also refuses files in the folder that settings refer to: programs, hooks and included files
+    /// in the git settings of the repository and the user, and files that direnv loads for an
+    /// `.envrc`.
     pub fn of(self, root: &Path) -> Self {
         self.of_user(root, &UserSettings::found())
     }
@@ -177,7 +178,7 @@ impl Screen {
         self
     }
 
-    /// Judges a path below the folder by its names alone. Returns `None` if it is allowed.
+    /// Checks a path in the folder by its names alone. Returns `None` if it is allowed.
     pub fn by_name(&self, path: &Path) -> Option<Reason> {
         let path = names(path);
         if self.is_allowed(&path) {
@@ -197,7 +198,7 @@ impl Screen {
         listed.or_else(pattern).or_else(refused).or_else(named)
     }
 
-    /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
+    /// Checks the future entry at a path in the folder. Returns `None` if it is allowed.
     pub fn judge(&self, path: &Path, root: &Path, after: &dyn FolderView) -> Option<Reason> {
         if let Some(reason) = self.by_name(path) {
             return Some(reason);
@@ -225,7 +226,7 @@ impl Screen {
         shadows.then_some(SHADOW)
     }
 
-    /// Judges the removal of what is at a path below the folder. Returns `None` if it is allowed.
+    /// Checks the removal of the entry at a path in the folder. Returns `None` if it is allowed.
     pub fn judge_removal(&self, path: &Path) -> Option<Reason> {
         let path_names = names(path);
         if self.is_allowed(&path_names) {
@@ -246,7 +247,7 @@ impl Screen {
         what: EntryKind,
         after: &dyn FolderView,
     ) -> Option<Reason> {
-        const OUT: Reason = Reason("is a link that leads out of the folder");
+        const OUT: Reason = Reason("is a link to a place outside the folder");
         if what != EntryKind::Link {
             return None;
         }
@@ -297,12 +298,12 @@ fn kind(what: EntryKind) -> Option<Reason> {
 }
 
 impl EntryKind {
-    /// Returns what is at a path. `None` means nothing.
+    /// Returns the kind of the entry at a path; `None` if there is none.
     pub fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
     }
 
-    /// Returns what something is.
+    /// Returns the kind of an entry.
     #[cfg(unix)]
     pub fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -322,7 +323,7 @@ impl EntryKind {
         }
     }
 
-    /// Returns what something is.
+    /// Returns the kind of an entry.
     #[cfg(not(unix))]
     pub fn of(metadata: &Metadata) -> Self {
         if metadata.is_dir() {
@@ -363,7 +364,7 @@ fn os_to_bytes(text: &OsStr) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// If the folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
     let entries = fs::read_dir(folder)?;
     let mut names = entries.map(|it| Ok(it?.file_name())).collect::<io::Result<Vec<_>>>()?;
@@ -371,7 +372,8 @@ pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Reads the beginning of a file, at most 64 KiB, or the target of a link. `None` means that it cannot be read.
+/// Returns the beginning of a file, at most 64 KiB, or the target of a link; `None` if it cannot be
+/// read.
 pub fn read_beginning(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let metadata = fs::symlink_metadata(path).ok()?;

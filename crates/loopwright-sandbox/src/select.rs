@@ -1,4 +1,5 @@
-//! Selection of a driver. It fails closed: what no allowed driver can confine is not run.
+//! Selection of a backend. It fails closed: a command that no allowed backend can confine does not
+//! run.
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use crate::guarantee::Guarantees;
 use crate::policy::{Backend, BackendChoice, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
-/// The sandbox that chooses its driver by each policy: namespaces, bubblewrap where those do not work, and a
-/// weaker backend only where the policy accepts it by name.
+/// A sandbox that selects its backend by the policy of each command: namespaces, bubblewrap if
+/// those do not work, and a weaker backend only if the policy allows it by name.
 pub fn auto_select() -> Arc<dyn Sandbox> {
     Arc::new(Auto)
 }
@@ -50,7 +51,7 @@ impl Sandbox for Auto {
             }
         }
         Err(first.unwrap_or_else(|| {
-            BackendSandbox::new(Backend::Namespaces).unavailable("nothing was tried")
+            BackendSandbox::new(Backend::Namespaces).unavailable("no backend was tried")
         }))
     }
 

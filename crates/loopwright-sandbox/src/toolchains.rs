@@ -1,8 +1,9 @@
-//! Toolchains of the user, so that commands can build and test what the user builds and tests.
+//! The user's toolchains, so that commands can build and test what the user can.
 //!
-//! [`Toolchains::found`] looks at an environment and a home, and [`Toolchains::extend`] lets a policy use what is there:
-//! read-only, without settings and credentials, and with the user's `PATH` reduced to folders that the command sees.
-//! [`Caches`] is the folder that package managers fill meanwhile.
+//! [`Toolchains::found`] searches an environment and a home, and [`Toolchains::extend`] adds the
+//! found toolchains to a policy: read-only, without settings and credentials, and with the user's
+//! `PATH` reduced to folders that the command can see. [`Caches`] is the folder that package
+//! managers fill meanwhile.
 
 mod caches;
 mod known;
@@ -19,7 +20,7 @@ pub use self::caches::Caches;
 use self::known::{Known, SYSTEM};
 use crate::policy::SandboxPolicy;
 
-/// What commands may use of the user's toolchains.
+/// The user's toolchains that commands may use.
 ///
 /// ```
 /// use loopwright_sandbox::SandboxPolicy;
@@ -35,19 +36,19 @@ use crate::policy::SandboxPolicy;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Toolchains {
-    /// What was found, by name, and where.
+    /// The found toolchains, by name, with their locations.
     pub found: Vec<(&'static str, PathBuf)>,
-    /// What commands may read of it.
+    /// The paths that commands may read.
     pub read: Vec<PathBuf>,
-    /// Where they find programs; those of the system come last.
+    /// The folders for `PATH`; those of the system come last.
     pub path: Vec<PathBuf>,
-    /// What programs have to know of it.
+    /// The environment variables that programs need.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Toolchains {
-    /// Looks for toolchains in an environment and a home, for commands that work in a folder. What is inside of that
-    /// folder, or around it or the home, is not one of them. Blocks while it looks.
+    /// Searches an environment and a home for toolchains, for commands that work in a folder.
+    /// Ignores toolchains inside that folder, and folders that contain it or the home. Blocks.
     pub fn found(
         environment: &BTreeMap<String, OsString>,
         home: Option<&Path>,
@@ -124,7 +125,7 @@ impl Toolchains {
                 .any(|it| folder.starts_with(it) || (it.is_file() && it.parent() == Some(folder)))
     }
 
-    /// Lets a policy use what was found. Values that the policy has already are kept.
+    /// Adds the toolchains to a policy. Existing values of the policy are kept.
     pub fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         for path in &self.read {
             if !policy.read_paths.contains(path) {

@@ -1,23 +1,26 @@
-//! Commands as transactions: what a command changes in its folder is collected, looked at, and made real whole.
+//! Commands as transactions: the changes of a command in its folder are staged, checked and applied
+//! as a whole.
 //!
-//! A [`Transaction`] has a folder of its own, in which the kernel collects what the command writes
-//! ([`SandboxPolicy::staged`](crate::SandboxPolicy::staged)). When the command has ended, [`changes`](Transaction::changes) says what
-//! it did, judged by a [`Screen`], and [`apply`](Transaction::apply) makes it real. Nothing was changed before that,
-//! and dropping the transaction leaves it so.
+//! A [`Transaction`] has its own folder, in which the kernel collects the writes of the command
+//! ([`SandboxPolicy::staged`](crate::SandboxPolicy::staged)). After the command,
+//! [`changes`](Transaction::changes) returns the changes, checked by a [`Screen`], and
+//! [`apply`](Transaction::apply) applies them. Nothing changes before that, and dropping the
+//! transaction discards the changes.
 //!
-//! Applying begins with a plan on record. From there on it is finished, by this process or by the next one that
-//! [begins](Transaction::begin) a transaction or [recovers](recover); before, it has not happened. What was replaced or
-//! removed is kept beside the plan, so that the change can be [undone](undo) file by file. These promises hold when
-//! processes end at any instant. They do not hold over a power cut, as what a command writes directly does not either.
+//! Applying starts with a recorded plan. Once the plan is recorded, the transaction will be
+//! completed, by this process or by the next one that [begins](Transaction::begin) a transaction or
+//! [recovers](recover). Replaced and removed files are kept beside the plan, so that the change can
+//! be [undone](undo) file by file. These guarantees hold if processes exit at any time. They do not
+//! hold after a power failure, just as direct writes do not.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `scan` | what was collected, compared with what is there |
+//! | `scan` | the staged changes, compared with the current files |
 //! | `plan` | the steps, and the record of them |
-//! | `apply` | carrying a plan out, from wherever it was left |
-//! | `undo` | the way back |
-//! | `notes` | what is told of it |
-//! | `place` | paths below a folder, through no link |
+//! | `apply` | executing a plan, from the point where it stopped |
+//! | `undo` | undoing changes |
+//! | `notes` | messages about changes |
+//! | `place` | paths in a folder, without following links |
 
 mod apply;
 mod error;
@@ -64,14 +67,15 @@ const NAMES: &str = "names";
 const SWEPT: &str = "swept";
 const SWEEP: Duration = Duration::from_hours(24);
 
-/// How long what was replaced or removed is kept, for the way back.
+/// The time for which replaced and removed files are kept for undo.
 pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 /// A moment by the clock of a file system.
 type Moment = (i64, i64);
 
-/// Changes that are collected but not applied. Dropping it discards them: what was collected is removed in the background,
-/// and if the process ends before that, by the next transaction that begins in the same place.
+/// Staged changes that are not applied yet. Dropping it discards them: they are removed in the
+/// background, and if the process ends before that, by the next transaction that starts in the same
+/// place.
 #[derive(Debug)]
 pub struct Transaction {
     folder: PathBuf,
@@ -84,25 +88,26 @@ pub struct Transaction {
     applied: bool,
 }
 
-/// What was made real.
+/// The applied changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// What was changed, in the order of paths.
+    /// The changes, sorted by path.
     pub changed: Vec<Change>,
-    /// Paths that changed after the plan was recorded, left unchanged.
+    /// Paths that other programs changed after the plan was recorded; they were not changed.
     pub conflicts: Vec<Conflict>,
-    /// Where the change is durable, for [`undo`]. `None` means that nothing was changed.
+    /// The record of the change, for [`undo`]. `None` means that nothing was changed.
     pub record: Option<PathBuf>,
 }
 
 impl Transaction {
-    /// Begins to collect what is changed in `root`, with the files that belong to it in a new folder below `staging`,
-    /// which is made if it is not there. Both are to be on one file system. Finishes or forgets what processes that
-    /// have ended left in `staging`.
+    /// Starts staging changes to `root` in a new folder in `staging`, which is created if it does
+    /// not exist. Both must be on the same file system. Completes or discards transactions that
+    /// exited processes left in `staging`.
     ///
     /// # Errors
     ///
-    /// [`TransactionError::Elsewhere`] if the two are on different file systems, or one is in the other.
+    /// [`TransactionError::Elsewhere`] if the two are on different file systems, or one contains
+    /// the other.
     pub fn begin(staging: &Path, root: &Path) -> Result<Self, TransactionError> {
         let root = fs::canonicalize(root).map_err(TransactionError::at(root))?;
         DirBuilder::new()
@@ -139,11 +144,12 @@ impl Transaction {
         Ok(Self { folder, root, began, lock: Some(lock), turn: OnceLock::new(), applied: false })
     }
 
-    /// Gives it a name, by which [`Fate::of`] finds it. An earlier one of that name is not found any more.
+    /// Sets a name, by which [`Fate::of`] finds the transaction. It replaces an earlier transaction
+    /// of that name.
     ///
     /// # Errors
     ///
-    /// If the name cannot be recorded.
+    /// Returns an error if the name cannot be recorded.
     pub fn name(&self, name: &str) -> Result<(), TransactionError> {
         let (staging, own) = self.parts()?;
         let names = staging.join(NAMES);
@@ -166,29 +172,29 @@ impl Transaction {
         }
     }
 
-    /// Where the record will be once changes are applied, for [`undo`].
+    /// Returns the location of the record after changes are applied, for [`undo`].
     #[must_use]
     pub fn record(&self) -> PathBuf {
         kept(&self.folder)
     }
 
-    /// The folder of this transaction.
+    /// Returns the folder of this transaction.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder whose changes are collected.
+    /// Returns the folder whose changes are staged.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Compares what was collected with what is there, and judges it. For the time after the command's end. Waits for
-    /// transactions of the same folder that were looked at and are neither applied nor dropped; there is to be one at a
-    /// time in a thread.
+    /// Compares the staged changes with the current files, and checks them. Call it after the
+    /// command has exited. Waits for other transactions of the same folder that were checked and
+    /// are neither applied nor dropped; a thread must have only one at a time.
     ///
     /// # Errors
     ///
-    /// If what was collected, or what is there, cannot be read.
+    /// Returns an error if the staged changes or the current files cannot be read.
     pub fn changes(&self, screen: &Screen) -> Result<Changes, TransactionError> {
         if self.turn.get().is_none() {
             let (staging, _) = self.parts()?;
@@ -205,22 +211,23 @@ impl Transaction {
         scan::scan(&self.folder, &self.root, self.began, &screen.clone().of(&self.root))
     }
 
-    /// Makes changes real: all that were not refused and are in no conflict. Once the plan of it is durable, it is
-    /// finished even if this process ends.
+    /// Applies all changes that were not refused and do not conflict. Once the plan is durable, the
+    /// changes will be applied even if this process exits.
     ///
     /// # Errors
     ///
-    /// If the plan cannot be recorded; then nothing was changed. If a step fails: then the steps before it are made,
-    /// and [`recover`] continues with the others.
+    /// Returns an error if the plan cannot be recorded; nothing was changed then. Also returns an
+    /// error if a step fails; [`recover`] then continues with the remaining steps.
     pub fn apply(self, changes: Changes) -> Result<Applied, TransactionError> {
         self.apply_with(changes, &[])
     }
 
-    /// The same, and keeps a result with the record, which [`Fate::of`] returns.
+    /// Applies changes as [`apply`](Self::apply) does, and stores a result with the record, which
+    /// [`Fate::of`] returns.
     ///
     /// # Errors
     ///
-    /// As of [`apply`](Self::apply).
+    /// As for [`apply`](Self::apply).
     pub fn apply_with(
         mut self,
         changes: Changes,
@@ -240,19 +247,20 @@ impl Transaction {
         Ok(Applied { changed: changes.made, conflicts, record: Some(kept(&self.folder)) })
     }
 
-    /// Puts on record that changes cannot be collected and are made at once from here on. A process that looks for the
-    /// transaction later learns that it is not known how far the command came.
+    /// Records that changes cannot be staged and are applied immediately from now on. A process
+    /// that looks up the transaction later learns that the outcome of the command is unknown.
     ///
     /// # Errors
     ///
-    /// If that cannot be recorded.
+    /// Returns an error if that cannot be recorded.
     pub fn mark_direct(&self) -> Result<(), TransactionError> {
         let path = self.folder.join(DIRECT);
         fs::write(&path, b"").map_err(TransactionError::at(&path))
     }
 
-    /// Forgets what was collected, and waits for that. Dropping the transaction does the same in the background, unless
-    /// changes are made at once: then the note of that stays, because the command may have been interrupted.
+    /// Discards the staged changes and waits for their removal. Dropping the transaction does the
+    /// same in the background, unless changes are applied immediately: then the record of that
+    /// stays, because the command may have been interrupted.
     pub fn discard(mut self) {
         forget(&self.folder);
         self.applied = true;
@@ -260,8 +268,8 @@ impl Transaction {
 }
 
 impl SandboxPolicy {
-    /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
-    /// Where the kernel or the driver cannot do so the command is refused with
+    /// Stages changes to the working folder in a transaction, which applies them after the command.
+    /// If the kernel or the backend does not support that, the command is refused with
     /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
     pub fn staged(mut self, transaction: &Transaction) -> Self {
         self.staging = Some(transaction.folder().to_path_buf());
@@ -269,23 +277,25 @@ impl SandboxPolicy {
     }
 }
 
-/// What became of a transaction whose process may have ended.
+/// The outcome of a transaction whose process may have exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing of it was made real.
+    /// No change was applied.
     NotApplied,
-    /// It was made real whole, and this was kept with it.
+    /// All changes were applied; this result was stored with them.
     Applied(Vec<u8>),
-    /// Its changes were made at once, and how far they came is not known.
+    /// Changes were applied immediately, and it is unknown how many.
     Unknown,
 }
 
 impl Fate {
-    /// Finds out what became of the transaction of this name, and finishes it if its plan is durable.
+    /// Returns the outcome of the transaction with this name, and completes it if its plan is
+    /// durable.
     ///
     /// # Errors
     ///
-    /// If a record cannot be read, a step fails, or another process works on it.
+    /// Returns an error if a record cannot be read, a step fails, or another process uses the
+    /// transaction.
     pub fn of(staging: &Path, name: &str) -> Result<Self, TransactionError> {
         let path = staging.join(NAMES).join(name);
         let own = match fs::read_to_string(&path) {
@@ -329,12 +339,12 @@ impl Drop for Transaction {
     }
 }
 
-/// Finishes every transaction below `staging` whose plan is durable and whose process has ended, and forgets those
-/// that had none. Returns the folders that were changed.
+/// Completes every transaction in `staging` whose plan is durable and whose process has exited, and
+/// discards those without a plan. Returns the changed folders.
 ///
 /// # Errors
 ///
-/// If a plan cannot be read, or a step fails.
+/// Returns an error if a plan cannot be read or a step fails.
 pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
     let Recovered { finished, failed } = recover_all(staging);
     failed.into_iter().next().map_or(Ok(finished), |(_, error)| Err(error))
@@ -404,9 +414,9 @@ fn is_old(path: &Path, age: Duration) -> bool {
     modified.is_ok_and(|it| it.elapsed().is_ok_and(|passed| passed > age))
 }
 
-/// Finds a place of the user's where changes to a folder can be collected and kept: the user's state folder
-/// (`$XDG_STATE_HOME`, else `~/.local/state`), else `/var/tmp`. `None` means that none of them is on the folder's file
-/// system, or that the folder is around it.
+/// Returns a folder of the user where changes can be staged and kept: the user's state folder
+/// (`$XDG_STATE_HOME`, else `~/.local/state`), else `/var/tmp`. `None` means that none of them is
+/// on the folder's file system and outside the folder.
 pub fn staging_for(root: &Path) -> Option<PathBuf> {
     let variable =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -416,7 +426,8 @@ pub fn staging_for(root: &Path) -> Option<PathBuf> {
     first_usable(root, state.into_iter().chain([temporary("/var/tmp")]))
 }
 
-/// The same for changes that nobody undoes: in a folder for temporary files, if one is on the folder's file system.
+/// Returns a folder for changes that are never undone: a folder for temporary files, if one is on
+/// the same file system.
 pub fn passing_staging_for(root: &Path) -> Option<PathBuf> {
     let temporary = [temporary(std::env::temp_dir()), temporary("/tmp"), temporary("/var/tmp")];
     first_usable(root, temporary).or_else(|| staging_for(root))
@@ -442,8 +453,8 @@ fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Optio
     })
 }
 
-/// Forgets the record of a change that was made, which cannot be undone any more then. What cannot be removed is tried
-/// again when another transaction begins in the same place.
+/// Deletes the record of an applied change, which can then no longer be undone. A failed removal is
+/// retried when another transaction begins in the same place.
 pub fn forget(folder: &Path) {
     // The file system leaves folders without rights in its work folder.
     for left in [&[WORK][..], &["incompat"], &["incompat", "volatile"]] {

@@ -70,7 +70,7 @@ async fn a_protected_link_is_refused_because_it_cannot_be_kept() {
     let error = world.try_run(&sh("echo ran > f"), &world.policy()).await.unwrap_err();
     let SandboxError::Policy(reason) = error else { panic!("{error}") };
     assert!(reason.ends_with(
-        ".claude is a symbolic link and cannot be kept as it is: remove the link, or take it off the list of \
+        ".claude is a symbolic link and cannot be protected; remove the link, or take it off the list of \
          protected paths"
     ), "{reason}");
     assert!(!world.path("f").exists());
@@ -105,8 +105,7 @@ async fn a_protected_path_that_leads_out_is_refused() {
     let error = world.try_run(&sh(":"), &world.policy().protect("../x")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the command was not run: ../x is not a path below a folder: protected and hidden paths are relative \
-         and without `..`"
+        "the command was not run: ../x is not a path inside a folder; protected and hidden paths must be relative and must not contain `..`"
     );
 }
 
@@ -117,7 +116,7 @@ async fn a_folder_that_holds_more_than_a_project_is_refused_unless_it_is_allowed
         let mut policy = world.policy();
         policy.workdir = folder.into();
         let error = world.try_run(&sh(":"), &policy).await.unwrap_err();
-        assert!(error.to_string().contains("holds more than a project"), "{folder}: {error}");
+        assert!(error.to_string().contains("contains more than a project"), "{folder}: {error}");
     }
     let policy = world.policy().write("/var").broad_paths(BroadPaths::Allowed);
     assert_eq!(world.run(&sh(":"), &policy).await.outcome, ExitOutcome::Exited(0));

@@ -258,12 +258,12 @@ async fn files_that_take_effect_later_are_not_left_behind() {
         .iter()
         .map(|Refused { path, reason }| (path.to_str().unwrap(), *reason))
         .collect();
-    let out = "is a link that leads out of the folder";
+    let out = "is a link to a place outside the folder";
     assert_eq!(
         refused,
         [
             ("out", out),
-            ("sub/.vscode", "is obeyed by editors when they open the folder"),
+            ("sub/.vscode", "is applied by editors when they open the folder"),
             ("web/deep/.envrc", "runs code when a shell enters the folder"),
             ("web/up", out),
         ]
@@ -353,7 +353,7 @@ async fn a_folder_that_is_too_deep_to_be_looked_at_is_left_out_and_all_else_is_k
     assert_eq!(ran.output.outcome, ExitOutcome::Exited(0), "{}", ran.output.stderr.to_text());
     let changes = ran.changes();
     let reasons: Vec<&str> = changes.refused().iter().map(|refused| refused.reason).collect();
-    assert_eq!(reasons, ["holds a path that is longer than the system takes"]);
+    assert_eq!(reasons, ["contains a path that is too long"]);
     ran.apply();
     assert_eq!((world.read("kept"), world.read("new/beside")), ("one\n".into(), "two\n".into()));
     assert!(world.path("new/side").is_dir());

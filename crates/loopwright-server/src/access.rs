@@ -1,4 +1,4 @@
-//! Who may send requests: hosts, origins and credentials.
+//! Access control: hosts, origins and credentials.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     tokens::{TokenFile, hash, is_same},
 };
 
-/// Who may send requests to a server, and under which names it is addressed. Without credentials, no request is
+/// The credentials and host names that a server accepts. Without credentials, no request is
 /// allowed.
 #[derive(Clone, Default)]
 pub struct Access {
@@ -30,35 +30,36 @@ impl Access {
         Self::default()
     }
 
-    /// Answers requests for this host, written as in the header `Host`: with the port unless it is the scheme's own.
+    /// Accepts requests for this host, written as in the header `Host`: with the port unless it is
+    /// the default of the scheme.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<Arc<str>>) -> Self {
         self.hosts.push(host.into());
         self
     }
 
-    /// Answers requests of pages of this origin, such as `https://agents.example.org`. Pages of the server's own hosts
-    /// need not be named.
+    /// Accepts requests from this origin, such as `https://agents.example.org`. The server's own
+    /// hosts are always accepted.
     #[must_use]
     pub fn with_origin(mut self, origin: impl Into<Arc<str>>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// Takes requests with this bearer token for those of the [local user](Principal::local).
+    /// Accepts requests with this bearer token as those of the [local user](Principal::local).
     #[must_use]
     pub fn with_local_token(self, token: &str) -> Self {
         Self { local: Some(hash(token).into()), ..self }
     }
 
-    /// Takes requests with a bearer token of this file for those of its principal.
+    /// Accepts requests with a bearer token of this file as those of its principal.
     #[must_use]
     pub fn with_tokens(self, tokens: Arc<TokenFile>) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// Takes requests for those of the principal that this header names, in this role. Only for a server that nothing
-    /// but a trusted proxy can reach, and a proxy that sets the header or removes it.
+    /// Accepts requests as those of the principal in this header, with this role. Use it only if
+    /// the server is reachable only through a trusted proxy, which sets or removes the header.
     #[must_use]
     pub fn with_proxy_header(self, header: HeaderName, role: Role) -> Self {
         Self { proxy: Some((header, role)), ..self }
@@ -68,7 +69,7 @@ impl Access {
     pub(crate) fn check_origin(&self, parts: &Parts) -> Result<(), Problem> {
         let host = host(parts)?;
         if !self.hosts.iter().any(|it| it.eq_ignore_ascii_case(host)) {
-            return Err(Problem::misdirected("the server does not answer for this host"));
+            return Err(Problem::misdirected("the server does not serve this host"));
         }
         let Some(origin) = one(&parts.headers, &header::ORIGIN)? else { return Ok(()) };
         let of_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -76,7 +77,7 @@ impl Access {
         if is_own || self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin)) {
             return Ok(());
         }
-        Err(Problem::forbidden("requests of pages of this origin are not allowed"))
+        Err(Problem::forbidden("requests from this origin are not allowed"))
     }
 
     /// Returns who sends a request.
@@ -135,7 +136,10 @@ pub(crate) fn one<'a>(
         return Err(Problem::bad_request(format!("header `{name}` is repeated")));
     }
     let text = value.to_str().map_err(|_| {
-        Problem::bad_request(format!("header `{name}` holds other than visible ASCII characters"))
+        Problem::bad_request(format!(
+            "header `{name}` contains characters other than visible \
+            ASCII"
+        ))
     })?;
     Ok(Some(text))
 }

@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::principal::Principal;
 
-/// An agent that sessions can begin with.
+/// An agent that new sessions can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInfo {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The description.
     pub description: String,
 }
 
-/// Why a session cannot begin.
+/// The error of a session that cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentsError {
@@ -35,10 +35,11 @@ pub enum AgentsError {
 /// The agents that a server offers, and the folders that their sessions work in.
 #[async_trait]
 pub trait ServedAgents: Send + Sync {
-    /// Returns the agents. The first one is used where none is named.
+    /// Returns the agents. The first one is the default.
     async fn list(&self) -> Result<Vec<AgentInfo>, BoxError>;
 
-    /// Makes a session that is not kept yet, of this ID, for a principal. Creates its folder if it has one of its own.
+    /// Creates an unsaved session with this ID for a principal, and its folder if it has one of its
+    /// own.
     ///
     /// # Errors
     ///
@@ -50,11 +51,11 @@ pub trait ServedAgents: Send + Sync {
         principal: &Principal,
     ) -> Result<AgentSession, AgentsError>;
 
-    /// Returns what builds the agent of a session, which checks changed arguments of calls.
+    /// Returns the agent of a session, which validates edited arguments of calls.
     ///
     /// # Errors
     ///
-    /// If the server cannot run the agent.
+    /// Returns an error if the server cannot run the agent.
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError>;
 
     /// Returns the folder of a session that may be shown to its principal. `None` means that it has none.

@@ -1,4 +1,4 @@
-//! Where a stream continues.
+//! The position at which a stream continues.
 
 use axum::{
     extract::{FromRequestParts, Query},
@@ -17,7 +17,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastEventId(pub u64);
 
-/// What was sent is no number of an event.
+/// The error of an invalid event number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an event ID; send the last ID received, or none")]
 pub struct InvalidCursor(String);

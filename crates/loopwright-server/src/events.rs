@@ -1,4 +1,4 @@
-//! What a session's agent does, as server-sent events.
+//! The events of a session as server-sent events.
 
 use std::{convert::Infallible, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cursor::LastEventId;
 
-/// How often something is sent while there is nothing to tell, so that nobody takes the stream for dead.
+/// The heartbeat interval without events, so that clients do not consider the stream dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long a reader that has seen everything waits for another run before it is sent away.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// What streams of events are made of. Cheap to clone.
+/// The configuration of event streams. Cheap to clone.
 #[derive(Clone)]
 pub struct EventStreams {
     store: Arc<dyn SessionStore>,
@@ -35,7 +35,7 @@ pub struct EventStreams {
 }
 
 impl EventStreams {
-    /// Tells what is kept in this store, and sends a heartbeat every fifteen seconds.
+    /// Streams the events of this store, with a heartbeat every fifteen seconds.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self {
             store,
@@ -53,7 +53,7 @@ impl EventStreams {
         Self { shutdown, ..self }
     }
 
-    /// Says how often a heartbeat is sent while there is nothing to tell.
+    /// Sets the interval of heartbeats without events.
     #[must_use]
     pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
         Self { heartbeat, ..self }
@@ -66,29 +66,30 @@ impl EventStreams {
         Self { linger, ..self }
     }
 
-    /// Waits by this clock.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 }
 
-/// Tells what the agent of a session does: what is kept of it first, and then what it does from now on.
+/// Streams the events of a session: first the stored ones, and then new ones.
 ///
 /// Mount it where the path has one parameter, the session. Each event's `id` is its number in the
-/// session's log, and its `data` the envelope as one line of JSON. A reader that names the last id that it
-/// has seen gets what comes after, byte for byte as if it had never gone. The stream ends when the agent
-/// is done, or waits for somebody, and everything is told.
+/// session's log, and its `data` the envelope as one line of JSON. A reader that sends the last ID
+/// that it has seen receives the later events, byte for byte as without the interruption. The
+/// stream ends when the agent has ended or waits for a decision, and all events were sent.
 ///
-/// A reader that has seen everything is answered as soon as another run begins. If none begins in
-/// [`with_linger`](EventStreams::with_linger), and no job of the session is queued, it gets 204.
+/// A reader that has seen all events receives a response as soon as another run starts. If none
+/// starts in [`with_linger`](EventStreams::with_linger), and no job of the session is queued, it
+/// gets 204.
 ///
 /// | status | when |
 /// |---|---|
-/// | 200 | there is something to tell, or will be |
-/// | 204 | everything has been told to this reader already, and no other run begins; browsers do not connect again then |
-/// | 400 | what was sent as the last id is none |
-/// | 404 | there is no such session |
+/// | 200 | there are events, or there will be |
+/// | 204 | this reader has received all events, and no other run starts; browsers then do not reconnect |
+/// | 400 | the last event ID is invalid |
+/// | 404 | the session does not exist |
 /// | 503 | the store cannot be read |
 pub async fn events(
     State(streams): State<EventStreams>,

@@ -1,4 +1,4 @@
-//! What handlers take out of requests.
+//! Extraction of data from requests.
 
 use std::{pin::pin, time::Duration};
 

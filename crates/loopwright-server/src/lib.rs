@@ -1,12 +1,12 @@
 //! Agents over HTTP: a server, and its parts for applications that have routes of their own.
 //!
-//! [`Server`] serves the sessions of a store: its [router](Server::router) can be served as it is or merged into that of
-//! an application. A run belongs to its session and not to a connection: messages are jobs of the store's queue, which
-//! a worker of this process or of another one does, and any number of clients may watch. Sessions belong to
-//! [principals](Principal).
+//! [`Server`] serves the sessions of a store: its [router](Server::router) can be served as it is
+//! or merged into that of an application. A run belongs to its session and not to a connection:
+//! messages are jobs in the store's queue, which a worker of this or another process runs, and any
+//! number of clients can follow. Sessions belong to [principals](Principal).
 //!
-//! [`events`] is a single route: what a session's agent does, as server-sent events. It does not know who may see
-//! what: put a layer of your own around it.
+//! [`events`] is a single route: the events of a session as server-sent events. It has no access
+//! control, so put your own layer around it.
 //!
 //! ```
 //! use std::sync::Arc;

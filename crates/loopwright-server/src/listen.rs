@@ -1,4 +1,4 @@
-//! Serving a router over HTTP/1, with limits for what clients may cost.
+//! Serving of a router over HTTP/1, with limits for clients.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -19,18 +19,18 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What connections may cost.
+/// The limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How many connections are open at once. Others wait until one is closed.
+    /// The maximum number of open connections. Others wait until one is closed.
     pub connections: usize,
-    /// How long a client may take to send the head of a request.
+    /// The timeout for the head of a request.
     pub head_timeout: Duration,
-    /// The most headers of a request.
+    /// The maximum number of headers of a request.
     pub headers: usize,
-    /// The most bytes of the head of a request.
+    /// The maximum size of the head of a request, in bytes.
     pub head_bytes: usize,
-    /// How long connections may stay open once the server shuts down.
+    /// The time for which connections can stay open after the shutdown has started.
     pub drain_timeout: Duration,
 }
 
@@ -49,11 +49,11 @@ impl Default for ConnectionLimits {
 /// How long no connection is accepted after the system refused one, as it does if there are too many files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves a router until it is to shut down, and then until all connections are closed.
+/// Serves a router until shutdown, and then until all connections are closed.
 ///
 /// # Errors
 ///
-/// None that one connection causes.
+/// Errors of single connections are not returned.
 pub async fn listen(
     listener: TcpListener,
     app: Router,

@@ -1,4 +1,4 @@
-//! Figures of the server, in the text format of Prometheus.
+//! Metrics of the server, in the Prometheus text format.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, made of the operations and the types of their bodies.
+//! The `OpenAPI` document, generated from the operations and the types of their bodies.
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What the routes are, as data: the router and the `OpenAPI` document are made of it.
+//! The routes as data, from which the router and the `OpenAPI` document are created.
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -85,27 +85,28 @@ pub(crate) const fn empty(status: u16, about: &'static str) -> Response {
 pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter {
     name: "Idempotency-Key",
     place: "header",
-    about: "A key of the client's choice. A request that is repeated with its key takes effect once.",
+    about: "A key chosen by the client. A request repeated with the same key takes effect once.",
     kind: "string",
 };
 
 pub(crate) const IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
     place: "header",
-    about: "The `ETag` of the response that the client has. Without a change, the response is 304.",
+    about: "The `ETag` of the response that the client has. If nothing has changed, the response \
+        is 304.",
     kind: "string",
 };
 
 pub(crate) const LIMIT: Parameter = Parameter {
     name: "limit",
     place: "query",
-    about: "The most entries of a page, from 1 to 100; 20 by default.",
+    about: "The maximum number of entries per page, from 1 to 100; 20 by default.",
     kind: "integer",
 };
 
 pub(crate) const CURSOR: Parameter = Parameter {
     name: "cursor",
     place: "query",
-    about: "The `next` of the page before.",
+    about: "The `next` value of the previous page.",
     kind: "string",
 };

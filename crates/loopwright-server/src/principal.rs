@@ -1,4 +1,4 @@
-//! Who sends a request.
+//! Principals.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the principal of the user who started the server.
 const LOCAL: &str = "local";
 
-/// Who sends a request, and what it may do. Each session belongs to one principal.
+/// The sender of a request, with its role. Each session belongs to one principal.
 ///
 /// The names of a principal's sessions end with its [tag](PrincipalTag). Those of the local user, who owns the session
 /// store, have none: they are the sessions of the command line.
@@ -52,7 +52,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Approve, Self::Admin];
 
-    /// Returns the role as it is written.
+    /// Returns the name of the role.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -105,7 +105,7 @@ impl Principal {
         }
     }
 
-    /// Makes a name for a new session of this principal.
+    /// Creates an ID for a new session of this principal.
     pub fn new_session_id(&self) -> SessionId {
         match &self.tag {
             Some(tag) => SessionId::generate_tagged(tag),
@@ -113,7 +113,7 @@ impl Principal {
         }
     }
 
-    /// Makes a name of a key, for a session of this principal: the same one each time.
+    /// Creates an ID from a key, for a session of this principal; always the same one.
     pub fn derived_session_id(&self, key: &str) -> SessionId {
         SessionId::derived_tagged(self.tag.as_ref(), key)
     }

@@ -26,7 +26,7 @@ pub struct Problem {
     pub title: Cow<'static, str>,
     /// The HTTP status code.
     pub status: u16,
-    /// What failed in this request, and what to do.
+    /// The problem of this request, and the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -68,7 +68,7 @@ problems! {
     /// The media type of the body is not supported.
     unsupported_media_type: UNSUPPORTED_MEDIA_TYPE, "The media type of the body is not supported.";
     /// The server is not addressed by this host name.
-    misdirected: MISDIRECTED_REQUEST, "The server does not answer for this host.";
+    misdirected: MISDIRECTED_REQUEST, "The server does not serve this host.";
     /// The values in the request are invalid.
     invalid: UNPROCESSABLE_ENTITY, "The values in the request are invalid.";
     /// The principal has reached a limit.
@@ -156,13 +156,13 @@ impl From<SessionError> for Problem {
                 Self::invalid(format!("unknown step {step}; the session has {steps} steps"))
             }
             SessionError::NotPending { .. } => {
-                Self::conflict("the call does not wait for a decision; list the calls that do")
+                Self::conflict("the call is not waiting for a decision; list the waiting calls")
             }
             SessionError::Decision(error) => Self::invalid(error.to_string()),
             SessionError::Status(error) => Self::conflict(error.to_string()),
             error => {
                 tracing::error!(%error, "operation on a session failed");
-                Self::internal("the operation failed; the log of the server says why")
+                Self::internal("the operation failed; see the server log")
             }
         }
     }

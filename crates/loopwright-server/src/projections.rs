@@ -1,4 +1,4 @@
-//! The events of a run in the protocols that clients speak. Each is a fold over the same log.
+//! The events of a run in the protocols of clients. Each is a fold over the same log.
 
 pub(crate) mod ag_ui;
 pub(crate) mod chat_completions;

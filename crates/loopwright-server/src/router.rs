@@ -1,4 +1,4 @@
-//! The router of a server: its routes, and what stands before all of them.
+//! The router of a server: its routes and middleware.
 
 use axum::{
     Router,

@@ -1,4 +1,4 @@
-//! What the routes of a server share.
+//! The shared state of the routes.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,10 +14,11 @@ use crate::{
 /// The most bytes of the body of a request.
 const MAX_BODY: usize = 1 << 20;
 
-/// Agents over HTTP: everything that the routes share. Cheap to clone.
+/// A server of agents over HTTP: the shared state of its routes. Cheap to clone.
 ///
-/// Runs are jobs of the store's queue: a worker of this process, or any other that shares the store, does them. So a
-/// run belongs to its session and not to a connection, and outlives the server.
+/// Runs are jobs in the store's queue, which a worker of this process, or any other that shares the
+/// store, processes. So a run belongs to its session and not to a connection, and outlives the
+/// server.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -35,7 +36,7 @@ struct Inner {
     mcp: Option<crate::projections::mcp::McpMount>,
 }
 
-/// The store keeps no jobs.
+/// The store has no job queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this session store has no job queue; use a SQLite or PostgreSQL store")]
 pub struct NoJobQueue;
@@ -44,11 +45,11 @@ pub struct NoJobQueue;
 pub struct ServerBuilder(Inner);
 
 impl Server {
-    /// Serves the sessions of a store with these agents, to those that have access.
+    /// Creates a builder for the sessions of a store, with these agents and this access.
     ///
     /// # Errors
     ///
-    /// If the store keeps no jobs.
+    /// Returns an error if the store has no job queue.
     pub fn builder(
         store: Arc<dyn SessionStore>,
         agents: impl ServedAgents + 'static,
@@ -156,7 +157,7 @@ impl LoopFactory for NoAgent {
 }
 
 impl ServerBuilder {
-    /// Takes time and IDs from here.
+    /// Sets the source of time and IDs.
     #[must_use]
     pub fn with_env(mut self, env: RunEnv) -> Self {
         self.0.streams = self.0.streams.with_clock(Arc::clone(&env.clock));
@@ -164,14 +165,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Calls this after each job that was queued, to wake a worker of this process.
+    /// Sets a callback for each queued job, to wake a worker of this process.
     #[must_use]
     pub fn with_queued(mut self, queued: impl Fn() + Send + Sync + 'static) -> Self {
         self.0.queued = Arc::new(queued);
         self
     }
 
-    /// Sets what begins the shutdown: from then on, no run begins here and all streams end.
+    /// Sets the shutdown token: after it fires, no runs start here and all streams end.
     #[must_use]
     pub fn with_shutdown(mut self, drain: CancellationToken) -> Self {
         self.0.drain = drain;
@@ -192,7 +193,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the most bytes of the body of a request. The default is 1 MiB.
+    /// Sets the maximum size of a request body in bytes. The default is 1 MiB.
     #[must_use]
     pub fn with_max_body(mut self, bytes: usize) -> Self {
         self.0.max_body = bytes;

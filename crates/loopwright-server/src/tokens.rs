@@ -1,4 +1,4 @@
-//! Bearer tokens, of which only hashes are kept.
+//! Bearer tokens; only hashes are stored.
 
 use std::{
     fmt, fs,
@@ -20,20 +20,20 @@ const PREFIX: &str = "lwt_";
 /// The number of random bytes of a token.
 const RANDOM: usize = 32;
 
-/// A token as it is kept: without the token itself.
+/// The stored form of a token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRecord {
-    /// Its ID, by which it is revoked.
+    /// The ID, for revoking it.
     pub id: String,
     /// The principal that it stands for.
     pub principal: Arc<str>,
-    /// What the principal may do with it.
+    /// The role of the principal.
     pub role: Role,
     /// The SHA-256 of the token, in hexadecimal digits.
     pub hash: String,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it expires, if it does.
+    /// When it expires; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -43,11 +43,11 @@ pub struct TokenRecord {
 pub struct NewToken {
     /// The token.
     pub secret: String,
-    /// What is kept of it.
+    /// The stored form.
     pub record: TokenRecord,
 }
 
-/// Why tokens cannot be read or written.
+/// An error of the token file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -59,7 +59,7 @@ pub enum TokenError {
         /// Why.
         source: io::Error,
     },
-    /// The file holds no tokens.
+    /// The file is not a token file.
     #[error("{} is not a token file", path.display())]
     Format {
         /// The file.
@@ -67,7 +67,7 @@ pub enum TokenError {
         /// Why.
         source: serde_json::Error,
     },
-    /// The name of a principal is unsuitable.
+    /// The name of a principal is invalid.
     #[error(
         "invalid principal `{0}`; use 1 to 128 characters without spaces or control characters"
     )]
@@ -75,7 +75,7 @@ pub enum TokenError {
     /// No token has this ID.
     #[error("unknown token `{0}`; list tokens with `loopwright tokens list`")]
     Unknown(String),
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system provides no random bytes")]
     Random,
 }
@@ -96,7 +96,7 @@ pub struct TokenFile {
 }
 
 impl TokenFile {
-    /// Names the file, which need not exist.
+    /// Creates the value for a file, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), read: Mutex::default() }
     }
@@ -110,7 +110,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn list(&self) -> Result<Arc<[TokenRecord]>, TokenError> {
         let unreadable = |source| TokenError::File { path: self.path.clone(), source };
         let meta = match fs::metadata(&self.path) {
@@ -137,7 +137,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the name is unsuitable or the file cannot be written.
+    /// Returns an error if the name is invalid or the file cannot be written.
     pub fn create(
         &self,
         principal: &str,
@@ -164,7 +164,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If no token has this ID, or the file cannot be written.
+    /// Returns an error if no token has this ID, or the file cannot be written.
     pub fn revoke(&self, id: &str) -> Result<TokenRecord, TokenError> {
         let mut tokens = self.list()?.to_vec();
         let at = tokens.iter().position(|it| it.id == id);
@@ -178,7 +178,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn principal(&self, token: &str, now: Timestamp) -> Result<Option<Principal>, TokenError> {
         let hash = hash(token);
         let tokens = self.list()?;
@@ -207,11 +207,11 @@ impl TokenFile {
     }
 }
 
-/// Makes a token that cannot be guessed.
+/// Creates a random token.
 ///
 /// # Errors
 ///
-/// If the system gives no random bytes.
+/// Returns an error if the system provides no random bytes.
 pub fn random_token() -> Result<String, TokenError> {
     let mut bytes = [0; RANDOM];
     getrandom::fill(&mut bytes).map_err(|_| TokenError::Random)?;

@@ -1,4 +1,4 @@
-//! What responses show of sessions and runs.
+//! Response types for sessions and runs.
 
 use loopwright_core::{
     AgentState, ExecutionStatus, PendingApproval, RequestKind,
@@ -16,14 +16,14 @@ pub struct SessionSummary {
     pub id: String,
     /// The agent.
     pub agent: String,
-    /// What the session is about: the beginning of the first message.
+    /// The title: by default, the beginning of the first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What may be done with it: `active`, `suspended`, `completed` or `failed`.
+    /// The status: `active`, `suspended`, `completed` or `failed`.
     pub status: String,
-    /// How often it was written.
+    /// The number of writes.
     pub version: u64,
-    /// The session that it is a fork of.
+    /// The session from which it was forked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// When it was created, in RFC 3339.
@@ -35,20 +35,21 @@ pub struct SessionSummary {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {
-    /// What lists show of it.
+    /// The entry in lists.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Where its last run stands: `pending`, `in_progress`, `paused`, `completed`, `stopped` or `failed`.
+    /// The status of its last run: `pending`, `in_progress`, `paused`, `completed`, `stopped` or
+    /// `failed`.
     pub run_status: String,
-    /// The text of the last answer, or of the step that is under way.
+    /// The text of the last answer, or of the current step.
     pub text: String,
-    /// The number of steps that its agent took.
+    /// The number of steps.
     pub steps: u64,
-    /// The number of calls that wait for a decision.
+    /// The number of calls waiting for a decision.
     pub pending: usize,
 }
 
-/// A page of sessions, those written last first.
+/// A page of sessions, most recently changed first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionPage {
     /// The sessions.
@@ -58,7 +59,7 @@ pub struct SessionPage {
     pub next: Option<String>,
 }
 
-/// A run: something that was said to an agent, and what became of it.
+/// A run: a message to an agent, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
     /// The ID.
@@ -67,7 +68,7 @@ pub struct RunView {
     pub session: String,
     /// `queued`, `running`, `completed`, `needs_input`, `stopped` or `failed`.
     pub status: String,
-    /// Why it has this status.
+    /// The reason for the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When it was queued, in RFC 3339.
@@ -76,7 +77,7 @@ pub struct RunView {
     pub updated_at: String,
 }
 
-/// Runs of a session, the last one first.
+/// Runs of a session, latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunList {
     /// The runs.
@@ -108,7 +109,7 @@ pub struct MessageView {
 /// A tool call with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallView {
-    /// The ID that the model gave it.
+    /// The ID from the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The tool.
@@ -141,11 +142,11 @@ pub struct PendingView {
     pub is_interrupted: bool,
 }
 
-/// What a pending call waits for.
+/// The kind of decision that a pending call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
-    /// A decision whether the call may run.
+    /// Approval or denial of the call.
     Approval,
     /// The answer to a question of the tool.
     Answer,
@@ -160,12 +161,12 @@ pub struct PendingList {
     pub pending: Vec<PendingView>,
 }
 
-/// What a session consumed, over all its runs.
+/// The usage of a session, over all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageView {
-    /// Tokens read, cached ones included.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output_tokens: u64,
     /// Of the input: read from the provider's cache.
     pub cache_read_tokens: u64,

@@ -1,4 +1,4 @@
-//! Why something could not be done with a session.
+//! Errors of operations on sessions.
 
 use loopwright_agent::BuildError;
 use loopwright_core::{BoxError, DecisionError, JournalError, PendingApproval, ReplayError};
@@ -9,66 +9,68 @@ use crate::{
     store::StoreError,
 };
 
-/// Why something could not be done with a session.
+/// Errors of operations on sessions.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store did not do it: no such session, a conflict, another owner's lease, or no store.
+    /// The store failed: the session does not exist, a conflict, another owner's lease, or the
+    /// store is unavailable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The status does not allow it.
+    /// The status does not allow the change.
     #[error(transparent)]
     Status(#[from] InvalidTransition),
-    /// Messages are for active sessions.
+    /// The session is not active, so it accepts no messages.
     #[error("session `{id}` is {status} and accepts no messages; resume it first")]
     NotActive {
         /// The session.
         id: SessionId,
-        /// What it is.
+        /// The current status.
         status: SessionStatus,
     },
-    /// The name is none.
+    /// The ID is invalid.
     #[error(transparent)]
     Id(#[from] InvalidSessionId),
-    /// The agent cannot be put together.
+    /// The agent cannot be built.
     #[error("the agent of the session cannot be built")]
     Build(#[from] BuildError),
-    /// What is stored does not lead to a state.
+    /// The stored changes do not produce a valid state.
     #[error("session `{id}` cannot be read")]
     Replay {
         /// The session.
         id: SessionId,
-        /// Where it goes wrong.
+        /// The error.
         #[source]
         source: ReplayError,
     },
-    /// A step was asked for that the session does not have.
+    /// The requested step does not exist.
     #[error("unknown step {step} of session `{id}`; it has {steps} steps")]
     NoStep {
         /// The session.
         id: SessionId,
-        /// The step that was asked for.
+        /// The requested step.
         step: u64,
-        /// How many there are.
+        /// The number of steps of the session.
         steps: u64,
     },
-    /// There is nothing to decide, or it is not clear about which call.
+    /// No call is waiting for a decision, or the call is ambiguous.
     #[error("{}", not_pending(.id, .path.as_deref(), .waiting))]
     NotPending {
         /// The session.
         id: SessionId,
-        /// The address of the call that was named.
+        /// The address of the requested call.
         path: Option<Vec<u16>>,
-        /// The addresses of the calls that wait.
+        /// The addresses of the waiting calls.
         waiting: Vec<Vec<u16>>,
     },
-    /// The decision does not fit the call.
+    /// The decision does not match the call.
     #[error(transparent)]
     Decision(#[from] DecisionError),
-    /// The state could not be kept.
+    /// The state could not be saved.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// An action or a hook panicked. What an agent had done already is kept, and the session can be used.
+    /// An action or a hook panicked. Changes that an agent had already made are saved, and the
+    /// session remains usable.
     #[error("an action or a hook panicked: {0}")]
     Panicked(String),
     /// An action or a hook failed.
@@ -80,8 +82,11 @@ fn not_pending(id: &SessionId, path: Option<&[u16]>, waiting: &[Vec<u16>]) -> St
     let calls = waiting.iter().map(|it| PendingApproval::format_address(it));
     let calls = calls.collect::<Vec<_>>().join(", ");
     match (path.map(PendingApproval::format_address), waiting) {
-        (_, []) => format!("session `{id}` waits for no decision"),
-        (Some(call), _) => format!("call {call} waits for no decision; these do: {calls}"),
-        (None, _) => format!("more than one call waits for a decision: name one of {calls}"),
+        (_, []) => format!("no call of session `{id}` is waiting for a decision"),
+        (Some(call), _) => format!(
+            "call {call} is not waiting for a decision; waiting calls: \
+            {calls}"
+        ),
+        (None, _) => format!("several calls are waiting for decisions; name one of {calls}"),
     }
 }

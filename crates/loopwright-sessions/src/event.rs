@@ -1,4 +1,4 @@
-//! What happens to sessions.
+//! Events of sessions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{header::SessionHeader, id::SessionId, status::SessionStatus};
 
-/// Something that happened to a session. What its agent does is told as events of the agent.
+/// An event of a session. Its agent's activity is reported as agent events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// It was loaded.
+    /// The session was loaded.
     #[serde(rename = "session.loaded")]
     Loaded(SessionSnapshot),
-    /// An action did something with it; what it did is not kept yet.
+    /// An action changed the session; the changes are not saved yet.
     #[serde(rename = "session.action_executed")]
     ActionExecuted {
         /// The session.
         session: SessionId,
         /// The action's name.
         action: Cow<'static, str>,
-        /// The version before; checkpoints on the way raise it.
+        /// The version before the action; checkpoints during the action increment it.
         before: u64,
-        /// The version after.
+        /// The version after the action.
         after: u64,
-        /// The status before.
+        /// The status before the action.
         status_before: SessionStatus,
-        /// The status after.
+        /// The status after the action.
         status_after: SessionStatus,
     },
-    /// It was saved.
+    /// The session was saved.
     #[serde(rename = "session.saved")]
     Saved(SessionSnapshot),
-    /// It could not be loaded.
+    /// The session could not be loaded.
     #[serde(rename = "session.load_failed")]
     LoadFailed {
         /// The session.
@@ -41,7 +41,7 @@ pub enum SessionEvent {
         /// Why.
         error: Arc<str>,
     },
-    /// It could not be saved.
+    /// The session could not be saved.
     #[serde(rename = "session.save_failed")]
     SaveFailed {
         /// The session.
@@ -51,14 +51,14 @@ pub enum SessionEvent {
     },
 }
 
-/// A session at a moment.
+/// A snapshot of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSnapshot {
     /// The session.
     pub session: SessionId,
-    /// Its version.
+    /// The version.
     pub version: u64,
-    /// Its status.
+    /// The status.
     pub status: SessionStatus,
 }
 
@@ -69,9 +69,9 @@ impl SessionSnapshot {
     }
 }
 
-/// Listens to what happens to sessions. It must not block. Its panics are contained.
+/// Listens to the events of sessions. It must not block. Its panics are contained.
 pub trait SessionListener: Send + Sync {
-    /// Takes note of an event.
+    /// Handles an event.
     fn on_event(&self, event: &SessionEvent);
 }
 

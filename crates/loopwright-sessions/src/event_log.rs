@@ -1,4 +1,4 @@
-//! What agents do, kept beside their sessions.
+//! Agent events, stored beside their sessions.
 
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -31,11 +31,11 @@ const GATHERED: Duration = Duration::from_millis(50);
 /// How long a run that has ended waits for what it told to be kept.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Keeps envelopes in a session's log of events, each as a note of its JSON, whose number is the
-/// envelope's sequence number.
+/// Stores envelopes in the event log of a session. Each is a log entry with the envelope's JSON,
+/// numbered by the envelope's sequence number.
 ///
-/// [`SessionRuntime::with_event_log`](crate::SessionRuntime::with_event_log) does this for every run of a
-/// session; as a transport it serves programs that run agents themselves.
+/// [`SessionRuntime::with_event_log`](crate::SessionRuntime::with_event_log) does this for every
+/// run of a session; programs that run agents themselves can use it as a transport.
 #[derive(Clone)]
 pub struct EventLog {
     store: Arc<dyn SessionStore>,
@@ -44,12 +44,12 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Keeps what is told of this session, the latest ten thousand envelopes.
+    /// Stores the events of this session, the latest 10,000 envelopes.
     pub fn new(store: Arc<dyn SessionStore>, id: SessionId) -> Self {
         Self { store, id, keep: KEPT }
     }
 
-    /// Keeps so many envelopes; older ones may be forgotten.
+    /// Sets the number of envelopes to keep; older ones may be deleted.
     #[must_use]
     pub fn with_capacity(self, keep: u64) -> Self {
         Self { keep, ..self }
@@ -76,7 +76,7 @@ impl fmt::Debug for EventLog {
     }
 }
 
-/// Keeps what is told while something else is done, in the same task.
+/// Stores events while other work is done, in the same task.
 pub(crate) struct LogWriter<L = EventLog> {
     broadcasting: Broadcasting,
     subscription: Subscription,
@@ -100,8 +100,8 @@ impl<L: BroadcastTransport> LogWriter<L> {
         self.broadcasting.clone()
     }
 
-    /// Does something, and keeps what is told meanwhile. What is done never waits, but when it has ended,
-    /// and not for long.
+    /// Does some work, and stores the events meanwhile. The work never waits, but when it has
+    /// ended, and not for long.
     pub(crate) async fn beside<T>(self, work: impl Future<Output = T>) -> T {
         let Self { broadcasting, mut subscription, log, clock } = self;
         let ended = CancellationToken::new();
@@ -118,7 +118,7 @@ impl<L: BroadcastTransport> LogWriter<L> {
     }
 }
 
-/// Keeps what is told until nothing more is. Fragments are gathered until `ended`.
+/// Stores events until the end. Fragments are gathered until `ended`.
 async fn keep(
     subscription: &mut Subscription,
     log: &dyn BroadcastTransport,

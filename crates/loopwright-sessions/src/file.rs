@@ -53,8 +53,8 @@ use self::{
     session::{Addition, Session},
 };
 
-/// A store in files: a directory for each session, and in it a log to which is only appended. Clones are
-/// the same store.
+/// A store in files: a directory with an append-only log for each session. Clones are the same
+/// store.
 ///
 /// ```
 /// use loopwright_sessions::{FileStore, SessionQuery, SessionStore as _};
@@ -68,31 +68,32 @@ use self::{
 /// # std::fs::remove_dir_all(dir).unwrap();
 /// ```
 ///
-/// Any number of processes of one machine may use a directory at the same time; a session is written by
-/// one after the other, and reading waits for no writer. Nobody but the owner may read the files. The work
-/// is done on threads of its own, whatever executor is used, but for appending where the disk is quick; see
+/// Any number of processes on one machine can use a directory at the same time. Only one process at
+/// a time writes a session, and readers do not wait for writers. Only the owner can read the files.
+/// The store does its work on its own threads, except for appends to a fast disk; see
 /// [`AppendMode`].
 ///
-/// What a crash cut short at the end of a log is not read, and moved to a file beside the log before the
-/// next write. If it was acknowledged, the session is suspended and [`missing`](SessionStore::missing) says
-/// what is lost. A log that is damaged elsewhere is not written: its session is
-/// [`Corrupt`](StoreError::Corrupt), [`salvage`](SessionStore::salvage) reads its intact changes, and a
-/// [`check`](SessionStore::check) with repair keeps the changes before the damage. All other sessions stay as
-/// they are.
+/// A record that a crash truncated at the end of a log is ignored, and moved to a separate file
+/// before the next write. If the record was acknowledged, the session is suspended, and
+/// [`missing`](SessionStore::missing) describes the loss. A log that is damaged elsewhere is not
+/// written: its session is [`Corrupt`](StoreError::Corrupt), [`salvage`](SessionStore::salvage)
+/// reads its intact changes, and a [`check`](SessionStore::check) with repair keeps the changes
+/// before the damage. Other sessions are not affected.
 #[derive(Clone)]
 pub struct FileStore(Arc<Root>);
 
 impl FileStore {
-    /// Opens the store in a directory, which is created if there is none.
+    /// Opens the store in a directory, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](StoreError::Unavailable) if the directory cannot be used, and why.
+    /// [`Unavailable`](StoreError::Unavailable) if the directory cannot be used.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(directory, AppendMode::default())
     }
 
-    /// Opens the store in a directory, and says whether it may block whoever appends.
+    /// Opens the store in a directory, with an append mode, which decides whether appends can block
+    /// the calling thread.
     ///
     /// # Errors
     ///

@@ -7,33 +7,33 @@ use loopwright_core::{BoxError, Priority};
 
 use crate::session::AgentSession;
 
-/// When a hook of sessions is asked.
+/// The point at which a session hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionStage {
     /// A session is about to be created.
     BeforeCreate,
-    /// A session was created. What is changed now is not kept.
+    /// A session was created. Changes made now are not saved.
     AfterCreate,
     /// A session was loaded.
     AfterLoad,
-    /// An action is done.
+    /// An action has finished.
     AfterAction,
     /// A session is about to be saved.
     BeforeSave,
-    /// A session was saved. What is changed now is not kept.
+    /// A session was saved. Changes made now are not saved.
     AfterSave,
 }
 
-/// Sees sessions pass by, and may change them.
+/// A hook that receives sessions and can change them.
 #[async_trait]
 pub trait SessionHook: Send + Sync {
-    /// Takes a session and gives it back, changed or not.
+    /// Receives a session and returns it, changed or unchanged.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the session from going on. After a save it keeps nothing from having been saved. A panic
-    /// becomes [`SessionError::Panicked`](crate::SessionError::Panicked) where the session is in use.
+    /// Returns an error to stop the operation. An error after a save does not undo the save. A
+    /// panic becomes [`SessionError::Panicked`](crate::SessionError::Panicked).
     async fn on_stage(
         &self,
         stage: SessionStage,
@@ -41,12 +41,12 @@ pub trait SessionHook: Send + Sync {
     ) -> Result<AgentSession, BoxError>;
 }
 
-/// Hooks, highest priority first; equal ones as they were added.
+/// Hooks, highest priority first; among equal priorities, in the order they were added.
 #[derive(Clone, Default)]
 pub struct SessionHooks(Vec<(Priority, Arc<dyn SessionHook>)>);
 
 impl SessionHooks {
-    /// Has no hooks.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Names of sessions and of jobs.
+//! IDs of sessions and jobs.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -16,7 +16,7 @@ fn is_name(text: &str) -> bool {
     begins && goes_on && text.len() <= MAX_LENGTH
 }
 
-/// Makes a type of names, and the error of a text that is none.
+/// Defines an ID type and the error of an invalid ID.
 macro_rules! name_type {
     ($(#[$of_name:meta])* $name:ident, $(#[$of_invalid:meta])* $invalid:ident) => {
         $(#[$of_name])*
@@ -29,22 +29,23 @@ macro_rules! name_type {
         pub struct $invalid(String);
 
         impl $name {
-            /// Takes a name that somebody chose.
+            /// Creates an ID from a chosen text.
             ///
             /// # Errors
             ///
-            /// If it has other characters than a name may have, or too many.
+            /// Returns an error if the text contains other characters than an ID may have, or too
+            /// many.
             pub fn new(name: impl Into<String>) -> Result<Self, $invalid> {
                 let name = name.into();
                 if is_name(&name) { Ok(Self(name.into())) } else { Err($invalid(name)) }
             }
 
-            /// Makes a name that no one has: a random UUID.
+            /// Creates a unique ID: a random UUID.
             pub fn generate() -> Self {
                 Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
             }
 
-            /// Returns the name.
+            /// Returns the ID.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -86,8 +87,7 @@ name_type! {
     SessionId,
     /// A text that is no name of a session.
     #[error(
-        "invalid session ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or \
-         digit, at most {MAX_LENGTH}"
+        "invalid session ID `{0}`; use at most {MAX_LENGTH} letters, digits, `-` and `_`, starting with a letter or digit"
     )]
     InvalidSessionId
 }
@@ -98,8 +98,7 @@ name_type! {
     JobId,
     /// A text that is no name of a job.
     #[error(
-        "invalid job ID `{0}`; use letters, digits, `-` and `_`, beginning with a letter or digit, \
-         at most {MAX_LENGTH}"
+        "invalid job ID `{0}`; use at most {MAX_LENGTH} letters, digits, `-` and `_`, starting with a letter or digit"
     )]
     InvalidJobId
 }
@@ -110,10 +109,10 @@ const TAG_MARK: &str = "_p";
 /// The length of the tag of a principal.
 const TAG_LENGTH: usize = 20;
 
-/// The tag of a principal, at the end of the names of its sessions: hexadecimal digits that are made of the
-/// principal's name by SHA-256.
+/// The tag of a principal, at the end of the IDs of its sessions: hexadecimal digits, derived from
+/// the principal's name by SHA-256.
 ///
-/// It tells the sessions of one principal from those of others without reading any of them.
+/// It distinguishes the sessions of one principal from those of others without reading them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalTag(Arc<str>);
 
@@ -138,20 +137,20 @@ impl PrincipalTag {
 }
 
 impl SessionId {
-    /// Makes a name that no session has, for a session of a principal.
+    /// Creates a unique ID for a session of a principal.
     pub fn generate_tagged(tag: &PrincipalTag) -> Self {
         Self(format!("{}{}", Self::generate(), tag.ending()).into())
     }
 
-    /// Makes a name of a key, for a session of a principal: always the same one, and another one for every other key
-    /// or principal. Without a tag, the name has none.
+    /// Creates an ID from a key, for a session of a principal. The same key and principal always
+    /// give the same ID. Without a tag, the ID has none.
     pub fn derived_tagged(tag: Option<&PrincipalTag>, key: &str) -> Self {
         let ending = tag.map(PrincipalTag::ending).unwrap_or_default();
         let name = Self::derived(&format!("{ending}\n{key}"));
         Self(format!("{name}{ending}").into())
     }
 
-    /// Returns the tag at the end of the name; `None` if it has none.
+    /// Returns the tag at the end of the ID; `None` if it has none.
     pub fn tag(&self) -> Option<PrincipalTag> {
         let begins = self.0.len().checked_sub(TAG_LENGTH)?;
         let before = self.0.get(..begins)?;

@@ -294,14 +294,14 @@ fn in_use(error: &StoreError) -> JournalError {
     let told = match error {
         StoreError::Busy { id, owner, until } => {
             let holder = Owner::describe(owner);
-            format!("{holder} has session `{id}` until {until} at least")
+            format!("{holder} holds session `{id}` until at least {until}")
         }
         error => error.to_string(),
     };
     JournalError::InUse(told.into())
 }
 
-/// Returns what somebody says with a change.
+/// Returns the message of a change.
 fn message_of(change: &Change) -> Option<&Message> {
     match change {
         Change::MessageSteered(message) => Some(message),

@@ -26,8 +26,8 @@ use crate::{
 
 /// A store in memory: it lasts as long as the process. Clones are the same store.
 ///
-/// It keeps what other stores keep, in the form in which they keep it, so that what does not survive
-/// being stored is found out here as well.
+/// It stores the same data as other stores, in the same encoded form, so that tests also find data
+/// that does not survive storage.
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<Sessions>>);
 

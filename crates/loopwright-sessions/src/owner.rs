@@ -1,14 +1,15 @@
-//! Who holds leases, told so that others can see whether it is still there.
+//! Holders of leases, with names that let other processes check whether the holder still exists.
 
 use std::{fmt, fs, process};
 
 use crate::id::SessionId;
 
-/// Names a holder of leases, so that another process on the same machine can tell that it is gone.
+/// The name of a lease holder, from which another process on the same machine can tell whether the
+/// holder has exited.
 ///
-/// The name holds the boot of the machine, the space in which processes are counted, the process and
-/// the moment at which it started, and something that tells two holders of one process apart. Where
-/// the machine does not tell these, no process is ever taken for gone, and leases are waited for.
+/// The name contains the boot ID of the machine, the PID namespace, the process and its start time,
+/// and a part that distinguishes two holders in one process. If the machine does not provide these,
+/// no process counts as exited, and others wait until its leases expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     place: String,
@@ -21,7 +22,7 @@ pub struct Owner {
 const FOR: &str = " for session ";
 
 impl Owner {
-    /// Names this process.
+    /// Creates the name of this process.
     pub fn this_process() -> Self {
         let process = process::id();
         let started = started(process).unwrap_or_default();
@@ -44,7 +45,7 @@ impl Owner {
         SessionId::new(owner.rsplit_once(FOR)?.1).ok()
     }
 
-    /// Reads a name; `None` if it is not of this form.
+    /// Parses a name; `None` if it does not have this form.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.split_once(FOR).map_or(text, |it| it.0);
         let mut parts = text.split('/');
@@ -54,20 +55,21 @@ impl Owner {
         parts.next().is_none().then_some(Self { place, process, started, name })
     }
 
-    /// Names a holder for people: by its process, or as it is written if it is not of this form.
+    /// Returns a readable name of a holder: its process, or the text itself if it does not have
+    /// this form.
     pub fn describe(text: &str) -> String {
         Self::parse(text)
             .map_or_else(|| text.to_owned(), |owner| format!("process {}", owner.process))
     }
 
-    /// Returns `true` if it is known to be gone: it ran on this machine, since it started, and there is no
-    /// such process any more.
+    /// Returns `true` if the holder is known to have exited: it ran on this machine since the last
+    /// boot, and the process no longer exists.
     pub fn is_gone(&self) -> bool {
         let is_here = !self.place.is_empty() && self.place == place();
         is_here && started(self.process).as_ref() != Some(&self.started)
     }
 
-    /// Returns the number of the process.
+    /// Returns the process ID.
     pub fn process(&self) -> u32 {
         self.process
     }

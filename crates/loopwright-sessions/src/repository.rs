@@ -147,8 +147,8 @@ impl fmt::Debug for SessionRepository {
     }
 }
 
-/// Creates a session that begins with so many changes of another one; its name is one that no one has if
-/// none is given. The sub-agents of calls that are open there go on in the fork where they are.
+/// Creates a session that starts with this number of changes of another one; its ID is unique if
+/// none is given. The sub-agents of open calls continue in the fork.
 pub(crate) async fn fork(
     store: &dyn SessionStore,
     source: &SessionHeader,

@@ -1,4 +1,4 @@
-//! What every store checks before it writes, for stores: so all of them decide alike.
+//! The checks of every store before a write, shared so that all stores decide alike.
 
 use loopwright_core::{Seq, Timestamp};
 
@@ -8,13 +8,13 @@ use crate::{
     store::{Lease, LeaseRequest, StoreError},
 };
 
-/// Checks that a writer may write now: under the last lease that was taken, whatever the clock says; or
-/// under none, if there is none in force.
+/// Checks that a writer may write now: under the latest lease, even if it has expired; or without a
+/// lease, if none is in force.
 ///
 /// # Errors
 ///
-/// [`LeaseLost`](StoreError::LeaseLost) if the lease that is shown is not the last one, and
-/// [`Busy`](StoreError::Busy) if none is shown and a caller has one.
+/// [`LeaseLost`](StoreError::LeaseLost) if the given lease is not the latest one, and
+/// [`Busy`](StoreError::Busy) if no lease is given and another writer holds one.
 pub fn check_lease(
     id: &SessionId,
     held: Option<&Lease>,
@@ -29,11 +29,11 @@ pub fn check_lease(
     }
 }
 
-/// Checks that the right to write may be taken.
+/// Checks that a lease can be taken.
 ///
 /// # Errors
 ///
-/// [`Busy`](StoreError::Busy) if a caller has it whose process may still run.
+/// [`Busy`](StoreError::Busy) if another process that may still be running holds it.
 pub fn check_claim(held: Option<&Lease>, claim: &LeaseRequest<'_>) -> Result<(), StoreError> {
     let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.replaces;
     held.filter(stands).map_or(Ok(()), |held| Err(busy(held)))
@@ -49,8 +49,8 @@ pub fn check_version(id: &SessionId, expected: u64, found: u64) -> Result<(), St
     if expected == found { Ok(()) } else { Err(StoreError::Conflict { id, expected, found }) }
 }
 
-/// Checks that so many changes, which begin with this number, follow those that a session of this
-/// version has.
+/// Checks that `count` changes, starting with this number, follow the changes of a session at this
+/// version.
 ///
 /// # Errors
 ///
@@ -68,12 +68,11 @@ pub fn check_follows(
     Err(StoreError::Conflict { id: id.clone(), expected: version, found: version })
 }
 
-/// Checks that a session whose current branch has this number and so many changes can be forked at a
-/// place.
+/// Checks that a session with this current branch and number of changes can be forked at a point.
 ///
 /// # Errors
 ///
-/// [`NotFound`](StoreError::NotFound) if the place is not on that branch.
+/// [`NotFound`](StoreError::NotFound) if the point is not on that branch.
 pub fn check_fork(from: &ForkPoint, branch: u32, length: Seq) -> Result<(), StoreError> {
     let is_there = from.branch == branch && from.at <= length;
     if is_there { Ok(()) } else { Err(StoreError::NotFound(from.session.clone())) }

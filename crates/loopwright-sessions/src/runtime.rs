@@ -144,10 +144,9 @@ impl SessionRuntime {
         self
     }
 
-    /// Sets the policy for interrupted calls that must not happen twice. By default, the model
-    /// receives the information that their outcome is unknown. With
-    /// [`OnInterrupted::RequireApproval`], the session pauses until a
-    /// [`DecideCall`](crate::DecideCall).
+    /// Sets the policy for interrupted calls that must not happen twice. By default, the model is
+    /// informed that their outcome is unknown. With [`OnInterrupted::RequireApproval`], the session
+    /// pauses until a [`DecideCall`](crate::DecideCall).
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: OnInterrupted) -> Self {
         self.interrupted = interrupted;
@@ -185,8 +184,8 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// As of [`session`](SessionRuntime::session) and [`create`](SessionRuntime::create). If another process
-    /// creates it at the same time, the session of that process is returned.
+    /// As for [`session`](SessionRuntime::session) and [`create`](SessionRuntime::create). If
+    /// another process creates it at the same time, the session of that process is returned.
     pub async fn open_or_create(
         &self,
         session: AgentSession,
@@ -220,7 +219,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// As of [`execute`](SessionRuntime::execute).
+    /// As for [`execute`](SessionRuntime::execute).
     pub async fn execute_until(
         &self,
         id: &SessionId,

@@ -1,4 +1,4 @@
-//! A state in few words, for user interfaces and caches.
+//! A compact form of a state, for user interfaces and caches.
 
 mod config;
 mod messages;
@@ -18,85 +18,85 @@ pub use self::{
     restore::SlimError,
 };
 
-/// A state in few words.
+/// A compact form of a state.
 ///
-/// It is made for showing and for caches, not for going on: what it leaves out is lost. A session keeps
-/// everything. Values whose names speak of secrets are blackened.
+/// It is for display and caches, not for resuming: omitted data is lost. A session keeps
+/// everything. Values whose names suggest secrets are redacted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlimState {
     /// The agent.
     pub agent_id: Option<AgentId>,
     /// The agent that it works for.
     pub parent_agent_id: Option<AgentId>,
-    /// Where the execution stands.
+    /// The status of the execution.
     pub status: String,
-    /// How many steps it has taken, those that are left out included.
+    /// The number of steps, including omitted ones.
     pub step_count: u32,
-    /// What it consumed.
+    /// The usage.
     pub usage: Usage,
-    /// When it ran.
+    /// The times of the execution.
     pub execution: SlimExecution,
-    /// The end of the conversation, a call and its results always together.
+    /// The end of the conversation; a call and its results are kept together.
     pub messages: Vec<SlimMessage>,
-    /// The last steps.
+    /// The latest steps.
     pub steps: Vec<SlimStep>,
-    /// What was decided after the last step.
+    /// The decision after the last step.
     pub last_continuation: Option<SlimContinuation>,
-    /// What models and users keep.
+    /// The metadata that models and users write.
     pub metadata: Map<String, Value>,
 }
 
-/// When an execution ran.
+/// The times of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlimExecution {
-    /// When it began.
+    /// When it started.
     pub started_at: Option<Timestamp>,
-    /// When the state changed last.
+    /// When the state last changed.
     pub updated_at: Option<Timestamp>,
-    /// How long was worked, over all executions.
+    /// The active time of all executions.
     pub cumulative_seconds: f64,
 }
 
-/// A step in few words.
+/// A compact form of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlimStep {
-    /// Counted from one among those that are kept.
+    /// The number among the kept steps, counted from one.
     pub step_number: u32,
-    /// What it amounts to.
+    /// The kind of the step.
     #[serde(rename = "type")]
     pub kind: StepKind,
-    /// Whether the model asked for tools.
+    /// Whether the model called tools.
     pub has_tool_calls: bool,
     /// Why the model stopped writing.
     pub finish_reason: Option<String>,
-    /// How much went wrong.
+    /// The number of errors.
     pub errors: usize,
-    /// What it consumed.
+    /// The usage.
     pub usage: SlimUsage,
-    /// What the model asked for.
+    /// The calls of the model.
     pub tool_calls: Vec<SlimCall>,
 }
 
-/// What a step consumed.
+/// The usage of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlimUsage {
     /// Tokens, each counted once.
     pub total: u64,
 }
 
-/// What was decided about another step.
+/// The decision about another step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlimContinuation {
-    /// Whether another one is taken.
+    /// Whether another step is taken.
     pub should_continue: bool,
-    /// Why not.
+    /// The reason for stopping.
     pub stop_reason: Option<StopReason>,
-    /// Who decided.
+    /// The criterion that decided.
     pub resolved_by: String,
 }
 
 impl SlimState {
-    /// Says in few words what a state is.
+    /// Converts a state to its compact form.
     pub fn from_state(state: &AgentState, config: &SlimSerializationConfig) -> Self {
         let execution = state.execution();
         let metadata = state.metadata().iter();

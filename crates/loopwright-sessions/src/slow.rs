@@ -26,9 +26,10 @@ use crate::{
 /// A wait for a session store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreWait {
-    /// A call has waited for this long, and still waits. Calls that wait at the same time are one wait.
+    /// A call has been waiting for this long. Calls that wait at the same time count as one wait.
     Started(Duration),
-    /// No call waits any more: all were answered, failed or were dropped. The wait took this long.
+    /// No call is waiting any longer: all have finished, failed or been dropped. The wait took this
+    /// long.
     Ended(Duration),
 }
 
@@ -38,7 +39,7 @@ const TARGET: &str = "loopwright::store";
 /// Reports waits. It must not block.
 type Report = dyn Fn(StoreWait) + Send + Sync;
 
-/// Reports calls that wait for a while.
+/// Reports calls that wait for a long time.
 #[derive(Clone)]
 pub struct WaitReporter {
     clock: Arc<dyn Clock>,
@@ -90,7 +91,7 @@ impl<'a> Waiting<'a> {
         }
         drop(waits);
         if is_first {
-            tracing::warn!(target: TARGET, waited = ?reporter.after, "store makes its callers wait");
+            tracing::warn!(target: TARGET, waited = ?reporter.after, "store is slow");
             (reporter.report)(StoreWait::Started(reporter.after));
         }
         Self(reporter)
@@ -105,7 +106,7 @@ impl Drop for Waiting<'_> {
         drop(waits);
         if let Some(since) = since {
             let waited = self.0.clock.monotonic().saturating_sub(since);
-            tracing::info!(target: TARGET, ?waited, "store answers again");
+            tracing::info!(target: TARGET, ?waited, "store responds again");
             (self.0.report)(StoreWait::Ended(waited));
         }
     }
@@ -117,12 +118,13 @@ impl fmt::Debug for WaitReporter {
     }
 }
 
-/// A store that reports when it makes its callers wait. Everything else is left to the store that it wraps.
+/// A store that reports when it makes its callers wait. Everything else is delegated to the wrapped
+/// store.
 ///
-/// Calls that take long by their nature are not reported: [`wait`](SessionStore::wait),
-/// [`check`](SessionStore::check), [`reclaim`](SessionStore::reclaim), [`back_up`](SessionStore::back_up),
-/// [`delete_unused`](SessionStore::delete_unused), [`close`](SessionStore::close), and those of the
-/// [queue](SessionStore::jobs).
+/// Calls that normally take long are not reported: [`wait`](SessionStore::wait),
+/// [`check`](SessionStore::check), [`reclaim`](SessionStore::reclaim),
+/// [`back_up`](SessionStore::back_up), [`delete_unused`](SessionStore::delete_unused),
+/// [`close`](SessionStore::close), and those of the [queue](SessionStore::jobs).
 pub struct ReportingStore {
     store: Arc<dyn SessionStore>,
     reporter: WaitReporter,

@@ -1,24 +1,24 @@
-//! What may be done with a session.
+//! The status of a session, which decides what it allows.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What may be done with a session. It is not the status of its last execution: an active session may
-/// well hold a failed one.
+/// The status of a session, which decides what it allows. It is independent of the status of its
+/// last execution: an active session can have a failed execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// It takes messages.
+    /// The session accepts messages.
     #[default]
     Active,
-    /// It takes none until it is resumed.
+    /// The session accepts no messages until it is resumed.
     Suspended,
-    /// It is done, until it is resumed.
+    /// The session is completed, until it is resumed.
     Completed,
-    /// It was given up, until it is resumed.
+    /// The session was abandoned, until it is resumed.
     Failed,
-    /// It is gone for good.
+    /// The session is permanently deleted.
     Deleted,
 }
 
@@ -26,18 +26,18 @@ pub enum SessionStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("session status cannot change from {from} to {to}")]
 pub struct InvalidTransition {
-    /// What it is.
+    /// The current status.
     pub from: SessionStatus,
-    /// What it was to become.
+    /// The requested status.
     pub to: SessionStatus,
 }
 
 impl SessionStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] =
         [Self::Active, Self::Suspended, Self::Completed, Self::Failed, Self::Deleted];
 
-    /// Returns the status as it is written.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -48,12 +48,12 @@ impl SessionStatus {
         }
     }
 
-    /// Finds a status by its word.
+    /// Parses the name of a status.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Becomes another status, or stays what it is.
+    /// Changes to another status, or keeps the same one.
     ///
     /// | from | to |
     /// |---|---|
@@ -64,7 +64,7 @@ impl SessionStatus {
     ///
     /// # Errors
     ///
-    /// If the table does not allow it.
+    /// Returns an error if the table does not allow the change.
     pub fn transition_to(self, to: Self) -> Result<Self, InvalidTransition> {
         use SessionStatus::{Active, Completed, Deleted, Failed, Suspended};
         match (self, to) {

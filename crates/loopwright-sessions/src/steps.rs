@@ -1,16 +1,17 @@
-//! Where the steps of a session end, and where its last turn begins.
+//! The positions where the steps of a session end and its last turn begins.
 
 use loopwright_core::{
     Change, ChangeRecord, Edit, Seq,
     messages::{Role, SectionName},
 };
 
-/// Returns how many changes there are up to the end of a step, counted from one over all executions;
-/// 0 is what comes before the first execution. The end of an execution belongs to its last step.
+/// Returns the number of changes up to the end of a step, counted from one over all executions;
+/// step 0 is the state before the first execution. The end of an execution belongs to its last
+/// step.
 ///
 /// # Errors
 ///
-/// How many steps there are, if there are fewer.
+/// Returns the number of steps if there are fewer.
 pub fn step_end(changes: &[ChangeRecord], step: u64) -> Result<Seq, u64> {
     let (mut steps, mut end) = (0, None);
     for (number, stamped) in (0..).zip(changes) {
@@ -34,7 +35,7 @@ pub fn step_end(changes: &[ChangeRecord], step: u64) -> Result<Seq, u64> {
     }
 }
 
-/// Where a session goes back to.
+/// The target of a rewind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindPoint {
     /// The end of a step; see [`step_end`].
@@ -49,9 +50,10 @@ impl From<u64> for RewindPoint {
     }
 }
 
-/// Returns how many changes there are before the last turn: before what the user said last, and before the execution that
-/// came of it. A turn in which the user said nothing, such as one that only compacts the conversation, begins with its
-/// execution. What was said in the middle of an execution goes back to the end of the step before it.
+/// Returns the number of changes before the last turn: before the last message of the user and the
+/// execution that followed. A turn without a message of the user, such as one that only compacts
+/// the conversation, begins with its execution. For a message in the middle of an execution, the
+/// position is the end of the step before it.
 pub fn last_turn(changes: &[ChangeRecord]) -> Seq {
     let (mut steps, mut start) = (0, None);
     // What the user said since the model or a run did something.

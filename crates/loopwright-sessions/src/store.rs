@@ -273,7 +273,7 @@ pub trait SessionStore: Send + Sync {
     /// [`Unavailable`](StoreError::Unavailable) if the target exists or cannot be written, or if
     /// the store has its own backup tools.
     async fn back_up(&self, _to: &Path) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("this store cannot write a copy of itself".into()))
+        Err(StoreError::Unavailable("this store does not support backups".into()))
     }
 
     /// Closes the store and merges its auxiliary files into the main ones. Do not use the store
@@ -505,8 +505,7 @@ pub enum StoreError {
     Exists(SessionId),
     /// Another writer changed the session in between.
     #[error(
-        "session `{id}` is at version {found}, not {expected}: another writer changed it; load it \
-         again"
+        "session `{id}` is at version {found}, not {expected}: another writer changed it; load it again"
     )]
     Conflict {
         /// The session.

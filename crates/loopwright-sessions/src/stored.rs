@@ -1,7 +1,7 @@
-//! The form in which changes are stored, for stores: [`FORMAT_VERSION`] is its number.
+//! The format in which stores keep changes; [`FORMAT_VERSION`] is its number.
 //!
-//! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
-//! The form of a change is that of [`ChangeRecord`]; `docs/storage.md` describes it.
+//! Changes that are written together are stored together: a [`StoredBatch`] holds them as one JSON
+//! array. Each change has the form of [`ChangeRecord`]; `docs/storage.md` describes it.
 
 use std::{fmt, num::NonZero, ops::Range, thread};
 
@@ -14,24 +14,24 @@ use crate::{
     store::{AppendRequest, ChangeBatch, StoreError},
 };
 
-/// The number of the form that is written. Forms of all smaller numbers are read as well.
+/// The number of the written format. All smaller numbers can be read, too.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Changes that were written at once.
+/// Changes that were written together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredBatch<B = Vec<u8>> {
     /// The number of the first change.
     pub first: Seq,
-    /// How many of them count; the others came after a place that a caller went back to.
+    /// The number of changes that count; a rewind left the others behind.
     pub count: usize,
     /// The changes, as a JSON array.
     pub body: B,
-    /// The [`checksum`] of the body as it was written, unless the store checks bodies itself.
+    /// The [`checksum`] of the written body, unless the store checks bodies itself.
     pub sum: Option<u32>,
 }
 
 impl<B: AsRef<[u8]>> StoredBatch<B> {
-    /// Returns the part of it that comes before a change.
+    /// Returns the part before a change.
     #[must_use]
     pub fn until(self, end: Seq) -> Self {
         let room = usize::try_from(end.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -42,14 +42,14 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, are not those that were written, or there are not
-    /// so many.
+    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, differ from the written ones, or
+    /// are too few.
     pub fn decode(&self, id: &SessionId) -> Result<Vec<ChangeRecord>, StoreError> {
         let wrong = |error: &dyn fmt::Display| {
             corrupt(id, format!("the batch at change {}: {error}", self.first))
         };
         if self.sum.is_some_and(|sum| checksum(self.body.as_ref()) != sum) {
-            return Err(wrong(&"its checksum is another one"));
+            return Err(wrong(&"the checksum does not match"));
         }
         // Looked at as a whole, text takes less than piece by piece as it is read.
         let body = str::from_utf8(self.body.as_ref()).map_err(|error| wrong(&error))?;
@@ -66,10 +66,10 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
 
 /// What is written at once is seldom longer.
 const USUAL: usize = 4 << 10;
-/// From so many bytes on, more than one thread reads.
+/// The size in bytes from which several threads read.
 const SPREAD: usize = 256 << 10;
 
-/// Returns the CRC-32 of a body, by which a store notices that it was damaged.
+/// Returns the CRC-32 of a body, with which a store detects damage.
 pub fn checksum(body: &[u8]) -> u32 {
     crc32fast::hash(body)
 }
@@ -89,32 +89,33 @@ pub fn encode<T: Serialize + ?Sized>(id: &SessionId, value: &T) -> Result<Vec<u8
 ///
 /// # Errors
 ///
-/// [`Corrupt`](StoreError::Corrupt) if it is none.
+/// [`Corrupt`](StoreError::Corrupt) if the text is not such a value.
 pub fn decode<T: DeserializeOwned>(id: &SessionId, body: &[u8]) -> Result<T, StoreError> {
     serde_json::from_slice(body).map_err(|error| corrupt(id, error))
 }
 
-/// Checks that the form in which a session is stored is one that is read.
+/// Checks that this version can read the format of a session.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](StoreError::Corrupt) if it is a later one.
+/// [`Corrupt`](StoreError::Corrupt) if the format is a later one.
 pub fn check_format(id: &SessionId, form: u32) -> Result<(), StoreError> {
     if form <= FORMAT_VERSION {
         return Ok(());
     }
     let reason = format!(
-        "it is stored in form {form}, and this program reads forms up to {FORMAT_VERSION}: update the program"
+        "stored in format {form}, but this program reads formats up to {FORMAT_VERSION}; update \
+            the program"
     );
     Err(corrupt(id, reason))
 }
 
-/// Reads the changes of batches that follow one another; so many there are.
+/// Reads the changes of consecutive batches with this total number of changes.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](StoreError::Corrupt) if one of them cannot be read, or does not follow the one before, or
-/// there are not so many.
+/// [`Corrupt`](StoreError::Corrupt) if a batch cannot be read or does not follow the previous one,
+/// or if changes are missing.
 pub fn decode_batches<B: AsRef<[u8]> + Sync>(
     id: &SessionId,
     length: Seq,
@@ -137,8 +138,8 @@ pub fn decode_batches<B: AsRef<[u8]> + Sync>(
     })
 }
 
-/// Checks that batches, told by their first changes and how many they are, follow one another and make up so
-/// many changes.
+/// Checks that batches, given by their first change and length, are consecutive and have this total
+/// number of changes.
 ///
 /// # Errors
 ///
@@ -151,12 +152,12 @@ pub fn check_sequence(
     let mut next = 0;
     for (first, count) in batches {
         if first != next {
-            return Err(corrupt(id, format!("change {next} is followed by {first}")));
+            return Err(corrupt(id, format!("change {next} is followed by change {first}")));
         }
         next += count as u64;
     }
     if next != length {
-        return Err(corrupt(id, format!("of its {length} changes only {next} are there")));
+        return Err(corrupt(id, format!("only {next} of its {length} changes exist")));
     }
     Ok(())
 }
@@ -172,8 +173,8 @@ fn decode_in_turn<B: AsRef<[u8]>>(
     Ok(all)
 }
 
-/// Reads the intact ones of batches that make up so many changes. Returns their changes, and the numbers of
-/// those that are missing.
+/// Reads the intact batches out of this total number of changes. Returns their changes, and the
+/// numbers of the missing ones.
 pub fn decode_intact<B: AsRef<[u8]>>(
     id: &SessionId,
     length: Seq,
@@ -198,7 +199,7 @@ pub fn decode_intact<B: AsRef<[u8]>>(
     (changes, gaps)
 }
 
-/// Returns what a write is known by, so that it is recognised when it comes again.
+/// Returns the fingerprint of a write, by which a repeated write is recognized.
 pub fn fingerprint(write: &AppendRequest<'_>, body: &[u8]) -> [u8; 16] {
     let mut hash = Sha256::new();
     let AppendRequest {
@@ -225,8 +226,8 @@ pub fn fingerprint(write: &AppendRequest<'_>, body: &[u8]) -> [u8; 16] {
     short
 }
 
-/// Returns when something is written: never earlier than what was written before, whatever the clock
-/// says.
+/// Returns the time of a write, which is never earlier than that of the previous write, even if the
+/// clock goes back.
 pub fn written_at(before: Timestamp, now: Timestamp) -> Timestamp {
     before.max(now)
 }

@@ -1,4 +1,5 @@
-//! The sessions of sub-agents: their names, the leases on them, and what of them a fork or an export needs.
+//! The sessions of sub-agents: their IDs, their leases, and the parts that a fork or an export
+//! needs.
 
 use std::{
     collections::BTreeMap,
@@ -30,8 +31,8 @@ impl SessionHeader {
         }
     }
 
-    /// Describes the session of the sub-agent that a call of this session runs, which continues another one, such as
-    /// that of the call in the session that this one is a fork of.
+    /// Returns the header of the session of a call's sub-agent that continues another session, such
+    /// as that of the same call in the session from which this one was forked.
     #[must_use]
     pub fn subagent(&self, call: &Arc<str>, continued: Self) -> Self {
         Self {
@@ -64,12 +65,12 @@ pub fn open_calls(state: &AgentState) -> Vec<Arc<str>> {
 /// Returns the sessions of the sub-agents that open calls of a session run, and theirs, each after its parent. A run that
 /// resumes the session needs them to repeat nothing that is finished.
 ///
-/// A sub-agent whose history is gone, because it was deleted or is damaged, is [`Deleted`](SessionStatus::Deleted) and has no
-/// changes.
+/// A sub-agent whose history was deleted or is damaged is [`Deleted`](SessionStatus::Deleted) and
+/// has no changes.
 ///
 /// # Errors
 ///
-/// If the store fails, or the changes of a session do not lead to a state.
+/// Returns an error if the store fails, or the changes of a session do not produce a valid state.
 pub async fn open_subagents(
     store: &dyn SessionStore,
     header: &SessionHeader,
@@ -105,12 +106,13 @@ pub async fn open_subagents(
     Ok(found)
 }
 
-/// Keeps that a call had begun to run a sub-agent whose history is gone: a run that resumes the session is told that the
-/// outcome of the call is unknown. A call that runs no sub-agent is not affected.
+/// Records that a call had started a sub-agent whose history is lost, so that a run that resumes
+/// the session treats the outcome of the call as unknown. Calls without a sub-agent are not
+/// affected.
 ///
 /// # Errors
 ///
-/// If the store fails, or the sub-agent has a session.
+/// Returns an error if the store fails, or the sub-agent has a session.
 pub async fn mark_subagent_lost(
     store: &dyn SessionStore,
     parent: &SessionHeader,

@@ -1,4 +1,4 @@
-//! Keeping the lease, and hearing what others want, while an agent runs.
+//! Renews the lease and receives control messages while an agent runs.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use crate::{
     store::{ControlMessage, Posted, SessionStore, StoreError},
 };
 
-/// Keeps the lease of a session that is being worked with, and hears what others want of it.
+/// Renews the lease of a session in use, and receives its control messages.
 pub struct RunSupervisor {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) journal: Arc<StoreJournal>,
@@ -78,8 +78,8 @@ impl Instant {
         Self { monotonic: env.clock.monotonic(), wall: env.clock.now() }
     }
 
-    /// Returns `true` if so much time has passed since. If the time of day was set meanwhile, it has: where leases end
-    /// by it, theirs is to be written anew.
+    /// Returns `true` if this duration has passed since then. If the time of day was set meanwhile,
+    /// it has: where leases end by it, theirs must be written again.
     fn is_due(self, env: &RunEnv, after: Duration) -> bool {
         let now = Self::of(env);
         let passed = now.monotonic.saturating_sub(self.monotonic);
@@ -103,14 +103,15 @@ impl RunSupervisor {
         Self { waiting: Mutex::new(messages), earlier: Mutex::new(requests), ..self }
     }
 
-    /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
-    /// happens between two steps, where the next run continues.
+    /// Runs an agent to its end and obeys control messages on the way. On shutdown, the run stops
+    /// between two steps, where the next run continues.
     ///
-    /// Messages that were sent before it begins are said to it first. Those that come too late for it wait for the
-    /// next one, in the store. Those that were sent after a request to stop or cancel follow the end of the run.
+    /// Messages that were sent before the run starts are delivered first. Messages that arrive too
+    /// late wait in the store for the next run. Messages sent after a request to stop or cancel
+    /// follow the end of the run.
     ///
-    /// A request stays in the store until the end of the execution is durable, so that none is lost if this process
-    /// ends before.
+    /// A request stays in the store until the end of the execution is durable, so that it is not
+    /// lost if this process exits first.
     ///
     /// The lease is renewed in time. If that fails, the run continues until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.

@@ -1,4 +1,4 @@
-//! What tools did to files, kept beside a session, so that a rewind can undo it.
+//! File changes by tools, stored beside a session so that a rewind can undo them.
 
 #[cfg(all(feature = "files", target_os = "linux"))]
 mod files;
@@ -18,11 +18,11 @@ use crate::{
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FileNote<C> {
-    /// A file is about to be changed, while the session has so many changes.
+    /// A file is about to be changed, when the session has this number of changes.
     Changed { at: Seq, change: C },
     /// A command is about to change these paths. What they were is kept in a folder of this machine.
     Command { at: Seq, kept: PathBuf, paths: Vec<String> },
-    /// The session is about to go back to so many changes.
+    /// The session is about to go back to this number of changes.
     Rewound { at: Seq },
 }
 

@@ -96,11 +96,11 @@ fn a_link_is_not_followed() {
     create(&elsewhere.store, "a", 1);
     std::os::unix::fs::symlink(elsewhere.session("a"), world.session("a")).unwrap();
     let error = world.load("a").unwrap_err().to_string();
-    assert!(error.contains("is no directory"), "{error}");
+    assert!(error.contains("is not a directory"), "{error}");
     let found = world.check(false);
     let found: Vec<_> = found.iter().map(|it| (it.session.clone(), &*it.problem)).collect();
     assert!(
-        matches!(&found[..], [(Some(it), problem)] if *it == id("a") && problem.contains("is no directory")),
+        matches!(&found[..], [(Some(it), problem)] if *it == id("a") && problem.contains("is not a directory")),
         "{found:?}"
     );
 
@@ -136,7 +136,7 @@ fn a_log_of_a_later_form_is_left_to_a_later_program() {
     world::rewrite_head(&log, "\"format\":1", "\"format\":9");
     let (loaded, written) = (world.load("a"), append(&world.store, "a", 1, 1, 1));
     for error in [loaded.unwrap_err(), written.unwrap_err()] {
-        assert!(error.to_string().contains("form 9"), "{error}");
+        assert!(error.to_string().contains("format 9"), "{error}");
         assert!(error.to_string().contains("update the program"), "{error}");
     }
     let findings = world.check(true);

@@ -89,7 +89,7 @@ async fn body(
 ) -> Result<Vec<u8>, Failure> {
     let sql = "SELECT body FROM batches WHERE session = $1 AND branch = $2 AND first = $3";
     let row = transaction.row(sql, values![session, branch, first]).await?;
-    row.ok_or_else(|| Failure::Form(format!("the batch at change {first} is gone")))?.bytes(0)
+    row.ok_or_else(|| Failure::Form(format!("the batch at change {first} is missing")))?.bytes(0)
 }
 
 /// A batch in a page.
@@ -111,7 +111,7 @@ fn pieces(page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
     let mut pieces = Vec::new();
     let damaged = |pieces: &[Piece<'_>]| {
         let after = pieces.last().map_or(0, |piece| piece.first);
-        Failure::Form(format!("what comes after the batch at change {after} is damaged"))
+        Failure::Form(format!("the data after the batch at change {after} is damaged"))
     };
     let end = page.windows(2).position(|two| two == b"\n\n").ok_or_else(|| damaged(&pieces))?;
     let mut bodies = &page[end + 2..];

@@ -26,7 +26,7 @@ pub trait Database: Send + Sync + 'static {
     /// Begins a transaction. Dropping it undoes it.
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
 
-    /// Returns what is told of notes from now on; `None` if one has to look.
+    /// Returns notifications about log entries from now on; `None` if the caller must poll.
     fn news(&self) -> Option<LogNotification>;
 
     /// Gives space back that was freed.
@@ -52,7 +52,7 @@ pub trait Database: Send + Sync + 'static {
     /// Writes a copy of the database into a new file.
     async fn back_up(&self, _to: &Path) -> Result<(), SqlError> {
         Err(SqlError::Address(
-            "back a PostgreSQL database up with its own tools, such as `pg_dump`",
+            "back up a PostgreSQL database with its own tools, such as `pg_dump`",
         ))
     }
 
@@ -129,11 +129,11 @@ pub trait Transaction: Send {
     }
 }
 
-/// What is told of notes.
+/// Notifications about log entries.
 #[derive(Debug)]
 pub struct LogNotification {
     /// Names the log that has new notes; nothing if any may have.
     pub(crate) heard: tokio::sync::broadcast::Receiver<std::sync::Arc<str>>,
-    /// Whether anything is told at present.
+    /// Whether notifications are available at present.
     pub(crate) is_on: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }

@@ -53,7 +53,7 @@ impl Decoding {
         let _sent = self.sender.send(batches);
     }
 
-    /// Returns all changes in their order, which are to be so many.
+    /// Returns all changes in order, and checks their number.
     pub(crate) async fn end(self, length: Seq) -> Result<Vec<ChangeRecord>, StoreError> {
         let Self { id, sender, threads, .. } = self;
         drop(sender);

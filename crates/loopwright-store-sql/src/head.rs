@@ -171,5 +171,5 @@ pub(crate) fn session_id(name: String) -> Result<SessionId, Failure> {
 }
 
 fn status(word: &str) -> Result<SessionStatus, Failure> {
-    SessionStatus::named(word).ok_or_else(|| Failure::Form(format!("`{word}` is no status")))
+    SessionStatus::named(word).ok_or_else(|| Failure::Form(format!("`{word}` is not a status")))
 }

@@ -291,7 +291,7 @@ fn record(row: &mut Row) -> Result<JobRecord, Failure> {
     let status = JobStatus::named(&word);
     Ok(JobRecord {
         job: Job { id, session, task },
-        status: status.ok_or_else(|| Failure::Form(format!("`{word}` is no status of a job")))?,
+        status: status.ok_or_else(|| Failure::Form(format!("`{word}` is not a job status")))?,
         claims: row.number(4)?,
         attempts: row.number(5)?,
         crashes: row.number(11)?,

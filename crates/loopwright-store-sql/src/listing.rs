@@ -64,7 +64,7 @@ pub(crate) async fn named(
     Ok(names.collect())
 }
 
-/// Writes the statement for so many sessions of a page, after those of it that were seen.
+/// Writes the statement for a number of sessions of a page, after those that were seen.
 ///
 /// The indexes leave out who is deleted, or who is active, and a database uses them only if it is told
 /// so in their own words.

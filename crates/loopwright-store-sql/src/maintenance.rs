@@ -227,7 +227,7 @@ pub(crate) async fn restore_definition(
     let mut others = transaction.rows(others, values![key]).await?;
     let name = others.first_mut().and_then(|row| row.text(2).ok());
     let (body, what) = if let Some(body) = others.iter_mut().find_map(is_sound) {
-        (body, "the agent of another session of the same name")
+        (body, "the same-named agent of another session")
     } else {
         let name = name.unwrap_or_else(|| "unknown".to_owned());
         let plain = AgentDefinition::new(&*name, &*name, "");
@@ -290,7 +290,7 @@ pub(crate) async fn go_on_from(
     go_back(transaction, id, &head, readable, head.updated_at).await?;
     let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
     transaction.run(sql, values![head.key]).await?;
-    let missing = format!("what it did after its first {readable} changes is missing: {problem}");
+    let missing = format!("the changes after the first {readable} are missing: {problem}");
     let sql = "UPDATE sessions SET missing = $1 WHERE key = $2";
     transaction.run(sql, values![&*missing, head.key]).await?;
     seal(transaction, &[head.key]).await

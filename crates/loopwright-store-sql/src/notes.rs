@@ -17,9 +17,9 @@ use crate::{
     row::values,
 };
 
-/// How often notes are looked for where nobody tells of them.
+/// The polling interval of log entries without notifications.
 const LOOKS: Duration = Duration::from_millis(100);
-/// How often they are looked for where somebody does.
+/// The polling interval with notifications.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
 
 /// Does what [`SessionStore::note`](loopwright_sessions::SessionStore::note) says. Returns the session's key, too.

@@ -14,7 +14,7 @@ mod tests;
 ///
 /// # Errors
 ///
-/// If the address is of another kind, or the store cannot be opened.
+/// Returns an error if the address is of another kind, or the store cannot be opened.
 pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
     match address.split_once(':').map_or("", |(scheme, _)| scheme) {
         #[cfg(feature = "sqlite")]
@@ -22,10 +22,10 @@ pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
             let path = address.strip_prefix("sqlite:").unwrap_or(address);
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path.starts_with(':') {
-                return Err(SqlError::Address("the address names no file"));
+                return Err(SqlError::Address("the URL names no file"));
             }
             if path.contains('?') {
-                return Err(SqlError::Address("the address has options, and there are none"));
+                return Err(SqlError::Address("the URL has options, which are not supported"));
             }
             Ok(Arc::new(crate::SqliteStore::open(path).await?))
         }
@@ -37,6 +37,6 @@ pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
         "postgres" | "postgresql" => {
             Err(SqlError::Address("this program was built without PostgreSQL"))
         }
-        _ => Err(SqlError::Address("the address is of no kind of store that is known")),
+        _ => Err(SqlError::Address("the URL does not name a known kind of store")),
     }
 }

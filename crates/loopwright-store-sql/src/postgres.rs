@@ -38,7 +38,7 @@ pub type PostgresStore = SqlStore<Postgres>;
 pub struct Postgres {
     place: Arc<str>,
     pool: Pool<Driver>,
-    /// The one connection that hears of notes, once somebody waits for some.
+    /// The connection that receives notifications, once a caller waits for some.
     listener: OnceLock<Listener>,
     ears: Pool<Driver>,
     /// The maximum wait for a server that does not respond.
@@ -79,7 +79,7 @@ impl PostgresStore {
     /// newer version.
     pub async fn connect(address: &str) -> Result<Self, SqlError> {
         let options = PgConnectOptions::from_str(address)
-            .map_err(|_| SqlError::Address("the address of the PostgreSQL database has an error"))?
+            .map_err(|_| SqlError::Address("the URL of the PostgreSQL database is invalid"))?
             .application_name("loopwright");
         let place = place(&options);
         let pool = |size| {
@@ -137,7 +137,7 @@ impl Postgres {
     }
 }
 
-/// Makes the schema, which whoever may not make one may have been given empty.
+/// Creates the schema, unless the user has no right to create one and was given an empty one.
 const MAKE_SCHEMA: &str = "
     DO $$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'loopwright') THEN

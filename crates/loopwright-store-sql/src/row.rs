@@ -135,7 +135,7 @@ impl Row {
     /// Takes a number that is not negative.
     pub(crate) fn number<T: TryFrom<i64>>(&mut self, column: usize) -> Result<T, Failure> {
         let value = self.int(column)?;
-        T::try_from(value).map_err(|_| is_no("number in its bounds", column, &Cell::Int(value)))
+        T::try_from(value).map_err(|_| is_no("number within its bounds", column, &Cell::Int(value)))
     }
 
     pub(crate) fn moment(&mut self, column: usize) -> Result<Timestamp, Failure> {
@@ -168,5 +168,5 @@ impl Row {
 }
 
 fn is_no(kind: &str, column: usize, cell: &Cell) -> Failure {
-    Failure::Form(format!("column {column} of a row holds no {kind} but {cell:?}"))
+    Failure::Form(format!("column {column} of a row contains {cell:?} instead of a {kind}"))
 }

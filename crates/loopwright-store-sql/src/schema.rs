@@ -8,11 +8,11 @@ pub(crate) const VERSION: i64 = 5;
 /// The steps from no tables to the present ones; each makes the version of its place.
 pub(crate) type Steps = [&'static str; 5];
 
-/// Brings tables of some version to the present one, and tells whether there was anything to do.
+/// Migrates tables to the current version. Returns `true` if there was anything to do.
 ///
 /// # Errors
 ///
-/// If the version is a newer one, or the database refuses.
+/// Returns an error if the version is a newer one, or the database refuses.
 pub(crate) async fn upgrade(
     transaction: &mut dyn Transaction,
     steps: &Steps,

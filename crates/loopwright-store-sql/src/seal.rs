@@ -19,7 +19,7 @@ pub(crate) const SEALED: &str = "id, format, status, version, branch, length, pa
 pub(crate) const WIDTH: usize = 16;
 
 /// What is said of a row whose checksum is another one.
-const ALTERED: &str = "what is known of it beside its changes was altered";
+const ALTERED: &str = "its metadata was altered";
 
 /// How many rows a statement names.
 const AT_ONCE: usize = 250;

@@ -256,7 +256,7 @@ impl Sqlite {
         problems.retain(|problem| problem != "ok");
         if !problems.is_empty() {
             let is_repaired = repair && self.reindex().await.unwrap_or_default();
-            let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
+            let repaired = is_repaired.then(|| "the indexes were rebuilt".to_owned());
             findings.extend(problems.into_iter().map(|problem| Finding {
                 session: None,
                 problem,
@@ -403,7 +403,7 @@ impl Database for Sqlite {
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
         let mut findings = self.soundness(repair).await?;
         for problem in self.alone(&self.readers, "PRAGMA foreign_key_check").await? {
-            let problem = format!("a row points to one that is not there: {problem}");
+            let problem = format!("a row refers to a missing row: {problem}");
             findings.push(Finding { session: None, problem, repaired: None });
         }
         findings.extend(file::open_to_others(&self.path, repair));

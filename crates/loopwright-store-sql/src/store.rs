@@ -90,8 +90,8 @@ impl<D: Database> SqlStore<D> {
         let problem = maintenance::finding(id, &error, None).problem;
         within!(self.writing, id, |it| maintenance::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
-            "it goes on after its first {readable} changes, once it is resumed: what it did after \
-                them may have taken effect; no session deleted"
+            "it continues after its first {readable} changes when it is resumed; later tool \
+                calls may have taken effect; no session deleted"
         );
         Ok(Some(maintenance::finding(id, &error, Some(repaired))))
     }
@@ -117,10 +117,10 @@ impl<D: Database> SqlStore<D> {
         let repaired = match (restored, agent) {
             (Restored::Nothing, None) => None,
             (Restored::Nothing, Some(agent)) => {
-                Some(format!("the session is suspended, and has {agent}"))
+                Some(format!("the session is suspended and has {agent}"))
             }
             (Restored::Columns(columns), _) => {
-                Some(format!("the session is suspended, and without its {}", columns.join(", ")))
+                Some(format!("the session is suspended and lacks its {}", columns.join(", ")))
             }
             (Restored::Altered, _) => Some(LOOK.to_owned()),
             (Restored::Deleted, _) => Some(STAYS.to_owned()),
@@ -132,25 +132,24 @@ impl<D: Database> SqlStore<D> {
     async fn check_name(&self, key: i64, repair: bool) -> Result<Finding, StoreError> {
         let repaired = if repair {
             let name = within!(self.writing, |it| maintenance::rename(it, key))?;
-            Some(format!("it is named `{name}` and suspended"))
+            Some(format!("it was renamed to `{name}` and suspended"))
         } else {
             None
         };
-        let problem = "the name of a session is damaged".to_owned();
+        let problem = "the ID of a session is damaged".to_owned();
         Ok(Finding { session: stands_for(key), problem, repaired })
     }
 }
 
 /// What is said of a session that was acknowledged and is not in the database.
-const LOST: &str = "nothing is left of it: the `-wal` file that the database needs is damaged";
+const LOST: &str = "the session is lost: the `-wal` file that the database needs is damaged";
 
 /// How many sessions are checked at once.
 const AT_ONCE: usize = 3;
 /// What is done about a session of which some column was altered.
-const LOOK: &str =
-    "the session is suspended: look whether its title, directory and steps are right";
+const LOOK: &str = "the session is suspended; check its title, directory and steps";
 /// What is done about one of which nothing else is left.
-const STAYS: &str = "it stays deleted, as nothing else is left of it";
+const STAYS: &str = "it stays deleted, because none of its other data exists";
 
 /// Makes what was done happen, or undoes it if it failed.
 pub(crate) async fn end<T>(
@@ -342,7 +341,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         for (key, id, problem) in within!(self.reading, |it| maintenance::losses(it))? {
             let repaired = if repair {
                 within!(self.writing, |it| maintenance::accept_loss(it, key))?;
-                Some("it continues without them, once it is resumed".to_owned())
+                Some("it continues without them when it is resumed".to_owned())
             } else {
                 None
             };
@@ -351,7 +350,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         for id in self.database.lost() {
             let repaired = repair.then(|| {
                 self.database.forget_lost(&id);
-                "it is not named any more".to_owned()
+                "it is no longer listed".to_owned()
             });
             findings.push(Finding { session: Some(id), problem: LOST.to_owned(), repaired });
         }

@@ -57,7 +57,7 @@ async fn is_named(store: &dyn SessionStore, altered: &str) {
         say(store, name, 3, "four").await.unwrap_err(),
     ] {
         let StoreError::Corrupt { reason, .. } = refused else { panic!("{altered}: {refused:?}") };
-        assert_eq!(reason, "what is known of it beside its changes was altered", "{altered}");
+        assert_eq!(reason, "its metadata was altered", "{altered}");
     }
     say(store, "a", 3, "four").await.unwrap();
     let found = store.check(false).await.unwrap();
@@ -65,8 +65,7 @@ async fn is_named(store: &dyn SessionStore, altered: &str) {
     assert_eq!(named, [id(name)], "{altered}: {found:?}");
     let repaired = store.check(true).await.unwrap();
     let repaired: Vec<_> = repaired.iter().map(|it| it.repaired.as_deref()).collect();
-    let suspended =
-        "the session is suspended: look whether its title, directory and steps are right";
+    let suspended = "the session is suspended; check its title, directory and steps";
     assert_eq!(repaired, [Some(suspended)], "{altered}");
     assert_eq!(store.check(true).await.unwrap(), [], "{altered}");
     let header = store.header(&id(name)).await.unwrap().unwrap();
@@ -112,7 +111,7 @@ async fn a_deleted_session_whose_row_was_altered_is_named() {
     assert_eq!(found.iter().map(|it| it.session.clone()).collect::<Vec<_>>(), [Some(id("b"))]);
     let repaired = store.check(true).await.unwrap();
     let told = repaired[0].repaired.as_deref();
-    assert_eq!(told, Some("it stays deleted, as nothing else is left of it"));
+    assert_eq!(told, Some("it stays deleted, because none of its other data exists"));
     assert_eq!(store.check(true).await.unwrap(), []);
     let header = store.header(&id("b")).await.unwrap().unwrap();
     assert_eq!(header.status, SessionStatus::Deleted);

@@ -120,7 +120,7 @@ async fn a_batch_whose_text_was_altered_is_refused_and_its_session_keeps_the_oth
     .await;
     match texts(&store, "a").await {
         Err(StoreError::Corrupt { reason, .. }) => {
-            assert_eq!(reason, "the batch at change 1: its checksum is another one");
+            assert_eq!(reason, "the batch at change 1: the checksum does not match");
         }
         other => panic!("{other:?}"),
     }
@@ -131,7 +131,7 @@ async fn a_batch_whose_text_was_altered_is_refused_and_its_session_keeps_the_oth
     store.check(true).await.unwrap();
     assert_eq!(said(&store, "a").await, ["one"]);
     let missing = store.missing(&id("a")).await.unwrap().unwrap();
-    assert!(missing.problem.contains("after its first 1 changes is missing"), "{missing:?}");
+    assert!(missing.problem.contains("the changes after the first 1 are missing"), "{missing:?}");
     // A caller that writes it again knows.
     crate::support::say_on(&store, "a", 5, 1, "other").await.unwrap();
     assert_eq!(store.missing(&id("a")).await.unwrap(), None);
@@ -145,13 +145,13 @@ async fn a_definition_that_was_altered_is_refused() {
         body = CAST(replace(CAST(body AS TEXT), 'does', 'dOes') AS BLOB) WHERE session = 1";
     script(&path, altered).await;
     let refused = texts(&store, "a").await.unwrap_err();
-    assert!(refused.to_string().ends_with("the definition of its agent is damaged"), "{refused}");
+    assert!(refused.to_string().ends_with("its agent definition is damaged"), "{refused}");
     assert!(store.definition(&id("a")).await.is_err());
     // What was said can be read.
     assert_eq!(store.salvage(&id("a")).await.unwrap().unwrap().changes.len(), 3);
     assert_eq!(store.check(false).await.unwrap().len(), 1);
     let repaired = store.check(true).await.unwrap();
-    let agent = "the session is suspended, and has the agent of another session of the same name";
+    let agent = "the session is suspended and has the same-named agent of another session";
     assert_eq!(repaired[0].repaired.as_deref(), Some(agent));
     assert_eq!(store.check(true).await.unwrap(), []);
     assert_eq!(said(&store, "a").await, ["one", "two", "three"]);

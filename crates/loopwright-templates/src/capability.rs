@@ -1,4 +1,4 @@
-//! An agent that reads and writes definitions of agents.
+//! The capability for reading and writing agent definitions.
 
 mod tools;
 
@@ -15,11 +15,11 @@ pub use self::tools::{
     WriteAgentBudget,
 };
 
-/// Adds the tools `list_agents` and `read_agent`, and with a store `write_agent` too.
+/// Adds the tools `list_agents` and `read_agent`, and with a store also `write_agent`.
 ///
-/// What may be a secret is never shown to the model. What it writes is checked first, and can be used as
-/// soon as it is on disk, by the process that has the registry. Whether it may replace definitions is the store's
-/// business, and where they are is nothing that the model can say.
+/// Values that may be secrets are never shown to the model. Definitions from the model are
+/// validated first, and the process with the registry can use them as soon as they are on disk. The
+/// store decides whether definitions can be replaced, and where they are stored.
 ///
 /// ```
 /// use loopwright_agent::{AgentBuilder, AgentDefinition, UseLlmConfig};
@@ -46,18 +46,18 @@ pub struct UseAgentDefinitions {
 }
 
 impl UseAgentDefinitions {
-    /// Shows the definitions of a registry.
+    /// Creates the value with a registry of definitions.
     pub fn new(agents: AgentDefinitionRegistry) -> Self {
         Self { agents, validator: DefinitionValidator::new(), store: None }
     }
 
-    /// Sets what definitions may ask for.
+    /// Sets the validator of definitions.
     pub fn validator(mut self, validator: DefinitionValidator) -> Self {
         self.validator = validator;
         self
     }
 
-    /// Lets the model write definitions, to here.
+    /// Lets the model write definitions to this store.
     pub fn store(mut self, store: FileDefinitionStore) -> Self {
         self.store = Some(store);
         self

@@ -1,4 +1,4 @@
-//! What a file says, before it is a definition: values with their lines, and a text.
+//! The content of a file, before it becomes a definition: values with their lines, and text.
 
 mod json;
 
@@ -7,35 +7,35 @@ use serde_json::{Map, Value};
 
 use crate::problem::{Diagnostic, DiagnosticKind};
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// The values by their keys.
+    /// The values, by key.
     pub values: Map<String, Value>,
-    /// Where they are, lines counted from one.
+    /// Their lines, counted from one.
     pub lines: Lines,
     /// The text below the values, in formats that have one. It is the prompt.
     pub body: Option<String>,
-    /// Keys that are there more than once.
+    /// Keys that occur more than once.
     pub repeated: Vec<Repeated>,
-    /// What is odd about the file so far.
+    /// Warnings about the file so far.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads one format.
+/// A reader of one format.
 ///
-/// It is called with the whole text of a file, and says nothing of what values mean: that is the same
-/// for all formats.
+/// It receives the whole text of a file and does not interpret values, because their meaning is the
+/// same for all formats.
 pub trait DefinitionParser: Send + Sync {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// If the text breaks the rules of the format.
+    /// Returns an error if the text breaks the rules of the format.
     fn parse(&self, text: &str) -> Result<Document, Diagnostic>;
 }
 
-/// Markdown with front matter; what follows is the prompt.
+/// Markdown with front matter; the rest is the prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MarkdownDefinitions;
 

@@ -1,4 +1,4 @@
-//! What a project tells every agent that works on it: `AGENTS.md`.
+//! A project's instructions for all agents: `AGENTS.md`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use crate::problem::{DefinitionWarning, Diagnostic, DiagnosticKind};
 /// The files that are looked for in a directory; the first that is there and says something counts.
 const FILES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
-/// How much is told of all files together, in bytes.
+/// The maximum size of all files together, in bytes.
 const MAX_BYTES: usize = 32 << 10;
 
 /// The place among the instructions: after the agent's own, before what capabilities add.
 const ORDER: i16 = -20;
 
-const HEAD: &str = "The project tells agents the following. Where two files differ, the later one \
-    counts, and what the user says counts before both.";
+const HEAD: &str = "The project gives agents the following instructions. If two files conflict, \
+    the later one takes precedence; the user's instructions take precedence over both.";
 
-/// What a project tells every agent that works on it, from its `AGENTS.md` files: one of each directory,
-/// from the root of the project down to the directory that is worked in, so that the nearest comes
-/// last. `AGENTS.override.md` takes the place of the file beside it.
+/// A project's instructions for all agents, from its `AGENTS.md` files: one from each directory,
+/// from the root of the project down to the working directory, so that the nearest comes last.
+/// `AGENTS.override.md` replaces the file beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectInstructions {
     /// The texts with their files, the nearest last.
     pub texts: Vec<(PathBuf, String)>,
-    /// What is wrong with files.
+    /// Warnings about files.
     pub warnings: Vec<DefinitionWarning>,
 }
 
 impl ProjectInstructions {
-    /// Reads the files from a root down to a directory in it, at most 32 KiB of them in all. Where the
+    /// Reads the files from a root down to a directory in it, at most 32 KiB in total. If the
     /// directory is not in the root, only its own file is read. Blocks.
     pub fn find(root: &Path, directory: &Path) -> Self {
         let mut found = Self::default();
@@ -82,7 +82,7 @@ impl ProjectInstructions {
         self.warnings.push(DefinitionWarning { path, problem });
     }
 
-    /// Returns what is told, with the files that it is from; `None` if there is nothing.
+    /// Returns the instructions with their files; `None` if there are none.
     pub fn to_prompt(&self) -> Option<String> {
         if self.texts.is_empty() {
             return None;
@@ -94,16 +94,16 @@ impl ProjectInstructions {
     }
 }
 
-/// Tells an agent, and the sub-agents below it, what the project tells every agent.
+/// Gives an agent and its sub-agents the project's instructions.
 ///
-/// Use it only for projects whose authors may instruct the model. The files are read when this is made,
-/// so that requests keep their beginning.
+/// Use it only for projects whose authors may instruct the model. The files are read when the value
+/// is created, so that requests keep their prefix.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseProjectInstructions(ProjectInstructions);
 
 impl UseProjectInstructions {
-    /// Takes instructions that were found.
+    /// Creates the capability with found instructions.
     pub fn new(instructions: ProjectInstructions) -> Self {
         Self(instructions)
     }

@@ -1,16 +1,16 @@
-//! Agents as files: Markdown with front matter, YAML and JSON, those of other programs included.
+//! Agents as files: Markdown with front matter, YAML and JSON, including those of other programs.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`registry`] | the definitions there are: [`AgentDefinitionRegistry`] |
+//! | [`registry`] | the registry of definitions: [`AgentDefinitionRegistry`] |
 //! | [`loader`] | one file: [`DefinitionLoader`] |
-//! | [`document`] | the formats: what a file says, before it is a definition |
-//! | [`problem`] | what is wrong with a file, by line and key |
-//! | [`writing`] | definitions as text, which is read again without loss |
-//! | [`validator`] | what a definition asks for that does not exist |
-//! | [`store`] | definitions that are written to a directory |
+//! | [`document`] | the formats: the content of a file, before it becomes a definition |
+//! | [`problem`] | problems of a file, by line and key |
+//! | [`writing`] | definitions as text, without loss |
+//! | [`validator`] | unknown names in a definition |
+//! | [`store`] | storing definitions in a directory |
 //! | [`capability`] | an agent that reads and writes definitions: [`UseAgentDefinitions`] |
-//! | [`instructions`] | what a project tells every agent: `AGENTS.md` |
+//! | [`instructions`] | a project's instructions for all agents: `AGENTS.md` |
 //!
 //! ```
 //! use loopwright_agent::Definitions as _;

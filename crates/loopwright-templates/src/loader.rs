@@ -1,4 +1,4 @@
-//! One file and the agent it defines.
+//! The loader of agent files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,11 +15,11 @@ use crate::document::{
 use crate::problem::{DefinitionFileError, Diagnostic, DiagnosticKind};
 use crate::reading::{Author, ModelNames, Reading, definition, is_name};
 
-/// Reads files that define agents.
+/// Loads files that define agents.
 ///
-/// Files are read strictly: a value of the wrong kind is an error that names line, key and what was
-/// expected, because a restriction that is not understood is not kept. What other programs write and
-/// nobody here understands is a warning.
+/// Files are read strictly: a value of the wrong type is an error that names the line, the key and
+/// the expected value, because an unsupported restriction would not be enforced. Unsupported keys
+/// of other programs are a warning.
 #[derive(Clone)]
 #[must_use]
 pub struct DefinitionLoader {
@@ -27,12 +27,12 @@ pub struct DefinitionLoader {
     models: ModelNames,
 }
 
-/// A definition, and what is odd about its file.
+/// A definition, with warnings about its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedDefinition {
     /// The definition.
     pub definition: AgentDefinition,
-    /// What its author should know.
+    /// Warnings for its author.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -43,7 +43,7 @@ impl Default for DefinitionLoader {
 }
 
 impl DefinitionLoader {
-    /// Reads `.md`, `.json`, `.yaml` and `.yml`.
+    /// Creates a loader for `.md`, `.json`, `.yaml` and `.yml`.
     pub fn new() -> Self {
         Self { parsers: BTreeMap::new(), models: ModelNames::default() }
             .with_parser("md", MarkdownDefinitions)
@@ -52,44 +52,45 @@ impl DefinitionLoader {
             .with_parser("yml", YamlDefinitions)
     }
 
-    /// Reads another format too, by the end of the file's name, or reads one in another way.
+    /// Adds a format by file name extension, or replaces one.
     pub fn with_parser(mut self, extension: &str, parser: impl DefinitionParser + 'static) -> Self {
         self.parsers.insert(extension.to_ascii_lowercase(), Arc::new(parser));
         self
     }
 
-    /// Lets a name in `model`, such as `sonnet`, stand for a model as we write it, or for `inherit`.
+    /// Maps a name in `model`, such as `sonnet`, to a model in the form `provider/model`, or to
+    /// `inherit`.
     pub fn with_model(mut self, name: impl Into<String>, model: impl Into<String>) -> Self {
         self.models.models.insert(name.into(), model.into());
         self
     }
 
-    /// Tells which names in `model` are of providers and not of models.
+    /// Sets the names in `model` that are providers and not models.
     pub fn with_providers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.models.providers.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Returns `true` if a file is one to be read, by the end of its name. Capitals make no difference.
+    /// Returns `true` if the file name extension is supported, ignoring case.
     pub fn reads(&self, path: &Path) -> bool {
         extension(path).is_some_and(|it| self.parsers.contains_key(&it))
     }
 
-    /// Reads a file that the user named, and that may say everything. Blocks.
+    /// Reads a file that the user named explicitly, in which all keys are allowed. Blocks.
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is wrong; the error tells everything that is.
+    /// Returns an error with all problems if the file cannot be read or is invalid.
     pub fn load(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
         self.load_text(path, Author::User, || read_file(path).map_err(Diagnostic::from))
     }
 
-    /// Reads a file of a repository: it sets no header, and no field of the provider's own but a few that say
-    /// only how words are chosen. Blocks.
+    /// Reads a file of a repository, which cannot set headers and provider-specific fields, except
+    /// a few that only affect the choice of words. Blocks.
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is wrong; the error tells everything that is.
+    /// Returns an error with all problems if the file cannot be read or is invalid.
     pub fn load_of_project(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
         self.load_text(path, Author::Other, || read_file(path).map_err(Diagnostic::from))
     }
@@ -120,11 +121,11 @@ impl DefinitionLoader {
         read.map_err(|(name, problems)| DefinitionFileError { path: path(), name, problems })
     }
 
-    /// Reads a text that is in the format of files whose names end so.
+    /// Parses a text in the format of a file name extension.
     ///
     /// # Errors
     ///
-    /// If there is no such format, or the text is wrong. The error has no path.
+    /// Returns an error if the format is unknown, or the text is invalid. The error has no path.
     pub fn read(
         &self,
         extension: &str,

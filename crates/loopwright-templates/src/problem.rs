@@ -1,143 +1,143 @@
-//! What is wrong with a file that defines an agent, by line and key.
+//! Problems of agent files, by line and key.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use loopwright_capabilities::front_matter::TextError;
 
-/// Something about a file that its author should know.
+/// A diagnostic about a file, for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The line, counted from one, if it is about one.
+    /// The line, counted from one, if there is one.
     pub line: Option<usize>,
-    /// The key as it is written, with the keys around it: `budget.maxSteps`.
+    /// The key as written, with its parent keys: `budget.maxSteps`.
     pub key: Option<String>,
-    /// What is the matter.
+    /// The problem.
     pub kind: DiagnosticKind,
 }
 
-/// What is the matter with a file, or with a key of it.
+/// A problem of a file, or of one of its keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
-    /// Its name does not end as any format does.
+    /// The file name extension is unknown.
     #[error("unknown file name extension; available: {known}")]
     UnknownFormat {
-        /// The ends of names that are known.
+        /// The known extensions.
         known: String,
     },
-    /// It does not begin with front matter.
+    /// The front matter is missing.
     #[error("no front matter; start the file with `---`, `name:`, `description:` and `---`")]
     NoFrontMatter,
-    /// It breaks the rules of its format.
+    /// The file violates its format.
     #[error("invalid {format}: {problem}")]
     Syntax {
         /// The format.
         format: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A key is not there, or says nothing.
+    /// A key is missing or empty.
     #[error("is missing; {remedy}")]
     Missing {
-        /// What to write.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// A value is of the wrong kind.
+    /// A value has the wrong type.
     #[error("must be {expected}")]
     WrongType {
-        /// What it has to be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A name cannot name an agent.
+    /// The name is not a valid agent name.
     #[error(
         "must be 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit, not `{}`",
         .0.escape_debug()
     )]
     BadName(String),
-    /// A value is of the right kind and still does not fit.
+    /// A value has the right type but is invalid.
     #[error("is invalid: {0}")]
     InvalidValue(String),
-    /// A key is there again.
+    /// A key is repeated.
     #[error("occurs more than once; keep one")]
     Repeated,
-    /// Two keys say the same thing.
+    /// Two keys have the same meaning.
     #[error("duplicates `{other}`; keep one")]
     ConflictingKeys {
         /// The other key.
         other: &'static str,
     },
-    /// A key that nothing knows. It is ignored.
+    /// A key is unknown. It is ignored.
     #[error("is ignored: unknown key")]
     UnknownKey,
-    /// A key of another program that does nothing here yet. It is ignored.
+    /// A key of another program is not supported. It is ignored.
     #[error("is ignored: not supported")]
     Unsupported,
-    /// A key that must not be in a definition. It is ignored.
+    /// A key is not allowed in a definition. It is ignored.
     #[error("is ignored: keys and addresses belong to the configuration of the provider")]
     ForbiddenKey,
-    /// A key could send the user's key elsewhere, or change what is asked. Only the user's own file may have it.
+    /// A key could send the user's API key elsewhere, or change the request. Only the user's own
+    /// files may contain it.
     #[error(
-        "is allowed only in your own agents, because it controls what is sent with your key; remove it, write \
-         a header under `providers.NAME.headers` of your configuration, or keep the file among your own agents"
+        "is allowed only in your own agents, because it controls what is sent with your key; remove it, write a header under `providers.NAME.headers` of your configuration, or keep the file among your own agents"
     )]
     UsersOnly,
-    /// A key says what is said better elsewhere in the file. It is ignored.
+    /// A key is overridden by another part of the file. It is ignored.
     #[error("is ignored: the text below the front matter is the prompt")]
     BodyOverrides,
-    /// The YAML could only be read with quotes around its values.
+    /// The YAML could be parsed only with quotes around its values.
     #[error("a value with a colon needs quotes; it was read as a quoted value")]
     Quoted,
-    /// The file holds more than one document.
+    /// The file contains more than one document.
     #[error("only the first document is read: text after the next `---` is ignored")]
     MoreDocuments,
-    /// A tool of another program that has no counterpart here. It is left out of what is allowed.
+    /// A tool of another program has no counterpart here. It is omitted from the allowed tools.
     #[error("skips `{0}`: this tool of another program is not supported")]
     ForeignTool(String),
-    /// A restriction that is not supported yet. The agent does not run without it.
+    /// A restriction is not supported. The agent does not run without it.
     #[error("requires {restriction}, which is not supported: the agent does not run; {remedy}")]
     UnsupportedRestriction {
-        /// The restriction as the file writes it.
+        /// The restriction as written in the file.
         restriction: String,
         /// The change that lets the agent run.
         remedy: String,
     },
-    /// An unknown key that looks like one that restricts the agent.
+    /// An unknown key looks like a restriction of the agent.
     #[error("is unknown and may restrict the agent; write `{meant}`, or remove it")]
     Misspelled {
         /// The known key.
         meant: &'static str,
     },
-    /// A model by a name that stands for nothing here.
+    /// A model name is unknown.
     #[error(
         "does not select a model: `{0}` is a model name of another program; write `provider/model`"
     )]
     ForeignModel(String),
-    /// Another file defines an agent of the same name and comes first.
+    /// Another file defines an agent of the same name and takes precedence.
     #[error("the file is skipped: {} defines an agent of the same name", .by.display())]
     Shadowed {
-        /// The file that counts.
+        /// The file that takes precedence.
         by: PathBuf,
     },
     /// A directory is a link, which is not followed.
     #[error("the directory is skipped: links are not followed")]
     Link,
-    /// A directory is too deep.
-    #[error("the directory is skipped: it is more than {0} levels down")]
+    /// A directory is nested too deeply.
+    #[error("the directory is skipped: it is nested more than {0} levels deep")]
     TooDeep(usize),
-    /// There are more entries than are looked at.
+    /// There are more entries than are read.
     #[error("only the first {0} entries are read")]
     TooMany(usize),
-    /// A file is longer than what of it is used.
+    /// A file is longer than the part of it that is used.
     #[error("the file is truncated: only the first {0} bytes are read")]
     Truncated(usize),
 }
 
 impl DiagnosticKind {
-    /// Makes a problem of the file as a whole.
+    /// Creates a diagnostic about the whole file.
     pub fn of_file(self) -> Diagnostic {
         Diagnostic { line: None, key: None, kind: self }
     }
@@ -161,15 +161,15 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why there is no agent of a file: everything that is wrong with it.
+/// The error of an agent file, with all its problems.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}", .path.display(), joined(.problems))]
 pub struct DefinitionFileError {
     /// The file.
     pub path: PathBuf,
-    /// The name of the agent in the file; `None` if it cannot be read.
+    /// The name of the agent; `None` if it cannot be read.
     pub name: Option<String>,
-    /// What is wrong, in the order of the file as far as that is known.
+    /// The problems, in the order of the file as far as it is known.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -177,12 +177,12 @@ fn joined(problems: &[Diagnostic]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Something about a file, or a directory of files, that does not keep an agent from being defined.
+/// A warning about a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionWarning {
     /// The file or directory.
     pub path: PathBuf,
-    /// What is the matter with it.
+    /// The problem.
     pub problem: Diagnostic,
 }
 

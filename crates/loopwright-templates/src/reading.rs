@@ -1,4 +1,4 @@
-//! From what a file says to a definition.
+//! Conversion of the content of a file to a definition.
 
 mod budget;
 mod capabilities;
@@ -26,9 +26,9 @@ const UNSUPPORTED: [&str; 6] =
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
-const NAME_REMEDY: &str = "write `name:` and what the agent is called";
+const NAME_REMEDY: &str = "write `name:` and the name of the agent";
 const DESCRIPTION_REMEDY: &str = "write `description:` and when to use the agent";
-const PROMPT_REMEDY: &str = "write `systemPrompt:` and what the agent is told";
+const PROMPT_REMEDY: &str = "write `systemPrompt:` and the instructions of the agent";
 const BODY_REMEDY: &str = "write it below the front matter";
 
 /// What was made of a document, whatever is wrong with it.

@@ -1,4 +1,4 @@
-//! The definitions there are, from files and programs.
+//! The registry of definitions from files and programs.
 
 mod places;
 
@@ -17,12 +17,13 @@ use crate::reading::{Author, settings};
 
 pub use self::places::{DefinitionPaths, DefinitionScope};
 
-/// The definitions there are, by name.
+/// Definitions by name.
 ///
-/// What is added later counts, so [`auto_discover`](Self::auto_discover) adds packages first, then the
-/// project's, then the user's: no project takes the place of an agent of the user. A file that is wrong keeps no other from being read: what is wrong is
-/// kept in [`errors`](Self::errors). Clones are the same registry, so that agents that were given one see
-/// what is added.
+/// A later definition replaces an earlier one with the same name, so
+/// [`auto_discover`](Self::auto_discover) adds packages first, then the project's, then the user's:
+/// a project cannot replace an agent of the user. An invalid file does not affect others: its
+/// problems are kept in [`errors`](Self::errors). Clones are the same registry, so agents with a
+/// clone see later additions.
 ///
 /// ```no_run
 /// use loopwright_agent::Definitions as _;
@@ -41,22 +42,22 @@ pub struct AgentDefinitionRegistry {
     state: Arc<RwLock<State>>,
 }
 
-/// Whether the directories in a directory are looked into.
+/// Whether subdirectories are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Only the directory itself.
     #[default]
     Flat,
-    /// Those in it too, some levels down; links are not followed.
+    /// Subdirectories, too, up to some levels; links are not followed.
     Recursive,
 }
 
-/// Where a definition comes from.
+/// The origin of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionSource {
-    /// The file; `None` if a program made it.
+    /// The file; `None` if a program created it.
     pub path: Option<PathBuf>,
-    /// Whose it is, if it was discovered.
+    /// The scope, if it was discovered.
     pub scope: Option<DefinitionScope>,
 }
 
@@ -81,33 +82,34 @@ impl AgentDefinitionRegistry {
         Self::default()
     }
 
-    /// Creates an empty registry that reads files in a way of its own.
+    /// Creates an empty registry with a custom loader.
     pub fn with_loader(loader: DefinitionLoader) -> Self {
         Self { loader: Arc::new(loader), state: Arc::default() }
     }
 
-    /// Returns what reads its files.
+    /// Returns the loader.
     pub fn loader(&self) -> &DefinitionLoader {
         &self.loader
     }
 
-    /// Adds a definition, in the place of one that has its name.
+    /// Adds a definition, or replaces the one with the same name.
     pub fn register(&self, definition: AgentDefinition) {
         self.write().put(definition, DefinitionSource { path: None, scope: None });
     }
 
-    /// Adds definitions, each in the place of one that has its name.
+    /// Adds definitions, or replaces those with the same names.
     pub fn register_many(&self, definitions: impl IntoIterator<Item = AgentDefinition>) {
         for definition in definitions {
             self.register(definition);
         }
     }
 
-    /// Adds the definition of a file, in the place of one that has its name. Blocks while it reads.
+    /// Adds the definition in a file, or replaces the one with the same name. Blocks while it
+    /// reads.
     ///
     /// # Errors
     ///
-    /// If there is none; nothing is added or removed then.
+    /// Returns an error if the file contains no valid definition; nothing is added or removed then.
     pub fn load_from_file(
         &self,
         path: impl AsRef<Path>,
@@ -121,14 +123,14 @@ impl AgentDefinitionRegistry {
         Ok(state.put(loaded.definition, source))
     }
 
-    /// Adds the definitions of a directory, in the order of their paths. One that is not there has none.
-    /// Errors and warnings are kept until it is read again. Blocks while it reads.
+    /// Adds the definitions of a directory, in the order of their paths. A missing directory has
+    /// none. Errors and warnings are kept until it is read again. Blocks while it reads.
     pub fn load_from_directory(&self, path: impl AsRef<Path>, depth: Depth) {
         self.load_directory(path.as_ref(), depth, None);
     }
 
-    /// Adds what is found in the usual places: packages first, then the project's, then the user's,
-    /// which count. Blocks while it reads.
+    /// Adds the definitions in the usual places: packages first, then the project, then the user,
+    /// whose definitions take precedence. Blocks while it reads.
     pub fn auto_discover(&self, places: &DefinitionPaths) {
         for (scope, directory) in places.iter() {
             self.load_directory(directory, Depth::Flat, Some(scope));
@@ -168,13 +170,13 @@ impl AgentDefinitionRegistry {
         }
     }
 
-    /// Returns `true` if there is a definition of that name.
+    /// Returns `true` if the name is known.
     pub fn contains(&self, name: &str) -> bool {
         self.read().definitions.contains_key(name)
     }
 
-    /// Returns the settings of model calls in the definitions that are not of a project: the headers and
-    /// fields that requests may carry.
+    /// Returns the settings of model calls in definitions that do not belong to a project: the
+    /// headers and fields that requests may contain.
     pub fn granted_settings(&self) -> Vec<InferenceSettings> {
         let state = self.read();
         let own = state
@@ -184,25 +186,25 @@ impl AgentDefinitionRegistry {
         own.flat_map(|it| settings(&it.definition)).map(|(_, settings)| settings).collect()
     }
 
-    /// Tells where a definition comes from; `None` if there is none of that name.
+    /// Returns the origin of a definition; `None` if the name is unknown.
     pub fn source(&self, name: &str) -> Option<DefinitionSource> {
         self.read().definitions.get(name).map(|it| it.source.clone())
     }
 
-    /// Returns what is wrong with files that define no agent, by their paths.
+    /// Returns the errors of files without a valid definition, by path.
     pub fn errors(&self) -> BTreeMap<PathBuf, DefinitionFileError> {
         self.read().errors.clone()
     }
 
-    /// Returns the error of the file that would define the agent of a name, had it none. `get` may return
-    /// a definition of that name all the same, from a place that counts less; but none of a project in the
-    /// place of the user's.
+    /// Returns the error of an invalid file that would define an agent with this name. `get` may
+    /// nevertheless return a definition of that name from a place with lower precedence, but never
+    /// one of a project instead of the user's.
     pub fn refused(&self, name: &str) -> Option<DefinitionFileError> {
         let state = self.read();
         state.errors.get(state.refused.get(name)?).cloned()
     }
 
-    /// Returns what is odd about files, in the order they were read.
+    /// Returns the warnings about files, in the order they were read.
     pub fn warnings(&self) -> Vec<DefinitionWarning> {
         self.read().warnings.clone()
     }

@@ -1,4 +1,4 @@
-//! Definitions that are written to a directory.
+//! The store of definitions in a directory.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,23 +16,23 @@ use crate::writing::DefinitionFormat;
 /// The ends of names under which a definition may be there already.
 const OTHERS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A directory that definitions are written to, a Markdown file each, named like the agent.
+/// A directory with a Markdown file for each definition, named after the agent.
 ///
-/// A file is there whole or not at all, also after a crash, and only its owner can read a new one. No
-/// name leads out of the directory.
+/// Writes are atomic, even in a crash, and only the owner can read new files. No name leads outside
+/// the directory.
 #[derive(Clone, Debug)]
 pub struct FileDefinitionStore {
     root: PathBuf,
     existing: OnExisting,
 }
 
-/// What becomes of a definition that is there already.
+/// The handling of existing definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExisting {
-    /// It stays, and the new one is refused.
+    /// The existing definition stays, and the new one is refused.
     #[default]
     Refuse,
-    /// The new one takes its place.
+    /// The new definition replaces it.
     Replace,
 }
 
@@ -41,11 +41,11 @@ pub enum OnExisting {
 pub struct SavedDefinition {
     /// Its file.
     pub path: PathBuf,
-    /// Whether there was one of that name.
+    /// Whether it replaced another one.
     pub replaced: bool,
 }
 
-/// Why a definition is not written. Nothing was changed.
+/// The error of a definition that was not written. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionStoreError {
@@ -58,18 +58,18 @@ pub enum DefinitionStoreError {
         #[source]
         source: io::Error,
     },
-    /// The name cannot name an agent.
+    /// The name is not a valid agent name.
     #[error(
         "invalid agent name `{0}`; write 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit"
     )]
     Name(String),
-    /// There is one already.
+    /// The definition already exists.
     #[error("definition already exists: {}", .0.display())]
     Exists(PathBuf),
-    /// Its file could not be read again.
+    /// The written file could not be read back.
     #[error("the definition cannot be written: it would not read back the same")]
     Unreadable(#[source] DefinitionFileError),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{} cannot be written", .path.display())]
     Write {
         /// The file.
@@ -81,11 +81,11 @@ pub enum DefinitionStoreError {
 }
 
 impl FileDefinitionStore {
-    /// Takes a directory, which must be there. What is there already stays.
+    /// Creates a store for an existing directory. Existing definitions stay.
     ///
     /// # Errors
     ///
-    /// If it is not there, is no directory, or may not be written to.
+    /// Returns an error if it does not exist, is not a directory, or is not writable.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, DefinitionStoreError> {
         let root = root.as_ref();
         let real = fs::canonicalize(root).and_then(|real| {
@@ -103,7 +103,7 @@ impl FileDefinitionStore {
         Ok(Self { root, existing: OnExisting::default() })
     }
 
-    /// Sets what becomes of a definition that is there already.
+    /// Sets the handling of existing definitions.
     #[must_use]
     pub fn with_existing(mut self, existing: OnExisting) -> Self {
         self.existing = existing;
@@ -119,9 +119,9 @@ impl FileDefinitionStore {
     ///
     /// # Errors
     ///
-    /// If the name cannot name an agent, there is a definition that stays, the file would be too long or
-    /// too deep to be read again, or the disk fails. Where the name has a file of another format, that one
-    /// has to be removed first.
+    /// Returns an error if the name is not a valid agent name, an existing definition stays, the
+    /// file would be too long or nested too deeply to be read back, or the disk fails. If a file of
+    /// another format has the name, remove it first.
     pub fn save(
         &self,
         definition: &AgentDefinition,

@@ -1,4 +1,4 @@
-//! What a definition asks for that does not exist.
+//! The validator of definitions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::loader::DefinitionLoader;
 use crate::reading::{Reading, is_name};
 
-/// The fields of a definition in the order in which problems are told.
+/// The fields of a definition, in the order in which problems are reported.
 const FIELDS: [&str; 11] = [
     "name",
     "label",
@@ -28,7 +28,7 @@ const FIELDS: [&str; 11] = [
     "metadata",
 ];
 
-/// Checks definitions against what there is.
+/// Checks that the names in definitions exist.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct DefinitionValidator {
@@ -38,60 +38,60 @@ pub struct DefinitionValidator {
     loader: DefinitionLoader,
 }
 
-/// What is wrong with a field.
+/// A problem of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidField {
-    /// The field, with those around it: `budget.maxSteps`.
+    /// The field, with its parents: `budget.maxSteps`.
     pub field: String,
     /// What is wrong with it.
     pub message: String,
 }
 
 impl DefinitionValidator {
-    /// Knows no capabilities and no tools, and takes every skill to be there.
+    /// Creates a validator without capabilities and tools, for which every skill exists.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Knows these capabilities. Tools that they bring may be named too.
+    /// Sets the known capabilities. Their tools are known, too.
     pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// Knows these tools, which are there for every agent.
+    /// Sets tools that every agent has.
     pub fn with_tools(mut self, tools: NameList) -> Self {
         self.tools = Some(tools);
         self
     }
 
-    /// Takes only those skills to be there.
+    /// Sets the known skills.
     pub fn with_skills(mut self, skills: SkillLibrary) -> Self {
         self.skills = Some(skills);
         self
     }
 
-    /// Reads values as this loader does.
+    /// Sets the loader for values.
     pub fn with_loader(mut self, loader: DefinitionLoader) -> Self {
         self.loader = loader;
         self
     }
 
-    /// Returns what is wrong with a definition, in the order of its fields. Blocks while it looks for
-    /// skills.
+    /// Returns the problems of a definition, in the order of its fields. Blocks while it searches
+    /// for skills.
     pub fn problems(&self, definition: &AgentDefinition) -> Vec<InvalidField> {
         let mut problems = Vec::new();
         let mut tell = |field: &str, message: String| {
             problems.push(InvalidField { field: field.to_owned(), message });
         };
         if !is_name(&definition.name) {
-            tell("name", "it has to be 1 to 64 of a-z, 0-9, `-` and `_`".to_owned());
+            tell("name", "must be 1 to 64 characters of a-z, 0-9, `-` and `_`".to_owned());
         }
         for (field, text) in
             [("description", &definition.description), ("systemPrompt", &definition.system_prompt)]
         {
             if text.trim().is_empty() {
-                tell(field, "it is missing".to_owned());
+                tell(field, "is missing".to_owned());
             }
         }
         for (field, message) in self.unknown(definition) {
@@ -100,11 +100,11 @@ impl DefinitionValidator {
         problems
     }
 
-    /// Makes a definition of values by their keys, as files have them.
+    /// Creates a definition from values by key, as in files.
     ///
     /// # Errors
     ///
-    /// If something is wrong; all of it is told, in the order of the fields.
+    /// Returns all problems, in the order of the fields.
     pub fn check(&self, values: Map<String, Value>) -> Result<AgentDefinition, Vec<InvalidField>> {
         let Reading { definition, errors, .. } = self.loader.reading(values);
         let mut problems: Vec<InvalidField> = errors
@@ -134,7 +134,7 @@ impl DefinitionValidator {
             match self.capabilities.as_ref().map(|it| it.configured(name, config)) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => unknown.push(("capabilities", with_causes(&error))),
-                None => unknown.push(("capabilities", format!("there is no capability `{name}`"))),
+                None => unknown.push(("capabilities", format!("unknown capability `{name}`"))),
             }
         }
         let allowed = definition.tools.iter().flat_map(NameList::iter).collect::<NameList>();
@@ -149,7 +149,7 @@ impl DefinitionValidator {
         };
         let mut check = |field, names: &NameList, known: Option<NameList>| match known {
             _ if names.is_empty() => {}
-            None => unknown.push((field, "there are no tools to choose from".to_owned())),
+            None => unknown.push((field, "no tools are available".to_owned())),
             Some(known) => unknown.extend(unknown_tools(names, &known).map(|it| (field, it))),
         };
         // A capability that is not named brings nothing, and its tools may be denied all the same.
@@ -198,7 +198,7 @@ struct Nobody;
 #[async_trait]
 impl Driver for Nobody {
     async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
-        Err(StepError::Invalid("nobody answers".to_owned()))
+        Err(StepError::Invalid("this driver never responds".to_owned()))
     }
 }
 
@@ -214,7 +214,7 @@ fn unknown_tools(names: &NameList, known: &NameList) -> impl Iterator<Item = Str
 
 fn of_kind(kind: &str, name: &str, known: &NameList) -> String {
     let known = known.iter().collect::<Vec<_>>().join(", ");
-    format!("there is no {kind} `{name}`; known are: {known}")
+    format!("unknown {kind} `{name}`; available: {known}")
 }
 
 impl fmt::Display for InvalidField {

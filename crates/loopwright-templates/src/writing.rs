@@ -1,7 +1,7 @@
-//! Definitions as text, which is read again without loss.
+//! Definitions as text, without loss.
 //!
-//! What is written is the canonical form: prompts without blanks around them, nothing that says
-//! nothing. Absent tools stay absent, and no tools stay `[]`.
+//! The text is the canonical form: prompts without surrounding whitespace, and no empty values.
+//! Absent tools stay absent, and an empty list stays `[]`.
 
 mod yaml;
 
@@ -16,7 +16,7 @@ use crate::reading::prompt_of;
 /// What stands for a value that is not shown.
 const HIDDEN: &str = "(hidden)";
 
-/// A format that definitions are written in.
+/// A format of definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefinitionFormat {
     /// Front matter, with the prompt below it.
@@ -32,7 +32,7 @@ impl DefinitionFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Markdown, Self::Yaml, Self::Json];
 
-    /// Returns the end of the names of its files.
+    /// Returns the file name extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Markdown => "md",
@@ -59,7 +59,7 @@ impl DefinitionFormat {
 
 const PROMPT: &str = "systemPrompt";
 
-/// Returns a definition that says the same with nothing that says nothing.
+/// Returns the canonical form of a definition, without empty values.
 pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
     let mut canonical = definition.clone();
     canonical.system_prompt = prompt_of(&definition.system_prompt);
@@ -80,8 +80,8 @@ pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
     canonical
 }
 
-/// Returns a definition without what may be a secret: headers and fields of a provider's own, and
-/// metadata whose names look like it.
+/// Returns a definition without possible secrets: headers, provider-specific fields, and metadata
+/// with names that suggest secrets.
 pub fn without_secrets(definition: &AgentDefinition) -> AgentDefinition {
     let mut shown = definition.clone();
     if let Some(llm) = &mut shown.llm {

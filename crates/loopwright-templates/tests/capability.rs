@@ -128,7 +128,7 @@ fn invalid(field: &str, message: &str) -> Value {
     json!({ "field": field, "message": message })
 }
 
-const COUNT: &str = "must be a whole number from 0 on that is not too large";
+const COUNT: &str = "must be a whole number, 0 or more, that is not too large";
 
 #[tokio::test]
 async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
@@ -151,10 +151,13 @@ async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
     let told = told(capability, calls).await;
     let problems = [
         invalid("description", "is missing; write `description:` and when to use the agent"),
-        invalid("systemPrompt", "is missing; write `systemPrompt:` and what the agent is told"),
-        invalid("skills", "there is no skill `none`; known are: review"),
+        invalid(
+            "systemPrompt",
+            "is missing; write `systemPrompt:` and the instructions of the agent",
+        ),
+        invalid("skills", "unknown skill `none`; available: review"),
         invalid("budget.maxSteps", COUNT),
-        invalid("budget.maxCost", "must be a number from 0 on"),
+        invalid("budget.maxCost", "must be a number, 0 or more"),
     ];
     assert_eq!(json_of(&told[0]), json!({ "success": false, "problems": problems }));
     let problems = [
@@ -162,9 +165,9 @@ async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
             "name",
             "must be 1 to 64 characters of a-z, 0-9, `-` and `_`, starting with a letter or a digit, not `../bad`",
         ),
-        invalid("capabilities", "there is no capability `use_magic`"),
-        invalid("tools", "there are no tools to choose from"),
-        invalid("toolsDeny", "there are no tools to choose from"),
+        invalid("capabilities", "unknown capability `use_magic`"),
+        invalid("tools", "no tools are available"),
+        invalid("toolsDeny", "no tools are available"),
     ];
     assert_eq!(json_of(&told[1]), json!({ "success": false, "problems": problems }));
     assert!(told[2].contains("path"), "{}", told[2]);
@@ -192,9 +195,9 @@ fn names_are_checked_against_all_tools_that_the_agent_would_have() {
     };
     assert_eq!(problems(definition(&["use_brought"], &["own", "brought"], &["brought"])), []);
     let expect = [
-        invalid("tools", "there is no tool `brought`; known are: own"),
+        invalid("tools", "unknown tool `brought`; available: own"),
         // Tools of capabilities that are not named may be denied.
-        invalid("toolsDeny", "there is no tool `other`; known are: own, brought"),
+        invalid("toolsDeny", "unknown tool `other`; available: own, brought"),
     ];
     assert_eq!(problems(definition(&[], &["own", "brought"], &["other"])), expect);
     let unknown = "unknown capability `use_magic`; available: use_brought";

@@ -111,8 +111,7 @@ fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
     let at = folder.path().display();
     let expect = [
         format!(
-            "{at}/b.yaml: line 3: `tools` must be a list of names, or names with commas between \
-             them; `[]` stands for none"
+            "{at}/b.yaml: line 3: `tools` must be a list of names, or names separated by commas; `[]` means none"
         ),
         format!("{at}/c.json: line 1: invalid JSON: key must be a string"),
     ];

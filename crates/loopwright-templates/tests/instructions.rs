@@ -62,7 +62,7 @@ fn long_instructions_are_cut_between_characters_and_links_that_lead_out_are_omit
     let other = project();
     symlink(folder.path().join("AGENTS.md"), other.path().join("AGENTS.md")).unwrap();
     let none = found(&other, "");
-    let outside = "the link leads out of its directory".to_owned();
+    let outside = "the link leads outside its directory".to_owned();
     assert_eq!((texts(&none), kinds(&none)), (vec![], vec![DiagnosticKind::Unreadable(outside)]));
 }
 
@@ -80,7 +80,7 @@ fn an_agent_is_told_after_its_own_instructions() {
     drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
     let told = model.requests()[0].system.clone().unwrap();
     let path = folder.path().join("AGENTS.md").display().to_string();
-    assert!(told.starts_with("You are Ada.\n\nThe project tells"), "{told}");
+    assert!(told.starts_with("You are Ada.\n\nThe project gives agents"), "{told}");
     assert!(told.ends_with(&format!("From {path}:\nRun `just check`.")), "{told}");
 }
 
@@ -101,6 +101,6 @@ fn a_spawned_agent_is_told_what_the_project_tells() {
         .unwrap();
     drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
     let told = model.requests()[1].system.clone().unwrap();
-    assert!(told.starts_with("You help.\n\nThe project tells"), "{told}");
+    assert!(told.starts_with("You help.\n\nThe project gives agents"), "{told}");
     assert!(told.ends_with("Run `just check`."), "{told}");
 }

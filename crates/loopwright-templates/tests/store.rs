@@ -75,7 +75,7 @@ fn a_definition_that_could_not_be_read_back_is_not_written() {
         assert_eq!(error.to_string(), format!("{}: {expect}", path.display()));
     };
     check(&deep, "line 36: invalid YAML: it is nested more than 32 levels deep");
-    let long = "the file cannot be read: it has 1048617 bytes; 1048576 are allowed";
+    let long = "the file cannot be read: it has 1048617 bytes; at most 1048576 are allowed";
     check(&ada(&"x".repeat(1 << 20)), long);
     check(&ada(" "), "`systemPrompt` is missing; write it below the front matter");
     assert_eq!(entries(&folder), before);

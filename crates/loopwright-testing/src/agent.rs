@@ -10,8 +10,8 @@ use loopwright_core::{
 
 use crate::{clock::test_env, poll::block_on, tool::MockTool};
 
-/// Makes the smallest agent of a driver: it offers [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL), shows the
-/// whole conversation, and has neither hooks nor listeners.
+/// Creates a minimal agent with a driver: it has the tool [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL),
+/// a compiler that includes the whole conversation, and no hooks and listeners.
 pub fn test_loop(driver: impl Driver + 'static) -> AgentLoop {
     let mut parts = AgentParts::new(Arc::new(driver), Arc::new(FullTranscript));
     parts.tools.add(MockTool::scripted());
@@ -38,7 +38,7 @@ pub fn turn_texts(state: &AgentState) -> Vec<String> {
     state.transcript().iter().map(|turn| turn.message().text()).collect()
 }
 
-/// Shows a model everything.
+/// A compiler that includes the whole conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullTranscript;
 
@@ -54,7 +54,7 @@ impl ContextCompiler for FullTranscript {
     }
 }
 
-/// Shows a model everything but the tool turns of earlier executions.
+/// A compiler that includes everything except the tool turns of earlier executions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentTraceOnly;
 

@@ -16,12 +16,12 @@ use crate::scenario::ScenarioStep;
 pub struct FakeDriver(Arc<[ScenarioStep]>);
 
 impl FakeDriver {
-    /// Takes a script.
+    /// Creates a driver with a script.
     pub fn steps(steps: impl IntoIterator<Item = ScenarioStep>) -> Self {
         Self(steps.into_iter().collect())
     }
 
-    /// Takes a script of final answers.
+    /// Creates a driver with a script of final answers.
     pub fn responses<T: Into<Arc<str>>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::steps(texts.into_iter().map(ScenarioStep::final_answer))
     }
@@ -52,7 +52,7 @@ impl Driver for FakeDriver {
 pub struct ModelDriver(Arc<dyn ChatModel>);
 
 impl ModelDriver {
-    /// Asks this model.
+    /// Creates a driver with a model.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self(Arc::new(model))
     }

@@ -12,30 +12,31 @@ use loopwright_core::{ChangeRecord, EffectRecord, IdempotencyKey, Journal, Journ
 
 use crate::{poll::yield_times, timeline::Timeline};
 
-/// What goes wrong at an append.
+/// A fault of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The store cannot be reached: nothing is kept.
+    /// The store cannot be reached: no change is stored.
     Unavailable,
-    /// The store keeps the changes, and its acknowledgement is lost.
+    /// The store keeps the changes, but its acknowledgement is lost.
     Unacknowledged,
-    /// Another writer was there first.
+    /// Another writer appended first.
     Conflict,
-    /// The right to write was lost.
+    /// The lease was lost.
     LeaseLost,
-    /// The machine stops before anything is kept: the append never ends.
+    /// The machine crashes before the changes are stored: the append never ends.
     CrashBefore,
-    /// The machine stops when the changes are kept and not acknowledged: the append never ends.
+    /// The machine crashes after the changes are stored and before they are acknowledged: the
+    /// append never ends.
     CrashAfter,
-    /// The store takes its time: the append is ready when it has been polled so often in vain.
+    /// The store is slow: the append is ready after this number of unsuccessful polls.
     Delay(u32),
 }
 
 /// A journal in memory. Clones are the same journal.
 ///
-/// It keeps the contract: what leaves a gap or differs from what is there is a conflict, and the last
-/// batch sent again byte for byte is acknowledged again and kept once. It goes wrong where
-/// [`fail_at`](MemoryJournal::fail_at) says so.
+/// It fulfills the contract: a batch that leaves a gap or differs from the stored one is a
+/// conflict, and the last batch, repeated byte for byte, is acknowledged again and stored once. It
+/// fails where [`fail_at`](MemoryJournal::fail_at) says so.
 #[derive(Clone, Default)]
 pub struct MemoryJournal(Arc<Mutex<Inner>>);
 
@@ -59,92 +60,94 @@ struct Inner {
 }
 
 impl MemoryJournal {
-    /// Creates an empty journal of a state that has no history.
+    /// Creates an empty journal for a state without history.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates an empty journal of a state whose history before this change is kept elsewhere.
+    /// Creates an empty journal for a state whose history before this change is stored elsewhere.
     pub fn starting_at(base: Seq) -> Self {
         let journal = Self::new();
         journal.inner().base = base;
         journal
     }
 
-    /// Notes every append that is kept as `kept <changes>`, and every effect as `begun <key>`.
+    /// Adds a note to a timeline for each stored append, `kept <changes>`, and for each effect,
+    /// `begun <key>`.
     #[must_use]
     pub fn with_timeline(self, timeline: &Timeline) -> Self {
         self.inner().timeline = Some(timeline.clone());
         self
     }
 
-    /// Takes its time at every append: it is ready when it has been polled so often in vain.
+    /// Delays every append: it is ready after this number of unsuccessful polls.
     #[must_use]
     pub fn with_delay(self, polls: u32) -> Self {
         self.inner().delay = polls;
         self
     }
 
-    /// Lets something go wrong at the append of this number, counted from zero.
+    /// Adds a fault at the append with this number, counted from zero.
     pub fn fail_at(&self, append: usize, fault: Fault) {
         self.inner().faults.insert(append, fault);
     }
 
-    /// Lets something go wrong at the next append.
+    /// Adds a fault at the next append.
     pub fn fail_next(&self, fault: Fault) {
         let mut inner = self.inner();
         let next = inner.appends;
         inner.faults.insert(next, fault);
     }
 
-    /// Returns `true` if the machine stopped at an append, since [`heal`](MemoryJournal::recover).
+    /// Returns `true` if the machine has crashed at an append since
+    /// [`recover`](MemoryJournal::recover).
     pub fn has_crashed(&self) -> bool {
         self.inner().has_crashed
     }
 
-    /// Lets nothing go wrong any more.
+    /// Removes all faults.
     pub fn recover(&self) {
         let mut inner = self.inner();
         inner.faults.clear();
         (inner.is_lost, inner.has_crashed) = (false, false);
     }
 
-    /// Takes the right to write away: every append from now on fails.
+    /// Revokes the lease: all further appends fail.
     pub fn lose_lease(&self) {
         self.inner().is_lost = true;
     }
 
-    /// Puts an effect on record, so that it does not begin again.
+    /// Records an effect, so that it does not start again.
     pub fn preload(&self, effect: IdempotencyKey, begun: EffectRecord) {
         self.inner().on_record.insert(effect, begun);
     }
 
-    /// Returns the changes that are kept, for replaying them.
+    /// Returns the stored changes, for a replay.
     pub fn changes(&self) -> Vec<ChangeRecord> {
         self.inner().changes.clone()
     }
 
-    /// Looks at the changes that are kept, without copying them.
+    /// Calls a function with the stored changes, without copying them.
     pub fn with_changes<R>(&self, look: impl FnOnce(&[ChangeRecord]) -> R) -> R {
         look(&self.inner().changes)
     }
 
-    /// Returns the kinds of the changes that are kept.
+    /// Returns the kinds of the stored changes.
     pub fn names(&self) -> Vec<&'static str> {
         self.inner().changes.iter().map(|it| it.change.name()).collect()
     }
 
-    /// Returns how many appends were tried.
+    /// Returns the number of attempted appends.
     pub fn appends(&self) -> usize {
         self.inner().appends
     }
 
-    /// Returns the place and the bytes of every batch that was sent, kept or not.
+    /// Returns the position and the bytes of every batch, stored or not.
     pub fn sent(&self) -> Vec<(Seq, Vec<u8>)> {
         self.inner().sent.clone()
     }
 
-    /// Returns the effects that were begun, in order.
+    /// Returns the started effects, in order.
     pub fn begun(&self) -> Vec<IdempotencyKey> {
         self.inner().begun.clone()
     }

@@ -1,4 +1,4 @@
-//! A tiny executor: futures are polled by hand, on the thread of the test.
+//! A minimal executor that polls futures on the thread of the test.
 
 use std::{
     pin::{Pin, pin},
@@ -23,7 +23,7 @@ impl Wake for Flag {
 ///
 /// # Panics
 ///
-/// If the future waits for something that nobody on this thread will bring about.
+/// Panics if the future waits for an event that cannot occur on this thread.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let Some(output) = run_until_stuck(future) else {
@@ -32,15 +32,15 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     output
 }
 
-/// Runs a future until it ends or waits for something that nobody on this thread will bring about;
-/// then it is dropped, and there is `None`.
+/// Runs a future until it ends or waits for an event that cannot occur on this thread; then drops
+/// it and returns `None`.
 pub fn run_until_stuck<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_times(future.as_mut(), u32::MAX)
 }
 
-/// Polls a future at most so many times, and not again once it waits for something that nobody on
-/// this thread will bring about.
+/// Polls a future at most this number of times, and stops if it waits for an event that cannot
+/// occur on this thread.
 pub fn poll_times<F: Future>(mut future: Pin<&mut F>, times: u32) -> Option<F::Output> {
     let flag = Arc::new(Flag::default());
     let waker = Waker::from(Arc::clone(&flag));
@@ -56,12 +56,12 @@ pub fn poll_times<F: Future>(mut future: Pin<&mut F>, times: u32) -> Option<F::O
     None
 }
 
-/// A future that is ready when it has been polled so many times in vain.
+/// A future that is ready after this number of unsuccessful polls.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a future does nothing until it is awaited"]
 pub struct YieldTimes(u32);
 
-/// Lets others go first so many times.
+/// Yields this number of times.
 pub fn yield_times(times: u32) -> YieldTimes {
     YieldTimes(times)
 }

@@ -1,17 +1,17 @@
-//! Recorded traffic with providers: served again, compared, and checked against.
+//! Recorded traffic of providers: replaying, comparing and checking.
 //!
-//! A folder holds [`Recording`]s, `*.json`, and beside each in `expected/` what its answers mean, an
-//! [`Expectation`]. [`check_folder`] is the whole: it looks whether every wire of this build
+//! A folder contains [`Recording`]s, `*.json`, and for each one in `expected/` the meaning of its
+//! responses, an [`Expectation`]. [`check_folder`] runs all checks: that every wire of this build
 //!
-//! - understands each answer, in one piece, byte by byte, and after every legal rewriting of its
+//! - decodes each response, in one piece, byte by byte, and after every valid rewriting of its
 //!   stream;
-//! - never takes a part of an answer for the whole, wherever the answer is cut;
-//! - asks again after a failure that may pass, with the very same bytes, and not after any other;
-//! - writes the requests that were recorded, in a conversation played from the first to the last.
+//! - never accepts a part of a response as complete, wherever it is cut;
+//! - retries after a transient failure, with exactly the same bytes, and not after any other;
+//! - encodes the recorded requests, in a conversation that is replayed from the first to the last.
 //!
-//! Its parts are of use on their own: [`ReplayServer`] answers on this machine as a provider did,
-//! [`compare`] tells in which points requests differ, and [`request_problems`] why a provider would refuse
-//! one.
+//! Its parts can be used on their own: [`ReplayServer`] responds on this machine as a provider did,
+//! [`compare`] lists the differences between requests, and [`request_problems`] lists the reasons
+//! why a provider would reject one.
 
 mod scenario;
 mod expectation;

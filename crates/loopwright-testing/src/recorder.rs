@@ -1,4 +1,4 @@
-//! Events as a test sees them.
+//! A recorder of events.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use loopwright_core::{EventEnvelope, EventSink, EventType};
 
 use crate::timeline::Timeline;
 
-/// Keeps every event it is told. Clones share what they keep.
+/// Records all events. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub struct EventRecorder {
     envelopes: Arc<Mutex<Vec<EventEnvelope>>>,
@@ -14,24 +14,24 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// Creates a recorder that has heard nothing yet.
+    /// Creates an empty recorder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes the names of events in a timeline too, as `told <name>`.
+    /// Also notes the names of events in a timeline, as `told <name>`.
     #[must_use]
     pub fn noting_in(mut self, timeline: &Timeline) -> Self {
         self.timeline = Some(timeline.clone());
         self
     }
 
-    /// Returns the recorder as a loop takes it.
+    /// Returns the recorder as event sinks for a loop.
     pub fn sink(&self) -> Arc<dyn EventSink> {
         Arc::new(self.clone())
     }
 
-    /// Returns what was told, oldest first.
+    /// Returns the events, oldest first.
     pub fn envelopes(&self) -> Vec<EventEnvelope> {
         self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -46,7 +46,7 @@ impl EventRecorder {
         self.envelopes().iter().filter_map(|it| T::of(&it.event).cloned()).collect()
     }
 
-    /// Forgets everything.
+    /// Clears the record.
     pub fn clear(&self) {
         self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,4 +1,4 @@
-//! What a scripted model or driver says at one step.
+//! The response of a scripted model or driver at one step.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::tool::SCRIPTED_TOOL;
 
-/// What a scripted model or driver says at one step.
+/// The response of a scripted model or driver at one step.
 ///
 /// ```
 /// use loopwright_testing::{FakeDriver, ScenarioStep};
@@ -35,32 +35,33 @@ pub struct ScenarioStep {
 }
 
 impl ScenarioStep {
-    /// Answers, and asks for no tool: the loop ends unless a caller wants another step.
+    /// Creates a final answer without tool calls: the loop ends unless another step is requested.
     pub fn final_answer(text: impl Into<Arc<str>>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// Says something and calls [`SCRIPTED_TOOL`] without arguments, so that the loop continues.
+    /// Creates a response with text and a call of [`SCRIPTED_TOOL`] without arguments, so that the
+    /// loop continues.
     ///
-    /// [`test_loop`](crate::test_loop) offers that tool, and others can add
-    /// [`MockTool::scripted`](crate::MockTool::scripted). Where it is missing, the call fails as any
-    /// call of an unknown tool does, and the loop continues all the same.
+    /// [`test_loop`](crate::test_loop) has that tool, and other agents can add
+    /// [`MockTool::scripted`](crate::MockTool::scripted). Without it, the call fails like any call
+    /// of an unknown tool, and the loop continues.
     pub fn tool(text: impl Into<Arc<str>>) -> Self {
         Self::tool_call(SCRIPTED_TOOL, json!({})).with_text(text)
     }
 
-    /// Calls one tool.
+    /// Creates a response that calls one tool.
     pub fn tool_call(name: impl Into<Arc<str>>, arguments: Value) -> Self {
         Self::tool_calls([(name, arguments)])
     }
 
-    /// Calls several tools. Their ids are `call_0`, `call_1` and so on.
+    /// Creates a response that calls several tools. Their IDs are `call_0`, `call_1` and so on.
     pub fn tool_calls<N: Into<Arc<str>>>(calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let texts = calls.into_iter().map(|(name, value)| (name, value.to_string()));
         Self::raw_tool_calls(texts)
     }
 
-    /// Calls several tools with arguments that need not be JSON.
+    /// Creates a response that calls several tools with arguments that need not be JSON.
     pub fn raw_tool_calls<N: Into<Arc<str>>, A: Into<Arc<str>>>(
         calls: impl IntoIterator<Item = (N, A)>,
     ) -> Self {
@@ -70,40 +71,40 @@ impl ScenarioStep {
         Self { calls: calls.into_iter().enumerate().map(call).collect(), ..Self::default() }
     }
 
-    /// Fails: as a driver for its own reasons, as a model because the provider is in trouble.
+    /// Creates a failed step: an error of the driver, or for a model an unavailable provider.
     pub fn error(text: impl Into<String>) -> Self {
         Self { error: Some(text.into()), ..Self::default() }
     }
 
-    /// Says something besides.
+    /// Adds text.
     pub fn with_text(mut self, text: impl Into<Arc<str>>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// Consumes tokens.
+    /// Sets the tokens.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Costs money.
+    /// Sets the cost.
     pub fn with_cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Stops for another reason than the natural one.
+    /// Sets another finish reason.
     pub fn with_finish(mut self, finish: FinishReason) -> Self {
         self.finish = Some(finish);
         self
     }
 
-    /// Returns the step as a model's answer.
+    /// Returns the step as a model's response.
     ///
     /// # Errors
     ///
-    /// If the step is an error.
+    /// Returns an error if the step is one.
     pub fn to_response(&self) -> Result<InferenceResponse, ModelError> {
         if let Some(text) = &self.error {
             let error = ModelError::new(ModelErrorKind::Unavailable, text.clone());
@@ -120,11 +121,11 @@ impl ScenarioStep {
         Ok(response)
     }
 
-    /// Returns the step as a driver's answer.
+    /// Returns the step as a driver's response.
     ///
     /// # Errors
     ///
-    /// If the step is an error.
+    /// Returns an error if the step is one.
     pub fn to_thought(&self) -> Result<StepResponse, StepError> {
         match &self.error {
             Some(text) => Err(StepError::Driver(BoxError::from(text.clone()))),

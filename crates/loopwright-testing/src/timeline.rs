@@ -1,9 +1,9 @@
-//! One list that many take notes in.
+//! A shared list of notes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A list of notes in the order in which they were taken, a caller that took them: a journal, a recorder
-/// of events, a tool. Clones are the same list.
+/// A list of notes from several sources, such as a journal, an event recorder and a tool, in their
+/// order in time. Clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline(Arc<Mutex<Vec<String>>>);
 
@@ -13,7 +13,7 @@ impl Timeline {
         Self::default()
     }
 
-    /// Takes a note.
+    /// Adds a note.
     pub fn note(&self, text: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
     }

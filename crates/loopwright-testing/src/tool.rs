@@ -1,4 +1,4 @@
-//! Tools that record their calls, and tools that misbehave.
+//! Tools that record their calls, and faulty tools.
 
 use std::{
     fmt,
@@ -36,13 +36,13 @@ pub struct MockTool {
 }
 
 impl MockTool {
-    /// Returns this value from every call: strings as text, other values as JSON.
+    /// Creates a tool that returns this value: strings as text, other values as JSON.
     pub fn returning(name: &str, description: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         Self::new(name, description, move |_| Ok::<_, BoxError>(value.clone()))
     }
 
-    /// Returns the result of a closure over the arguments.
+    /// Creates a tool that returns the result of a closure over the arguments.
     pub fn new<O, E>(
         name: &str,
         description: &str,
@@ -62,7 +62,8 @@ impl MockTool {
         })
     }
 
-    /// Returns the result of an asynchronous closure over the arguments and the call's context.
+    /// Creates a tool that returns the result of an async closure over the arguments and the call's
+    /// context.
     pub fn with_cx(
         name: &str,
         description: &str,
@@ -81,28 +82,28 @@ impl MockTool {
         }
     }
 
-    /// The harmless tool that [`ScenarioStep::tool`](crate::ScenarioStep::tool) calls.
+    /// Creates the harmless tool that [`ScenarioStep::tool`](crate::ScenarioStep::tool) calls.
     pub fn scripted() -> Self {
         Self::returning(SCRIPTED_TOOL, "Does nothing.", "done")
     }
 
-    /// Panics at every call.
+    /// Creates a tool that panics at every call.
     #[expect(clippy::panic, reason = "that is what it is for")]
     pub fn panicking(name: &str) -> Self {
         Self::with_cx(name, "Panics.", |_, _| Box::pin(async { panic!("the tool lost its head") }))
     }
 
-    /// Never returns.
+    /// Creates a tool that never returns.
     pub fn hanging(name: &str) -> Self {
         Self::with_cx(name, "Never answers.", |_, _| Box::pin(pending()))
     }
 
-    /// Fails at every call.
+    /// Creates a tool that fails at every call.
     pub fn failing(name: &str, error: &'static str) -> Self {
         Self::new(name, "Fails.", move |_| Err::<(), _>(BoxError::from(error)))
     }
 
-    /// Returns this number of bytes of text.
+    /// Creates a tool that returns this number of bytes of text.
     pub fn huge(name: &str, bytes: usize) -> Self {
         Self::new(name, "Says a lot.", move |_| Ok::<_, BoxError>("x".repeat(bytes)))
     }
@@ -119,12 +120,12 @@ impl MockTool {
         self
     }
 
-    /// Returns the arguments of each call that began, in the order they began.
+    /// Returns the arguments of each started call, in order of start.
     pub fn calls(&self) -> Vec<Value> {
         self.notes().into_iter().map(|(_, arguments)| arguments).collect()
     }
 
-    /// Returns the key of each call that began, in the order they began.
+    /// Returns the key of each started call, in order of start.
     pub fn keys(&self) -> Vec<IdempotencyKey> {
         self.notes().into_iter().map(|(key, _)| key).collect()
     }

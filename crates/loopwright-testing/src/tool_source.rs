@@ -1,4 +1,4 @@
-//! A tool source that follows the test, and the tests that every tool source must pass.
+//! A tool source under control of the test, and tests for every tool source.
 
 use std::{
     future::poll_fn,

@@ -1,4 +1,4 @@
-//! Whether a conversation is one that a provider accepts.
+//! Validation of conversations.
 
 use loopwright_core::messages::{Role, Transcript, Turn, TurnBody};
 
@@ -8,15 +8,15 @@ enum Item {
     Result,
 }
 
-/// Looks at a conversation item by item, as a provider would, and describes everything that is wrong:
-/// every call has exactly one result, results come right after the message that asked, only the model
-/// calls tools, and the steps of an execution are in order.
+/// Checks a conversation item by item, as a provider would, and describes all problems: every call
+/// must have exactly one result, results must directly follow the message with the calls, only the
+/// model calls tools, and the steps of an execution are in order.
 ///
-/// It does not rely on the checks of the types it looks at.
+/// It does not rely on the checks of the types.
 ///
 /// # Errors
 ///
-/// If anything is wrong: one sentence each, with the number of the turn.
+/// Returns the problems, one sentence each, with the number of the turn.
 pub fn validate(transcript: &Transcript) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     let mut owed: usize = 0;
@@ -61,7 +61,7 @@ fn misfit(turn: &Turn) -> Option<&'static str> {
     match turn.body() {
         TurnBody::Input(_) if by_model => Some("an input of the model"),
         TurnBody::Reply(_) | TurnBody::ToolExchange(_) if !by_model => {
-            Some("a reply of somebody else")
+            Some("a reply that is not from the model")
         }
         TurnBody::ToolExchange(exchange) if exchange.results().is_empty() => {
             Some("an exchange without results")

@@ -26,6 +26,8 @@ mod scripted;
 mod seed_map;
 #[cfg(test)]
 mod weight;
+#[cfg(test)]
+mod words;
 
 /// The folder of the workspace.
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -10,12 +10,12 @@ const PAGE: &str = "docs/reference/events.md";
 const BEGINNING: &str = "\
 # Events
 
-What a run tells its listeners in Rust: `on_event(|it: &StepStarted, envelope| …)` hears one kind, `wiretap` all of them. The kinds are
-in `loopwright::runtime::events`. Each comes in an `Envelope` with its number within the run (`seq`), the moment (`at`), the agent, the agent
-that this one works for (`parent`) and the execution. As JSON, `type` is the name in parentheses, beside the fields. There may be
-others in time. Capabilities and programs define [events of their own](../how-to/custom-events.md). Programs that are not written in Rust listen to [envelopes](../broadcasting.md).
+The events that a run emits to listeners in Rust: `on_event(|it: &StepStarted, envelope| …)` receives one type, `wiretap` all of them. The types are
+in `loopwright::runtime::events`. Each event comes in an `EventEnvelope` with its number within the run (`seq`), the time (`at`), the agent, its
+parent (`parent`) and the execution. In JSON, `type` contains the name in parentheses, beside the fields. Later versions can add
+events. Capabilities and programs define [custom events](../how-to/custom-events.md). Programs that are not written in Rust receive [envelopes](../broadcasting.md).
 
-This page is made of the code: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-testing --test main reference`.
+This page is generated from the code: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-testing --test main reference`.
 ";
 
 #[test]

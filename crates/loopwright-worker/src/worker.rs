@@ -291,7 +291,7 @@ impl WorkerRun<'_> {
         let (worker, job) = (self.worker, &claimed.job);
         if claimed.crashes >= worker.options.max_crashes {
             let reason =
-                format!("given up: {} workers died before they had done it", claimed.crashes);
+                format!("given up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
         let header = match worker.store.header(&job.session).await {
@@ -326,7 +326,8 @@ impl WorkerRun<'_> {
         }
     }
 
-    /// Says how it went, however long it takes to be heard; tells whether it was still ours to say.
+    /// Records the outcome, retrying until the store responds. Returns `true` if the job was still
+    /// held.
     async fn settle(&self, claimed: &ClaimedJob, outcome: &JobOutcome) -> bool {
         let clock = &self.worker.env.clock;
         loop {

@@ -252,7 +252,7 @@ fn what_waits_two_deep_is_answered_in_another_process(place: &Place) {
         let elsewhere =
             DecideCall { path: Some(vec![0, 1]), resolution: ApprovalDecision::Approve };
         let refused = next.execute(&id("outer"), &elsewhere).await.unwrap_err().to_string();
-        assert_eq!(refused, "call 0.1 waits for no decision; these do: 0.0.0");
+        assert_eq!(refused, "call 0.1 is not waiting for a decision; waiting calls: 0.0.0");
         next.execute(&id("outer"), &reply("red")).await.unwrap();
         let last = case.process().await;
         let done = last.execute(&id("outer"), &ContinueRun).await.unwrap();

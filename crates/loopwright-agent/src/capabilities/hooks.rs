@@ -75,8 +75,8 @@ impl fmt::Debug for UseHook {
 
 /// Sets the interceptor, for agents without other hooks.
 ///
-/// An agent with guards, hooks, processors or criteria beside it cannot be built: the interceptor would disable
-/// them. [`AgentBuilder::base`](crate::AgentBuilder::base) has none.
+/// An agent that also has guards, hooks, processors or criteria cannot be built: the interceptor
+/// would disable them. [`AgentBuilder::base`](crate::AgentBuilder::base) has none.
 #[derive(Clone, Debug)]
 pub struct UseInterceptor(pub Interceptor);
 

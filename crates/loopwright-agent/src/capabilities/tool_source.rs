@@ -48,8 +48,8 @@ impl UseToolSource {
         Self { source, wait: Duration::ZERO, prefix: None, visibility: None }
     }
 
-    /// Lets a step wait for the tools of the source, at most for `wait` after the run has asked for them. The first step
-    /// then has the tools of a source that answers in time.
+    /// Lets a step wait for the tools of the source, at most for `wait` after the run has requested
+    /// them. The first step then has the tools of a source that responds in time.
     pub fn with_wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -62,9 +62,9 @@ impl UseToolSource {
         self
     }
 
-    /// Keeps the tools out of requests until the model asks for them with the tool `tools` of `UseToolRegistry`. Tools
-    /// that arrive late then leave the prefix of requests as it is. Without `UseToolRegistry`, the tools are in every
-    /// request.
+    /// Keeps the tools out of requests until the model asks for them with the tool `tools` of
+    /// `UseToolRegistry`. Tools that arrive late then do not change the prefix of requests. Without
+    /// `UseToolRegistry`, the tools are in every request.
     pub fn deferred(mut self) -> Self {
         self.visibility = Some(ToolVisibility::Deferred);
         self

@@ -1,4 +1,4 @@
-//! Ready-made criteria. Limits forbid and never request; the others never forbid.
+//! Built-in criteria. Limits can only forbid another step; the other criteria never forbid one.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -52,7 +52,7 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
 ) -> impl ContinuationCriterion {
     FnCriterion::new(name, move |state: &AgentState, now| {
         let used = used(state, now);
-        let text = format!("{used:?} of {max:?} are used");
+        let text = format!("{used:?} of {max:?} used");
         if used >= max {
             CriterionResult::forbid(reason, text)
         } else {
@@ -95,7 +95,7 @@ pub fn retry_limit(max: u32) -> impl ContinuationCriterion {
 pub fn error_policy(policy: ErrorPolicy) -> impl ContinuationCriterion {
     FnCriterion::new("error_policy", move |state: &AgentState, _| match policy.stop_signal(state) {
         Some(signal) => CriterionResult::forbid(signal.reason, signal.message),
-        None => CriterionResult::allow("the error policy has nothing against it"),
+        None => CriterionResult::allow("the error policy allows another step"),
     })
 }
 
@@ -122,7 +122,7 @@ pub fn finish_reason(
                 let text = format!("the model stopped with `{}`", finish.as_str());
                 CriterionResult::forbid(StopReason::FinishReasonReceived, text)
             }
-            None => CriterionResult::allow("the model did not stop for such a reason"),
+            None => CriterionResult::allow("the model stopped for another reason"),
         }
     })
 }
@@ -133,9 +133,9 @@ pub fn response_content(
 ) -> impl ContinuationCriterion {
     FnCriterion::new("response_content", move |state: &AgentState, _| {
         match state.current_response().map(loopwright_core::messages::Message::text) {
-            None => CriterionResult::allow("there is no answer yet"),
-            Some(text) if is_enough(&text) => CriterionResult::stop("the answer is enough"),
-            Some(_) => CriterionResult::request("the answer is not enough"),
+            None => CriterionResult::allow("no response yet"),
+            Some(text) if is_enough(&text) => CriterionResult::stop("the response passes the test"),
+            Some(_) => CriterionResult::request("the response does not pass the test"),
         }
     })
 }
@@ -143,17 +143,15 @@ pub fn response_content(
 /// Requests another step when the model called tools. The loop has this rule built in.
 pub fn tool_call_presence() -> impl ContinuationCriterion {
     FnCriterion::new("tool_call_presence", |state: &AgentState, _| match state.last_step() {
-        None => CriterionResult::request("there has been no step"),
-        Some(step) if step.has_tool_calls() => {
-            CriterionResult::request("the model asked for tools")
-        }
-        Some(_) => CriterionResult::stop("the model asked for no tools"),
+        None => CriterionResult::request("no step has run yet"),
+        Some(step) if step.has_tool_calls() => CriterionResult::request("the model called tools"),
+        Some(_) => CriterionResult::stop("the model called no tools"),
     })
 }
 
 /// Always returns the same decision.
 pub fn always(decision: ContinuationDecision) -> impl ContinuationCriterion {
     FnCriterion::new("always", move |_: &AgentState, _| {
-        CriterionResult::new(decision, "it always says so")
+        CriterionResult::new(decision, "the decision is constant")
     })
 }

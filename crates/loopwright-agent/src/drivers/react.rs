@@ -45,7 +45,7 @@ struct FinalInference {
 }
 
 impl ReActDriver {
-    /// Calls one model, whatever provider a state selects.
+    /// Calls one model, regardless of the provider that a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
@@ -142,13 +142,11 @@ impl ReActDriver {
             }
             request.prompt.tail.push(Message::assistant(text));
             request.prompt.tail.push(Message::user(format!(
-                "Your last decision cannot be used: {wrong}. Answer again with one JSON object of the schema."
+                "Your last decision is invalid: {wrong}. Reply with one JSON object that matches \
+                    the schema."
             )));
         }
-        Err(StepError::Invalid(format!(
-            "no usable decision in {} attempts: {wrong}",
-            self.attempts
-        )))
+        Err(StepError::Invalid(format!("no valid decision in {} attempts: {wrong}", self.attempts)))
     }
 
     async fn word_answer(
@@ -163,7 +161,7 @@ impl ReActDriver {
             request.options = wording.options.with_defaults(&request.options);
         }
         let ask = if form.is_some() {
-            "Now give the final answer to the user, in the form that is asked for and nothing else."
+            "Now give the final answer to the user in the requested format, and nothing else."
         } else {
             "Now give the final answer to the user, as plain text and nothing else."
         };
@@ -217,14 +215,13 @@ fn rules(tools: &ToolSet) -> String {
         })
         .collect();
     format!(
-        "You work in a loop of thought, action and observation.\n\
-         Each time, answer with exactly one JSON object of this schema and nothing around it:\n{}\n\
-         - To use a tool, set `type` to call_tool, `tool` to its name and `args` to an object of its parameters.\n\
-         - Do not work out what a tool can find out; call it and wait for the observation.\n\
-         - Use only the tools listed here, one at a time, until you know the answer.\n\
-         - When you know it, set `type` to final_answer and `answer` to the whole answer.\n\
-         - Keep `thought` short.\n\
-         Tools:\n{}",
+        "You work in a loop of thought, action and observation.\nEach time, reply with exactly \
+            one JSON object that matches this schema, and nothing else:\n{}\n- To use a tool, \
+            set `type` to call_tool, `tool` to its name and `args` to an object with its \
+            arguments.\n- Do not guess what a tool can find out; call it and wait for the \
+            observation.\n- Use only the tools listed here, one at a time, until you know the \
+            answer.\n- When you know the answer, set `type` to final_answer and `answer` to the \
+            complete answer.\n- Keep `thought` short.\nTools:\n{}",
         schema(),
         Value::Array(catalogue)
     )

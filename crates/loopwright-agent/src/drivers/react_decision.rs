@@ -53,18 +53,18 @@ pub(super) fn extract(text: &str) -> Result<Value, String> {
     for candidate in candidates.into_iter().flatten() {
         match serde_json::from_str::<Value>(candidate.trim()) {
             Ok(value) if value.is_object() => return Ok(value),
-            Ok(_) => first_error.get_or_insert("it is not a JSON object".to_owned()),
-            Err(error) => first_error.get_or_insert(format!("it is not JSON: {error}")),
+            Ok(_) => first_error.get_or_insert("not a JSON object".to_owned()),
+            Err(error) => first_error.get_or_insert(format!("not JSON: {error}")),
         };
     }
-    Err(first_error.unwrap_or_else(|| "it is empty".to_owned()))
+    Err(first_error.unwrap_or_else(|| "empty".to_owned()))
 }
 
 impl Decision {
     /// Checks a decision against the available tools.
     pub(super) fn check(value: Value, tools: &ToolSet) -> Result<Self, String> {
         let written: Written = serde_json::from_value(value)
-            .map_err(|error| format!("it does not fit the schema: {error}"))?;
+            .map_err(|error| format!("it does not match the schema: {error}"))?;
         match written.kind.as_str() {
             "call_tool" => Self::call(written, tools),
             "final_answer" => match written.answer.filter(|it| !it.trim().is_empty()) {
@@ -88,7 +88,7 @@ impl Decision {
         };
         let arguments = Value::Object(arguments);
         if let Some(violation) = tool.violation(&arguments) {
-            return Err(format!("`args` do not fit the schema of `{name}`: {violation}"));
+            return Err(format!("`args` do not match the schema of `{name}`: {violation}"));
         }
         let Value::Object(arguments) = arguments else {
             return Err("`args` must be an object".to_owned());

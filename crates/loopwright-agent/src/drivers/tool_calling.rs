@@ -22,7 +22,7 @@ pub struct ToolCallingDriver {
 }
 
 impl ToolCallingDriver {
-    /// Calls one model, whatever provider a state selects.
+    /// Calls one model, regardless of the provider that a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }

@@ -61,7 +61,7 @@ impl ConsoleOptions {
         use AgentEvent as E;
         Some(match event {
             E::ExecutionStarted(it) => {
-                let how = if it.resumed { "goes on" } else { "begins" };
+                let how = if it.resumed { "resumed" } else { "started" };
                 let text = format!("execution {how}: messages {}, tools {}", it.messages, it.tools);
                 Said("EXEC", CYAN, text)
             }
@@ -71,12 +71,12 @@ impl ConsoleOptions {
                 Said("FAIL", RED, format!("status failed, steps {}: {error}", it.steps))
             }
             E::StepStarted(it) => {
-                Said("STEP", BLUE, format!("step {} begins: messages {}", it.step, it.messages))
+                Said("STEP", BLUE, format!("step {} started: messages {}", it.step, it.messages))
             }
             E::StepCompleted(it) => Said("STEP", BLUE, {
                 let finish = it.finish.as_ref().map_or("none", FinishReason::as_str);
                 format!(
-                    "step {} is over: has_tool_calls {}, errors {}, finish {}, tokens {}, {}",
+                    "step {} completed: has_tool_calls {}, errors {}, finish {}, tokens {}, {}",
                     it.step,
                     it.has_tool_calls,
                     it.errors.len(),
@@ -103,17 +103,17 @@ impl ConsoleOptions {
             E::ContinuationEvaluated(it) if self.show_continuation => decided(it),
             E::InferenceRequestStarted(it) if self.show_inference => Said("LLM ", CYAN, {
                 let model = single_line(it.model.as_deref().unwrap_or("default"), PROMPT);
-                format!("asked: messages {}, model {model}", it.messages)
+                format!("request: messages {}, model {model}", it.messages)
             }),
             E::InferenceResponseReceived(it) if self.show_inference => Said("LLM ", CYAN, {
                 let (tokens, took) = (it.usage.total(), seconds(it.duration));
                 let finish = single_line(it.finish.as_str(), PROMPT);
-                format!("answered: tokens {tokens}, {took}, finish {finish}")
+                format!("response: tokens {tokens}, {took}, finish {finish}")
             }),
             E::SubagentSpawning(it) if self.show_subagents => Said("SUB ", MAGENTA, {
                 let prompt = single_line(&clean(&it.prompt), PROMPT);
                 let name = single_line(&it.subagent, PROMPT);
-                format!("{name} begins: depth {}/{}, {prompt}", it.depth, it.max_depth)
+                format!("{name} started: depth {}/{}, {prompt}", it.depth, it.max_depth)
             }),
             E::SubagentCompleted(it) if self.show_subagents => sub(it),
             E::HookExecuted(it) if self.show_hooks => Said("HOOK", DARK, {
@@ -171,7 +171,7 @@ fn done(it: &ExecutionCompleted) -> Said {
 fn tool(it: &ToolCallCompleted) -> Said {
     let (name, took) = (single_line(&it.tool, PROMPT), seconds(it.duration));
     if it.success {
-        return Said("TOOL", YELLOW, format!("{name} is done, {took}"));
+        return Said("TOOL", YELLOW, format!("{name} completed, {took}"));
     }
     let error = single_line(&clean(&it.outcome.error_message()), TOOL_ERROR);
     Said("TOOL", RED, format!("{name} failed, {took}: {error}"))
@@ -191,7 +191,7 @@ fn sub(it: &SubagentCompleted) -> Said {
     let id = it.subagent_id.as_ref().map_or("----", short);
     let (name, took) = (single_line(&it.subagent, PROMPT), seconds(it.duration));
     let (status, steps, tokens) = (&it.status, it.steps, it.usage.total());
-    let text = format!("{name} [{id}] is over: {status}, steps {steps}, tokens {tokens}, {took}");
+    let text = format!("{name} [{id}] ended: {status}, steps {steps}, tokens {tokens}, {took}");
     Said("SUB ", MAGENTA, text)
 }
 

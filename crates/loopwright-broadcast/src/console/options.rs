@@ -1,31 +1,31 @@
-//! What is shown of events.
+//! Options of the console output.
 
 use serde::{Deserialize, Serialize};
 
-/// What is shown of events.
+/// Options of the console output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
 pub struct ConsoleOptions {
-    /// Labels in colours.
+    /// Whether labels are colored.
     pub use_colors: bool,
-    /// The time of day, in UTC.
+    /// Whether to show the time of day, in UTC.
     pub show_timestamps: bool,
-    /// The ends of the ids of the agent and of the one it works for.
+    /// Whether to show the ends of the IDs of the agent and its parent.
     pub show_agent_ids: bool,
-    /// Whether another step is taken, and who decided it.
+    /// Whether to show decisions about another step, with the deciding criterion.
     pub show_continuation: bool,
-    /// What tools are asked.
+    /// Whether to show tool arguments.
     pub show_tool_args: bool,
-    /// What is asked of models.
+    /// Whether to show model calls.
     pub show_inference: bool,
-    /// Sub-agents that begin and end.
+    /// Whether to show the start and the end of sub-agents.
     pub show_subagents: bool,
-    /// Hooks.
+    /// Whether to show hook calls.
     pub show_hooks: bool,
-    /// Decisions and answers that could not be read.
+    /// Whether to show invalid decisions and answers.
     pub show_failures: bool,
-    /// How many characters of an argument are shown.
+    /// The number of characters of an argument to show.
     pub max_arg_length: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Commands that run on while the model does something else.
+//! Background commands.
 
 mod shells;
 mod tools;

@@ -1,4 +1,4 @@
-//! Commands as a capability.
+//! The capability for commands.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -25,29 +25,29 @@ pub struct UseBash {
     background: Background,
 }
 
-/// Whether commands may run on while the model does something else.
+/// Whether commands can run in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Background {
-    /// Each command is waited for.
+    /// The agent waits for each command.
     #[default]
     Denied,
-    /// The tools `bash_start`, `bash_read` and `bash_stop` are there too. What they start ends with the
+    /// Adds the tools `bash_start`, `bash_read` and `bash_stop`. Background commands end with the
     /// run.
     Allowed,
 }
 
 const GUIDELINES: &str = "\
-Use the file tools to look at files and to change them, not `cat`, `sed` or `echo` in bash.
+Use the file tools to read and change files, not `cat`, `sed` or `echo` in bash.
 Answer in plain text; do not print summaries with bash.";
 
 impl UseBash {
-    /// Runs commands in a directory.
+    /// Creates the tools for commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         Self::from_tool(Bash::in_dir(path))
     }
 
-    /// Runs commands as this tool does.
+    /// Creates the capability from a configured tool.
     pub fn from_tool(bash: Bash) -> Self {
         Self { bash, background: Background::default() }
     }

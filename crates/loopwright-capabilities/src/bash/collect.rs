@@ -1,4 +1,4 @@
-//! What a command changes: collected while it runs, judged, recorded, and made real when it has ended.
+//! The changes of a command: staged while it runs, then checked, recorded and applied.
 
 use std::fmt;
 use std::fs;
@@ -188,20 +188,21 @@ impl fmt::Debug for Collect {
     }
 }
 
-/// What came of undoing the change of one path.
+/// The outcome of undoing the change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The path restored.
+    /// The path was restored.
     AsBefore(String),
-    /// The path has been changed since, and was not changed.
+    /// The path has been changed since then, and was kept.
     ChangedSince(String),
 }
 
-/// Undoes what a command changed, by what [`FileJournal::record_command`] was given. Empty if nothing is kept there.
+/// Undoes the changes of a command, from the record that [`FileJournal::record_command`] received.
+/// Returns an empty list if the record does not exist.
 ///
 /// # Errors
 ///
-/// If the record or a file cannot be read or written.
+/// Returns an error if the record or a file cannot be read or written.
 pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
     let undone = loopwright_sandbox::transaction::undo(kept)?;
     let shown = |path: PathBuf| path.display().to_string();
@@ -215,12 +216,13 @@ pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
         .collect())
 }
 
-/// Returns what was at each path before a command changed it, by what [`FileJournal::record_command`] was given. Empty if
-/// nothing is kept there. Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
+/// Returns the content of each path before a command changed it, from the record that
+/// [`FileJournal::record_command`] received. Returns an empty list if the record does not exist.
+/// Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
 ///
 /// # Errors
 ///
-/// If the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn command_originals(
     kept: &Path,
     largest: u64,

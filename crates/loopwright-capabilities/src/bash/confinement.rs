@@ -1,4 +1,4 @@
-//! What a model reads of the sandbox that its commands run in.
+//! The description of the sandbox for the model.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use loopwright_sandbox::{
 /// Describes in one sentence what a policy lets commands do.
 pub(super) fn describe(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
-        return "It is not confined: it can do whatever the user of this machine can.".to_owned();
+        return "It is not confined: it has the permissions of the user of this machine."
+            .to_owned();
     }
     let sandbox = match policy.backend {
         BackendChoice::Auto if policy.accepted.contains(&Backend::Host) => {
-            "It runs in a sandbox where this machine has one"
+            "It runs in a sandbox if this machine has one"
         }
         _ => "It runs in a sandbox",
     };

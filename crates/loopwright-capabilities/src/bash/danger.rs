@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a command that looks dangerous.
+/// The action for a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDangerousCommand {
-    /// It is run, and the answer has a note.
+    /// The command runs, and the result contains a note.
     #[default]
     Warn,
-    /// It is not run. This keeps nobody from doing the same in other words.
+    /// The command does not run. This is no protection: the same effect can be written in other
+    /// ways.
     Block,
 }
 

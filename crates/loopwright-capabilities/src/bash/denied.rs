@@ -1,4 +1,4 @@
-//! What a command missed because of the sandbox, where that is certain.
+//! Failures of a command that the sandbox certainly caused.
 
 use std::path::{Component, Path, PathBuf};
 

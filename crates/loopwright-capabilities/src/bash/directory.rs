@@ -1,4 +1,4 @@
-//! The directory that a command leaves behind, for the next one to begin in.
+//! The working directory at the end of a command, in which the next one starts.
 
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -1,4 +1,4 @@
-//! What the model is told of a command that has ended.
+//! The result of a command for the model.
 
 use loopwright_sandbox::{CapturedOutput, ExitOutcome, Output, TimeoutKind};
 
@@ -7,7 +7,7 @@ use crate::files::{ceil_boundary, floor_boundary};
 
 const TRUNCATED: &str = "[output truncated]";
 const ADVICE: &str =
-    "narrow the output, or redirect it to a file and read parts of it with read_file";
+    "limit the output, or redirect it to a file and read parts of it with read_file";
 
 /// Returns the status that a shell would report.
 pub(super) fn exit_code(outcome: ExitOutcome) -> i32 {
@@ -40,7 +40,7 @@ fn notice(outcome: ExitOutcome, seconds: f64) -> Option<String> {
     match outcome {
         ExitOutcome::Exited(_) => None,
         ExitOutcome::TimedOut(TimeoutKind::Wall) => {
-            Some(format!("The command timed out after {seconds} seconds and was ended."))
+            Some(format!("The command timed out after {seconds} seconds and was stopped."))
         }
         other => Some(format!("The command {other}.")),
     }
@@ -60,12 +60,12 @@ fn stream(name: &str, captured: &CapturedOutput, policy: &BashPolicy) -> String 
     let note = if is_cut {
         let limit = captured.head.len() + captured.tail.len();
         format!(
-            "[{name} exceeded the {limit}-byte capture limit, and had {} bytes; {ADVICE}]",
+            "[{name} had {} bytes, which exceeds the capture limit of {limit} bytes; {ADVICE}]",
             captured.total
         )
     } else {
         let (count, most) = (kept.len(), policy.max_output_chars);
-        format!("[{name} contained {count} captured bytes, of which {most} are shown; {ADVICE}]")
+        format!("[{name} has {count} captured bytes, of which {most} are shown; {ADVICE}]")
     };
     format!("{TRUNCATED}\n{shown}\n{note}")
 }

@@ -1,4 +1,4 @@
-//! What a command asks for beyond the sandbox.
+//! Requests of a command for access beyond the sandbox.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bash::{BashArgs, BashError};
 
-/// Hosts that a command reached by name, or that were refused.
+/// Hosts that a command reached by name, or that were denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkUsed {
     /// The hosts.
@@ -52,7 +52,7 @@ impl Needs {
     ///
     /// # Errors
     ///
-    /// If commands may not ask, or what one asks for is not plain: the one who decided has to have seen what it means.
+    /// Returns an error if commands may not ask, or what one asks for is not plain: the one who decided has to have seen what it means.
     pub(super) fn grant(
         &self,
         args: &BashArgs,
@@ -89,8 +89,8 @@ impl Needs {
         match self {
             Self::Refused => "",
             Self::Decided { .. } => {
-                " If it needs more, name the hosts in `network` and the paths in `read` and `write`, and say \
-                 `why`; the user decides."
+                " If it needs more, name the hosts in `network` and the paths in `read` and \
+                    `write`, and give the reason in `why`; the user decides."
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is shown of a command's output, and what is said about the command.
+//! Limits for the output of commands, and remarks about them.
 
 use std::time::Duration;
 
@@ -7,26 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::bash::danger::OnDangerousCommand;
 
-/// How long a command may take, how much of its output is kept and shown, and what is said about
-/// dangerous ones. All sizes are bytes; cuts fall on whole characters.
+/// Limits for the duration and the output of commands, and the handling of dangerous ones. All
+/// sizes are in bytes; cuts fall between characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BashPolicy {
-    /// How much is shown of each stream; 32 KiB by default.
+    /// The shown size of each stream; 32 KiB by default.
     pub max_output_chars: usize,
-    /// How much of that is the beginning; 8 KiB by default.
+    /// The part of it from the beginning of the stream; 8 KiB by default.
     pub head_chars: usize,
-    /// How much of that is the end; 24 KiB by default. It grows to fill what the beginning leaves.
+    /// The part of it from the end of the stream; 24 KiB by default. It also uses space that the
+    /// beginning does not need.
     pub tail_chars: usize,
-    /// How long a command may take; 120 s by default.
+    /// The timeout of a command; 120 s by default.
     #[serde(with = "crate::written::seconds")]
     pub timeout: Duration,
-    /// How much is kept of each stream while the command runs; 128 KiB by default.
+    /// The captured size of each stream while the command runs; 128 KiB by default.
     pub capture_bytes: usize,
-    /// What commands are said to be dangerous. This is a hint and no protection: what a command can do
-    /// is up to the sandbox.
+    /// The patterns of dangerous commands. They are a hint, not a protection: the sandbox decides
+    /// what a command can do.
     pub dangerous_patterns: Vec<String>,
-    /// What becomes of such a command; by default it is run, and the answer has a note.
+    /// The action for such a command; by default it runs, and the result contains a note.
     pub on_danger: OnDangerousCommand,
 }
 
@@ -47,7 +48,7 @@ impl Default for BashPolicy {
 }
 
 impl BashPolicy {
-    /// Shows so much of each stream, of that so much of its beginning and of its end.
+    /// Creates a policy with these sizes: the shown part of each stream, its beginning and its end.
     pub fn with_limits(max_output_chars: usize, head_chars: usize, tail_chars: usize) -> Self {
         Self { max_output_chars, head_chars, tail_chars, ..Self::default() }
     }

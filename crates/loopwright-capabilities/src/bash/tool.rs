@@ -32,8 +32,9 @@ use crate::files::FileJournal;
 
 /// Runs shell commands in a sandbox.
 ///
-/// By default the sandbox is the strongest that works here, commands work in the directory and write
-/// nowhere else, and reach no network. Dropping a call ends its command with all that it started.
+/// By default, the sandbox is the strongest one that works here, and commands can write only to the
+/// directory and have no network. Dropping a call ends its command and all processes that it
+/// started.
 #[derive(Clone)]
 #[must_use]
 pub struct Bash {
@@ -50,7 +51,7 @@ pub struct Bash {
     description: String,
 }
 
-const WHAT: &str = "Runs a command with bash in the working directory and returns what it says.";
+const WHAT: &str = "Runs a command with bash in the working directory and returns its output.";
 
 /// Where a command begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,22 +64,25 @@ enum Starts {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashArgs {
-    /// The command, as it would be typed into bash.
+    /// The command, as typed into bash.
     pub command: String,
-    /// After how many seconds it is ended; 120 by default, usually 600 at most.
+    /// Timeout of the command in seconds; 120 by default, usually at most 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32", range(min = 1))]
     pub timeout_seconds: Option<NonZeroU32>,
-    /// Hosts that it has to reach, such as `crates.io`. The user is asked, so name only those that it needs.
+    /// Hosts that the command must reach, such as `crates.io`. The user must approve them, so name
+    /// only the hosts it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<String>,
-    /// Full paths outside of the working directory that it has to read. The user is asked.
+    /// Full paths outside the working directory that the command must read. The user must approve
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// Full paths outside of the working directory that it has to write to. The user is asked.
+    /// Full paths outside the working directory that the command must write to. The user must
+    /// approve them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
-    /// Why it needs these, in one sentence for the user.
+    /// Why the command needs these hosts and paths, in one sentence for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -86,59 +90,58 @@ pub struct BashArgs {
 /// How long a command may take if the model asks for it, where nothing else is said.
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Why a command has no answer; the model is told.
+/// An error of a command, for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BashError {
-    /// It looks dangerous, and the policy says that it is not run.
+    /// The command looks dangerous, and the policy blocks it.
     #[error("Command blocked by safety policy: it contains `{0}`; ask the user to run it")]
     Blocked(String),
-    /// The sandbox did not run it.
+    /// The sandbox did not run the command.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// The run was cancelled, or the command's watcher was ended from outside.
+    /// The run was cancelled, or the command's supervisor process was killed.
     #[error("{said}")]
     Interrupted {
-        /// How it ended.
+        /// The outcome.
         outcome: ExitOutcome,
-        /// How it ended in words, and what it had said.
+        /// The outcome as text, and the output.
         said: String,
     },
-    /// It asks for more than the sandbox gives, and nobody can be asked.
+    /// The command requests access beyond the sandbox, which cannot be granted here.
     #[error(
         "hosts and paths beyond the sandbox cannot be granted here; leave out `network`, `read` and `write`"
     )]
     NoNeeds,
-    /// What it asks for beyond the sandbox is not plain.
+    /// The request for access beyond the sandbox is invalid.
     #[error("{0}")]
     Need(String),
-    /// There is no command of that name in the background.
+    /// The background command does not exist.
     #[error(
         "unknown background command {0}; background commands end with the run that started them"
     )]
     NoSuchCommand(String),
-    /// There are too many of them.
+    /// The limit of background commands is reached.
     #[error("{0} background commands are already running; stop one with `bash_stop`")]
     TooManyBackground(usize),
-    /// What it changed cannot be looked at or made real.
+    /// The changes of the command could not be read or applied.
     #[error("changes of the command could not be applied: {0}")]
     Changes(#[source] TransactionError),
-    /// What it changed cannot be recorded for the way back, and was not made real.
+    /// The changes of the command could not be recorded for undo, so they were not applied.
     #[error("changes of the command were discarded: they could not be recorded: {0}")]
     NotRecorded(#[source] BoxError),
-    /// The process ended while the command made its changes at once.
+    /// The process exited while the command applied its changes directly.
     #[error(
-        "the process running the command exited, and the outcome is unknown; check the effects before you run the \
-         command again"
+        "the process running the command exited, and the outcome is unknown; check the effects before you run the command again"
     )]
     OutcomeUnknown,
-    /// Commands in the background need a runtime that keeps them going.
+    /// Background commands need a runtime that drives them.
     #[error("background commands are not available here; use `bash`")]
     NoRuntime,
 }
 
 impl Bash {
-    /// Runs commands in a directory.
+    /// Creates the tools for commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         let bash = Self {
             sandbox: loopwright_sandbox::auto_select(),
@@ -154,7 +157,7 @@ impl Bash {
         bash.described()
     }
 
-    /// Writes the description anew, because the model is to read what the policy says now.
+    /// Writes the description again, because the policy may have changed.
     fn described(mut self) -> Self {
         let sandbox = self.sandbox_described();
         self.description = format!("{WHAT} {sandbox} Long output is cut in the middle.");
@@ -168,9 +171,10 @@ impl Bash {
         format!("{}{needs}", confinement::describe(&self.policy))
     }
 
-    /// Lets commands ask for hosts and paths beyond the sandbox, which they then get. Call this only where something
-    /// decides about each call before it runs, such as [`UsePermissions`](crate::permissions::UsePermissions); without
-    /// it, the model decides by itself what it reaches. In paths, `~/` stands for the home folder, if one is given.
+    /// Lets commands request hosts and paths beyond the sandbox, which are then granted. Use it
+    /// only with a capability that decides on each call before it runs, such as
+    /// [`UsePermissions`](crate::permissions::UsePermissions); otherwise the model alone decides
+    /// what it can reach. In paths, `~/` means the home folder, if one is given.
     pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
         self.needs = Needs::Decided { home };
         self.described()
@@ -180,7 +184,7 @@ impl Bash {
     ///
     /// # Errors
     ///
-    /// If it cannot have what it asks for.
+    /// Returns an error if it cannot have what it asks for.
     pub(super) fn rules_of(&self, args: &BashArgs) -> Result<SandboxPolicy, BashError> {
         self.needs.grant(args, self.rules_for(args.timeout_seconds))
     }
@@ -191,74 +195,75 @@ impl Bash {
         self
     }
 
-    /// Sets what commands may do. Its time and its bounds on output count then, in place of those of
-    /// the [`BashPolicy`].
+    /// Sets the policy of commands. Its limits for time and output replace those of the
+    /// [`BashPolicy`].
     pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self.has_own_limits = true;
         self.described()
     }
 
-    /// Changes what commands may do, and leaves their time and the bounds on output to the [`BashPolicy`].
+    /// Changes the policy of commands. The [`BashPolicy`] still limits time and output.
     pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.policy = change(self.policy);
         self.described()
     }
 
-    /// Sets how long a command may take at most, whatever is asked for. By default the model may ask for 10 minutes, or
-    /// for the time of the [`BashPolicy`] if that is longer.
+    /// Sets the maximum timeout that the model can request. By default, this is 10 minutes, or the
+    /// timeout of the [`BashPolicy`] if that is longer.
     pub fn longest(mut self, longest: Duration) -> Self {
         self.longest = Some(longest);
         self
     }
 
-    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
+    /// Selects the sandbox backend; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.policy = self.policy.backend(driver);
         self.described()
     }
 
-    /// Adds a path, relative to the directory, that commands may not change.
+    /// Adds a path, relative to the directory, that commands cannot change.
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.policy = self.policy.protect(path);
         self
     }
 
-    /// Collects what commands change in this folder, which is made if it is not there, until they have ended. It has to
-    /// be on the file system of the directory, and outside of it. By default a folder of the user's is found; see
-    /// [`staging_for`](loopwright_sandbox::transaction::staging_for).
+    /// Stages the changes of commands in this folder, which is created if it does not exist. It
+    /// must be on the same file system as the directory, and outside it. By default, a folder of
+    /// the user is used; see [`staging_for`](loopwright_sandbox::transaction::staging_for).
     pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
         self.collect.place = Place::In(folder.into());
         self
     }
 
-    /// Lets commands make their changes at once. A command that is interrupted may have made some of them, and none
-    /// can be undone.
+    /// Applies the changes of commands immediately. An interrupted command may have made some of
+    /// its changes, and none can be undone.
     pub fn write_at_once(mut self) -> Self {
         self.collect.place = Place::Nowhere;
         self
     }
 
-    /// Lets commands leave behind what the [`Screen`](loopwright_sandbox::screen::Screen) refuses: a name, or several
-    /// joined by `/`, at any depth.
+    /// Allows changes that the [`Screen`](loopwright_sandbox::screen::Screen) refuses: a name, or
+    /// several joined by `/`, at any depth.
     pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
         self.collect.screen = self.collect.screen.allow(path);
         self
     }
 
-    /// Sets where changes of commands are recorded before they are made, so that they can be undone.
+    /// Sets the journal that records changes of commands before they are applied, so that they can
+    /// be undone.
     pub fn journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
         self.collect.journal = Some(journal);
         self
     }
 
-    /// Sets what is shown of commands, and how long they may take.
+    /// Sets the limits for output and duration of commands.
     pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
         self.output_policy = display;
         self
     }
 
-    /// Lets each command begin in the directory that the one before ended in.
+    /// Starts each command in the directory where the previous one ended.
     pub fn persist_cwd(mut self) -> Self {
         self.starts = Starts::WhereTheLastEnded;
         self
@@ -292,7 +297,7 @@ impl Bash {
     ///
     /// # Errors
     ///
-    /// If such commands are not run.
+    /// Returns an error if such commands are not run.
     pub(super) fn judge(&self, command: &str) -> Result<Option<String>, BashError> {
         let Some(pattern) = danger::find(command, &self.output_policy.dangerous_patterns) else {
             return Ok(None);
@@ -300,16 +305,16 @@ impl Bash {
         match self.output_policy.on_danger {
             OnDangerousCommand::Block => Err(BashError::Blocked(pattern.to_owned())),
             OnDangerousCommand::Warn => Ok(Some(format!(
-                "[The command looks dangerous, because it contains `{pattern}`; it was run.]"
+                "[The command looks dangerous because it contains `{pattern}`, but it was run.]"
             ))),
         }
     }
 
-    /// Runs a command that begins in a directory, which is the working directory if there is none.
+    /// Runs a command that starts in a directory; `None` means the working directory.
     ///
     /// # Errors
     ///
-    /// If the command is not run, or does not come to its end.
+    /// Returns an error if the command does not run or does not finish.
     pub async fn run(
         &self,
         args: &BashArgs,
@@ -365,7 +370,7 @@ impl Bash {
         let seconds = policy.limits.timeout.as_secs_f64();
         if matches!(output.outcome, ExitOutcome::Cancelled | ExitOutcome::Lost) {
             if is_collected && output.staged {
-                output.notes.push("nothing that it changed in the folder was kept".to_owned());
+                output.notes.push("none of its changes to the folder were kept".to_owned());
             }
             let said = format::report(&output, &self.output_policy, seconds);
             return Err(BashError::Interrupted { outcome: output.outcome, said });

@@ -1,4 +1,4 @@
-//! Cancellation as a capability.
+//! The capability for cancellation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,16 +9,16 @@ use loopwright_core::Priority;
 
 use crate::cancellation::{hook::Asking, source::CancellationSource};
 
-/// Ends runs when a source says so: before the first step, between steps, and, where the source keeps
-/// the handles of runs as [`Cancellation`](crate::cancellation::Cancellation) does, at any moment.
+/// Ends runs on request of a source: before the first step, between steps, and at any time if the
+/// source keeps the handles of runs, as [`Cancellation`](crate::cancellation::Cancellation) does.
 ///
-/// What is finished stays; a model call is given up, and tools have the grace of the run.
+/// Completed work stays; a model call is abandoned, and tools have the grace period of the run.
 #[derive(Clone)]
 #[must_use]
 pub struct UseCooperativeCancellation(Arc<dyn CancellationSource>);
 
 impl UseCooperativeCancellation {
-    /// Asks a source.
+    /// Creates the capability with a source.
     pub fn new(source: impl CancellationSource + 'static) -> Self {
         Self(Arc::new(source))
     }

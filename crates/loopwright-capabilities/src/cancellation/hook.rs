@@ -1,4 +1,4 @@
-//! Asks whether a run is to end.
+//! Checks whether a run should end.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who may end a run.
+//! Sources of cancellation requests.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,22 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loopwright_core::{AgentState, RunHandle, StopSignal};
 use serde_json::Value;
 
-/// Says whether runs are to end.
+/// A source of cancellation requests.
 pub trait CancellationSource: Send + Sync {
-    /// Returns why a run is to end, before it begins and before each of its steps; `None` if it is to
-    /// continue. It must not block.
+    /// Returns the reason to end a run; `None` if the run continues. Called before the run and
+    /// before each step. It must not block.
     fn signal(&self, state: &AgentState) -> Option<StopSignal>;
 
-    /// Takes the handle of a run, before each question about it. A source that keeps it can end the run
-    /// at once with [`RunHandle::cancel_with`]: in the middle of a model call, or of a tool.
+    /// Receives the handle of a run before each check. A source that keeps it can end the run at
+    /// once with [`RunHandle::cancel_with`], even during a model call or a tool call.
     fn watch(&self, _run: RunHandle) {}
 }
 
-/// Ends runs on request, also in the middle of a step. Clones are the same.
+/// Ends runs on request, even in the middle of a step. Clones share the request.
 ///
-/// A request ends the runs that are under way, with the sub-agents that work for them; where there are
-/// none, it ends the next one before its first step. Then it has ended: runs that begin later are not
-/// touched.
+/// A request ends the active runs and their sub-agents. Without an active run, it ends the next run
+/// before its first step. After that, the request is completed, and later runs are not affected.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Mutex<Inner>>);
 
@@ -39,17 +38,17 @@ struct Request {
 }
 
 impl Cancellation {
-    /// Creates a source that asks for nothing.
+    /// Creates a source without a request.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends runs, and says why; blank text counts as none.
+    /// Ends runs with a reason; blank text means no reason.
     pub fn cancel(&self, message: impl Into<String>) {
         self.cancel_with::<String>(message, []);
     }
 
-    /// Ends runs, and says why in words and in facts.
+    /// Ends runs with a reason and details.
     pub fn cancel_with<K: Into<Cow<'static, str>>>(
         &self,
         message: impl Into<String>,
@@ -71,12 +70,12 @@ impl Cancellation {
         }
     }
 
-    /// Withdraws a request that has not ended anything yet.
+    /// Withdraws a request that has not ended a run yet.
     pub fn reset(&self) {
         self.tidied().request = None;
     }
 
-    /// Returns `true` if there is a request that is not over.
+    /// Returns `true` if a request is pending.
     pub fn is_requested(&self) -> bool {
         self.tidied().request.is_some()
     }

@@ -1,4 +1,4 @@
-//! Children that definitions describe.
+//! Sub-agents from definitions.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::child::{ChildAgent, ChildError, ChildOutcome};
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::{SkillLibrary, SkillStateFactory};
 
-/// Agents that definitions describe, and what it takes to make children of them.
+/// Definitions of agents, and what is needed to create sub-agents from them.
 #[derive(Clone)]
 #[must_use]
 pub struct DefinedAgents {
@@ -23,28 +23,28 @@ pub struct DefinedAgents {
     skills: Option<SkillLibrary>,
 }
 
-/// Why an agent of a definition did not work; the model is told.
+/// An error of a sub-agent from a definition, for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinedError {
-    /// Its definition names an unknown capability, or one that cannot be used.
+    /// The definition names a capability that is unknown or cannot be used.
     #[error(transparent)]
     Capability(#[from] BuildError),
-    /// Its definition names unknown skills.
-    #[error("`{agent}` cannot start: unknown skills {skills}; do it yourself")]
+    /// The definition names unknown skills.
+    #[error("`{agent}` cannot start: unknown skills {skills}; do the task yourself")]
     Skills {
         /// The agent.
         agent: String,
         /// The names.
         skills: String,
     },
-    /// It did not come to an answer.
+    /// The sub-agent returned no answer.
     #[error(transparent)]
     Child(#[from] ChildError),
 }
 
 impl DefinedAgents {
-    /// Takes definitions that are also held elsewhere.
+    /// Creates the value from shared definitions.
     pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
         Self {
             definitions,
@@ -55,20 +55,21 @@ impl DefinedAgents {
         }
     }
 
-    /// Sets where capabilities that definitions name are found.
+    /// Sets the registry of the capabilities that definitions name.
     pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Sets the factory of the states that agents begin with. The budget is capped whatever it says.
+    /// Sets the factory of initial states. The budget is capped in any case.
     pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.states = states;
         self
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
-    /// Sets where skills that definitions name are found. Their texts become part of the instructions.
+    /// Sets the library of the skills that definitions name. Their texts become part of the
+    /// instructions.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.skills = Some(skills);
         self
@@ -83,13 +84,13 @@ impl DefinedAgents {
     ///
     /// # Errors
     ///
-    /// If there is none of that name.
+    /// Returns an error if the name is unknown.
     pub fn find(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
         self.definitions.get(name)
     }
 
-    /// Makes a child of the agent of a call: with the tools, the capabilities and the budget of the
-    /// definition, as far as its parent has them.
+    /// Creates a sub-agent of the calling agent, with the tools, the capabilities and the budget of
+    /// the definition, as far as its parent has them.
     ///
     /// # Errors
     ///
@@ -112,12 +113,12 @@ impl DefinedAgents {
             .cap(&definition.budget.unwrap_or_default()))
     }
 
-    /// Runs a child on a prompt. `prepare` changes the state that the definition makes, before the
+    /// Runs a sub-agent with a prompt. `prepare` changes the state from the definition before the
     /// prompt is added.
     ///
     /// # Errors
     ///
-    /// If the definition names unknown skills, or the child cannot be run.
+    /// Returns an error if the definition names unknown skills, or the sub-agent cannot run.
     pub async fn run(
         &self,
         definition: &Arc<AgentDefinition>,

@@ -1,4 +1,4 @@
-//! What became of a child.
+//! The outcome of a sub-agent.
 
 use std::sync::Arc;
 
@@ -11,33 +11,33 @@ use serde_json::json;
 
 use super::ChildError;
 
-/// A child that is done, or can go no further.
+/// A sub-agent that has ended, or cannot continue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildOutcome {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// All that it remembers.
+    /// The state.
     pub state: AgentState,
-    /// What its parent waits for, if it waits.
+    /// The pause that the parent must wait for, if any.
     pub pause: Option<ToolPause>,
 }
 
-/// What a child answered.
+/// The answer of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildAnswer {
-    /// What it said last; empty if it said nothing.
+    /// The last text; empty if there is none.
     pub text: String,
-    /// Why it is not a final answer, if it is none.
+    /// The reason why it is not a final answer; `None` if it is one.
     pub cut_short: Option<String>,
 }
 
 impl ChildOutcome {
-    /// Returns what it answered. A child that was stopped has said what it has said, and why it was
-    /// stopped.
+    /// Returns the answer. If the sub-agent was stopped, this is its last text, with the reason for
+    /// the stop.
     ///
     /// # Errors
     ///
-    /// If it failed, or waits for somebody.
+    /// Returns an error if it failed or is waiting.
     pub fn answer(&self) -> Result<ChildAnswer, ChildError> {
         let (name, steps) = (Arc::clone(&self.name), self.state.step_count());
         let said = self.interrupted().or_else(|| self.state.current_response());
@@ -66,8 +66,8 @@ impl ChildOutcome {
         }
     }
 
-    /// Makes what a tool answers with: a text for the model, and for hooks and programs who worked, how
-    /// it ended and what it took.
+    /// Creates the output of a tool: the text for the model, and for hooks and programs the name,
+    /// the status and the usage of the sub-agent.
     pub fn to_output(&self, text: impl Into<Arc<str>>) -> ToolOutput {
         let state = &self.state;
         let value = json!({
@@ -84,7 +84,7 @@ impl ChildOutcome {
 }
 
 impl ChildAnswer {
-    /// Returns what a model is told: what was said, and if it was not the end, why.
+    /// Returns the text for the model: the answer, and the reason if it is not final.
     pub fn to_text(&self) -> String {
         match &self.cut_short {
             None => self.text.clone(),

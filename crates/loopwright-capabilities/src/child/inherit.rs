@@ -1,4 +1,4 @@
-//! Which hooks of an agent its children have too.
+//! The hooks of an agent that its sub-agents inherit.
 
 use std::sync::Arc;
 

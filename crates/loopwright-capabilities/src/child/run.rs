@@ -1,4 +1,4 @@
-//! How a child works, and continues working after an interruption.
+//! Runs of a sub-agent, also after an interruption.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChildAgent, ChildError, ChildOutcome, DEPTH};
 
-/// So much of what a child is asked is told to listeners, in characters.
+/// The number of characters of a sub-agent's prompt that listeners receive.
 const TOLD: usize = 100;
 
 impl ChildAgent<'_> {

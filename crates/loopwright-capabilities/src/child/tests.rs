@@ -260,8 +260,7 @@ fn a_child_that_would_be_too_deep_does_not_begin() {
     let seen = child_of(|it| it, state, &|it| it);
     assert_eq!((seen.ended, seen.requests.len()), (None, 2));
     let error = ChildError::TooDeep { name: "helper".into(), current: 3, max: 3 };
-    let told = "`helper` cannot run here: sub-agents are nested 3 deep, and the limit is 3; do it \
-                yourself";
+    let told = "`helper` cannot run here: sub-agents are nested 3 deep, and the limit is 3; do the task yourself";
     assert_eq!(error.to_string(), told);
 }
 
@@ -273,8 +272,7 @@ fn a_child_that_was_stopped_says_so_and_one_that_failed_is_an_error() {
     let answer = stopped.ended.unwrap().answer().unwrap();
     assert_eq!(
         answer.to_text(),
-        "(no answer: it was stopped after 0 steps by budget: steps_limit: the limit of steps, 0, is \
-         reached)"
+        "(no answer: stopped after 0 steps by budget: steps_limit: the step limit of 0 was reached)"
     );
     let steps =
         [ScenarioStep::tool_call("spawn", json!({})), ScenarioStep::error("down"), "done".into()];

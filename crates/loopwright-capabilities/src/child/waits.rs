@@ -1,4 +1,4 @@
-//! What becomes of a parent whose child waits, or cannot be kept.
+//! Pauses of a parent whose sub-agent waits, and failures to save the sub-agent.
 
 use std::sync::{
     Arc,
@@ -70,7 +70,7 @@ fn reply(color: &str) -> ApprovalDecision {
     ApprovalDecision::Reply(color.into())
 }
 
-/// Answers what the innermost agent asks, and lets all of them go on.
+/// Answers the question of the innermost agent, and resumes all of them.
 #[track_caller]
 fn answer_at_the_root(journal: Option<&MemoryJournal>) {
     let (agent, paint) = two_levels();

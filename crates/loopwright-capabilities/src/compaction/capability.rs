@@ -1,4 +1,4 @@
-//! Compaction as a capability.
+//! The capability for compaction.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::{
     summarization::{ApproximateCounter, Books, ModelSummarizer, Summarizer, TokenCounter},
 };
 
-/// Makes conversations short; see the [module](crate::compaction).
+/// Compacts conversations; see the [module](crate::compaction).
 #[derive(Clone)]
 #[must_use]
 pub struct UseCompaction {
@@ -29,19 +29,19 @@ pub struct UseCompaction {
 }
 
 impl UseCompaction {
-    /// Compacts before a step when the conversation has reached so many tokens: as the model's provider
-    /// counted them in the last step, or else as they are estimated.
+    /// Compacts before a step when the conversation has reached this number of tokens, as counted
+    /// by the provider in the last step, or otherwise estimated.
     pub fn at_tokens(tokens: u64) -> Self {
         Self::when(When::Reached(tokens))
     }
 
-    /// Compacts when four fifths of a model's window, in tokens, are used.
+    /// Compacts when four fifths of a model's context window, in tokens, are used.
     pub fn for_context_window(tokens: u64) -> Self {
         Self::at_tokens(tokens / 5 * 4)
     }
 
-    /// Compacts when an execution begins, and ends it, without a step, as if the user had stopped it: for
-    /// an agent that is made for nothing else. Start it with nothing new to say.
+    /// Compacts when an execution starts, and ends it without a step, as if the user had stopped
+    /// it. For an agent with no other purpose: start it without a new message.
     pub fn now() -> Self {
         Self::when(When::Now)
     }
@@ -56,38 +56,38 @@ impl UseCompaction {
         }
     }
 
-    /// Sets what is left.
+    /// Sets the policy.
     pub fn policy(mut self, policy: CompactionPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Moves long outputs of tools to files below a directory, in [`SPILL_DIR`](super::SPILL_DIR). Where it is
-    /// the directory of the agent's file tools, the agent can read them again. Otherwise they stay as they
-    /// are until they are summed up.
+    /// Moves long tool outputs to files in a directory, in [`SPILL_DIR`](super::SPILL_DIR). If it
+    /// is the directory of the agent's file tools, the agent can read them again. Without this
+    /// setting, outputs stay until they are summarized.
     pub fn with_spill_dir(mut self, root: impl Into<WorkspaceRoot>) -> Self {
         self.root = Some(root.into());
         self
     }
 
-    /// Sums nothing up: only outputs go to files.
+    /// Writes no summaries: only moves outputs to files.
     pub fn without_summary(mut self) -> Self {
         self.summarizer = None;
         self
     }
 
-    /// Has one model sum up, whatever the agent's own is.
+    /// Uses one model for summaries, regardless of the agent's own model.
     pub fn with_model(self, model: impl ChatModel + 'static) -> Self {
         self.with_summarizer(ModelSummarizer::with_model(model))
     }
 
-    /// Sets who sums up.
+    /// Sets the summarizer.
     pub fn with_summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
         self.summarizer = Some(Arc::new(summarizer));
         self
     }
 
-    /// Sets how tokens are counted.
+    /// Sets the token counter.
     pub fn with_token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
         self

@@ -1,4 +1,4 @@
-//! How a conversation is compacted.
+//! The compaction of a conversation.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -176,7 +176,8 @@ impl Compactor {
         };
         let old = state.context().sections().get(SectionName::SUMMARY).cloned().unwrap_or_default();
         if self.tokens([&turn]) >= self.tokens(plan.older(Fate::Summed)) + self.tokens(&old) {
-            told.problems.push("a summary is no shorter than what there is".to_owned());
+            told.problems
+                .push("the summary is not shorter than the messages it replaces".to_owned());
             return put_shortened(plan, state, told);
         }
         put(state, SectionName::SUMMARY, [turn].into_iter().collect());

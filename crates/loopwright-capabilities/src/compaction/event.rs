@@ -1,4 +1,4 @@
-//! What compaction reports.
+//! Events of compaction.
 
 use loopwright_core::CustomEvent;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use crate::summarization::TranscriptSize;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationCompacted {
-    /// What the model saw before.
+    /// The size before.
     pub before: TranscriptSize,
-    /// What the model sees from now on.
+    /// The size after.
     pub after: TranscriptSize,
-    /// The files that hold long outputs of tools.
+    /// The files with long tool outputs.
     pub files: Vec<String>,
-    /// What could not be done.
+    /// Problems.
     pub problems: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! When a conversation is compacted.
+//! The conditions for compaction.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,17 +21,17 @@ use crate::{
 /// How often in a row a conversation is made shorter because a model did not take it.
 const MAX_SHORTENINGS: u32 = 4;
 
-/// When a conversation is compacted.
+/// The conditions for compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// Before a step, if it has so many tokens.
+    /// Before a step, if it has this number of tokens.
     Reached(u64),
     /// Now; the run ends with it.
     Now,
 }
 
 impl When {
-    /// Keeps a policy from leaving so much that it is time again at once.
+    /// Caps a policy so that the result is below the compaction threshold.
     pub(super) fn fitted(self, policy: CompactionPolicy) -> CompactionPolicy {
         match self {
             Self::Reached(tokens) => CompactionPolicy {
@@ -106,7 +106,7 @@ impl Hook for Compacting {
         if let Some(told) = self.compactor.compact(shown, state, cx).await? {
             cx.events.emit(|| told);
         }
-        let text = "the conversation was compacted, and nothing else was to be done";
+        let text = "the conversation was compacted, as requested";
         Ok(Flow::Stop(StopSignal::new(StopReason::UserRequested, NAME, text)))
     }
 

@@ -1,4 +1,4 @@
-//! What is known of a conversation, so that nothing of it is looked at twice.
+//! Cached data about a conversation, so that no turn is examined twice.
 
 use loopwright_core::{
     AgentState,

@@ -1,4 +1,4 @@
-//! What of a conversation stays, and what is summed up.
+//! The plan of a compaction: the turns that stay, and the turns to summarize.
 
 use std::sync::Arc;
 

@@ -1,33 +1,33 @@
-//! What a compaction leaves.
+//! The policy of a compaction.
 
 use serde::Deserialize;
 
-/// What a compaction leaves.
+/// The policy of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionPolicy {
-    /// How many of the newest exchanges stay: what the model said, with the results of what it called and
-    /// what was said to it right before; 4 by default, at least one.
+    /// The number of newest exchanges that stay: a message of the model, with its tool results and
+    /// the message before it; 4 by default, at least one.
     pub keep_exchanges: usize,
-    /// The most tokens of these; 16,384 by default, and never more than half of the size at which it is
-    /// time to compact. If they have more, fewer stay, but the newest does.
+    /// The maximum number of tokens of these exchanges; 16,384 by default, and at most half of the
+    /// compaction threshold. If they have more, fewer exchanges stay, but always the newest one.
     pub keep_tokens: u64,
-    /// The most tokens of an output of a tool; 1,024 by default. One that has more goes to a file, unless
-    /// it is of the newest exchange.
+    /// The maximum number of tokens of a tool output; 1,024 by default. Longer outputs move to
+    /// files, except those of the newest exchange.
     pub max_output_tokens: u64,
-    /// How many characters of such an output stay, half of them its beginning and half its end; 600 by
-    /// default.
+    /// The number of characters of such an output that stay, half from its beginning and half from
+    /// its end; 600 by default.
     pub preview_chars: usize,
-    /// The most tokens of the summary; 1,024 by default, and never more than an eighth of the size at which
-    /// it is time to compact.
+    /// The maximum number of tokens of the summary; 1,024 by default, and at most an eighth of the
+    /// compaction threshold.
     pub max_summary_tokens: u64,
-    /// The most tokens that a summary is made of at once; 32,768 by default, and never more than half of the
-    /// size at which it is time to compact. What is longer is summed up in several requests.
+    /// The maximum number of tokens to summarize in one request; 32,768 by default, and at most
+    /// half of the compaction threshold. Longer conversations are summarized in several requests.
     pub max_input_tokens: u64,
 }
 
 impl CompactionPolicy {
-    /// Keeps less, after so many requests in a row were too long: half as much each time.
+    /// Keeps less after several consecutive requests were too long: half as much each time.
     pub(super) fn stricter(self, failed: u32) -> Self {
         let half = |tokens: u64| tokens.checked_shr(failed).unwrap_or(0);
         Self {

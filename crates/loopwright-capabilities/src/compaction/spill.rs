@@ -1,4 +1,4 @@
-//! Long outputs of tools in files.
+//! Long tool outputs in files.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     truncate::window,
 };
 
-/// The directory, below the one that is given, for long outputs of tools. It is ignored by Git.
+/// The directory for long tool outputs, relative to the given one. Git ignores it.
 pub const SPILL_DIR: &str = ".tool-outputs";
 
 /// Moves long outputs to files.
@@ -110,8 +110,8 @@ const HANDLE: &str = "[This output was moved to the file ";
 fn handle(text: &str, path: &str, preview: usize) -> String {
     let (bytes, shown) = (text.len(), window(text, preview));
     format!(
-        "{HANDLE}{path}, {bytes} bytes. Read it there if it is needed again. Its beginning and its \
-         end:]\n{shown}"
+        "{HANDLE}{path}, {bytes} bytes. Read the file if you need the output again. Its \
+            beginning and its end:]\n{shown}"
     )
 }
 

@@ -1,4 +1,4 @@
-//! Self-critique as a capability.
+//! The capability for self-critique.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     model_source::ModelSource,
 };
 
-/// Has final answers judged; see the [module](crate::critique).
+/// Reviews final answers; see the [module](crate::critique).
 ///
 /// ```
 /// use loopwright_capabilities::critique::{CritiquePolicy, OnCriticFailure, UseSelfCritique};
@@ -35,17 +35,17 @@ impl Default for UseSelfCritique {
 }
 
 impl UseSelfCritique {
-    /// Asks one model for judgements, whatever the agent's own is.
+    /// Uses one model for reviews, regardless of the agent's own model.
     pub fn with_model(model: impl ChatModel + 'static) -> Self {
         Self::by(ModelSource::One(Arc::new(model)))
     }
 
-    /// Asks the models that states select.
+    /// Uses the models that states select.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self::by(ModelSource::OfState(models))
     }
 
-    /// Asks another one of the agent's own models.
+    /// Uses another model of the agent's own providers.
     pub fn with_llm(llm: LlmConfig) -> Self {
         Self::by(ModelSource::Own(Some(llm)))
     }
@@ -54,19 +54,19 @@ impl UseSelfCritique {
         Self { critics, policy: CritiquePolicy::default(), tool: false }
     }
 
-    /// Sets how answers are judged.
+    /// Sets the review policy.
     pub fn policy(mut self, policy: CritiquePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets how many answers of an execution are judged; 2 by default.
+    /// Sets the maximum number of reviews per execution; 2 by default.
     pub fn max_iterations(mut self, max: u32) -> Self {
         self.policy.max_iterations = max;
         self
     }
 
-    /// Adds the tool `self_critic`, with which the agent has an answer judged when it wants to.
+    /// Adds the tool `self_critic`, with which the agent can request a review itself.
     pub fn with_tool(mut self) -> Self {
         self.tool = true;
         self

@@ -1,4 +1,4 @@
-//! What a critic is shown of an execution.
+//! The evidence from an execution for the critic.
 
 use loopwright_core::{
     AgentState, Step,
@@ -30,7 +30,7 @@ pub(super) fn evidence(state: &AgentState, policy: &CritiquePolicy) -> String {
         return prompt::NO_EVIDENCE.to_owned();
     }
     if left_out > 0 {
-        shown.push(format!("[what came before, up to step {left_out}, is left out]"));
+        shown.push(format!("[the steps up to step {left_out} are omitted]"));
     }
     shown.reverse();
     shown.join("\n\n")

@@ -1,4 +1,4 @@
-//! The critic at work.
+//! The hook that calls the critic.
 
 use std::{borrow::Cow, fmt};
 
@@ -70,7 +70,7 @@ impl Critic {
 
     fn exhausted(&self, iterations: u32) -> StopSignal {
         let max = self.policy.max_iterations;
-        let text = format!("the answer was not accepted in {iterations} of {max} judgements");
+        let text = format!("the answer was rejected in {iterations} of {max} reviews");
         StopSignal::new(StopReason::RetryLimitReached, NAME, text)
             .with("iteration", iterations)
             .with("max_iterations", max)
@@ -109,7 +109,7 @@ impl Critic {
             OnCriticFailure::Approve => true,
             OnCriticFailure::Stop => false,
         };
-        let summary = format!("the answer could not be judged: {error}");
+        let summary = format!("the answer could not be reviewed: {error}");
         state.set(&ITERATIONS, &iteration)?;
         state.set(&CRITIC_VERDICT, &CriticVerdict::without_critic(approved, summary.clone()))?;
         if !approved {
@@ -141,8 +141,7 @@ impl Hook for Critic {
         let was_accepted = state.get(&CRITIC_VERDICT).is_some_and(|it| it.approved);
         let iterations = if was_accepted { 0 } else { state.get(&ITERATIONS).unwrap_or(0) };
         if iterations >= self.policy.max_iterations {
-            let summary =
-                "the answer was not judged: it was judged as often as it may be".to_owned();
+            let summary = "the answer was not reviewed: the limit of reviews is reached".to_owned();
             state.set(&CRITIC_VERDICT, &CriticVerdict::without_critic(false, summary))?;
             state.signal(self.exhausted(iterations));
             return Ok(Flow::Continue);

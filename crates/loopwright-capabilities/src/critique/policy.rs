@@ -1,29 +1,29 @@
-//! How often an answer is judged, and what happens where it cannot be.
+//! Limits of reviews, and failures of the critic.
 
 use serde::{Deserialize, Serialize};
 
-/// How answers are judged.
+/// The review policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CritiquePolicy {
-    /// How many answers of an execution are judged; 2 by default. Where the last one of them is not
-    /// accepted the run is stopped, and with 0 it is stopped at the first answer.
+    /// The maximum number of reviews per execution; 2 by default. If the last reviewed answer is
+    /// rejected, the run is stopped. With 0, the run is stopped at the first answer.
     pub max_iterations: u32,
-    /// What happens to an answer that cannot be judged; it is accepted by default.
+    /// The action for an answer that cannot be reviewed; by default, it is accepted.
     pub on_failure: OnCriticFailure,
-    /// How much the critic is shown of the result and of the arguments of one call, in characters; 6,000
-    /// by default, half of it the beginning and half the end.
+    /// The maximum number of characters of the result and the arguments of one call that the critic
+    /// sees; 6,000 by default, half from the beginning and half from the end.
     pub max_result_chars: usize,
-    /// How much the critic is shown of all calls together, in characters; 48,000 by default. The newest
-    /// are shown.
+    /// The maximum number of characters of all calls together that the critic sees; 48,000 by
+    /// default. The newest calls are shown.
     pub max_evidence_chars: usize,
 }
 
-/// What happens to an answer that the critic could not judge.
+/// The action for an answer that the critic could not review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCriticFailure {
-    /// It is accepted.
+    /// The answer is accepted.
     #[default]
     Approve,
     /// The run is stopped.
@@ -44,7 +44,7 @@ impl Default for CritiquePolicy {
 }
 
 impl CritiquePolicy {
-    /// Judges so many answers of an execution.
+    /// Creates a policy with this number of reviews per execution.
     pub fn of_iterations(max_iterations: u32) -> Self {
         Self { max_iterations, ..Self::default() }
     }

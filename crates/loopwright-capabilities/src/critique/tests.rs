@@ -45,7 +45,7 @@ fn reason(state: &AgentState) -> Option<StopReason> {
 
 const FEEDBACK: &str = "[Self-critique 1 of 2] Your answer was reviewed and is not accepted yet.\n\n\
     Problem: It is a guess.\n\nWeaknesses:\n- no source\n\nSuggestions:\n- run `look`\n\n\
-    Do what is suggested, with the tools you have; then give the whole answer again.";
+    Follow the suggestions, using your tools; then give the complete answer again.";
 
 #[test]
 fn an_answer_that_is_accepted_is_the_end() {
@@ -190,9 +190,9 @@ fn the_critic_is_shown_the_newest_of_what_there_is_and_long_results_cut() {
     let agent = agent(&model, UseSelfCritique::with_model(critic.clone()).policy(policy))
         .with_tool(MockTool::returning("echo", "", long));
     run(&agent, AgentState::new(), "q");
-    let cut = "ääääääääää\n[100 characters left out]\nzzzzzzzzzz";
+    let cut = "ääääääääää\n[100 characters omitted]\nzzzzzzzzzz";
     let expect = format!(
-        "<evidence>\n[what came before, up to step 1, is left out]\n\nStep 2: \
+        "<evidence>\n[the steps up to step 1 are omitted]\n\nStep 2: \
          echo({{\"n\":1}})\n{cut}\n\nStep 3: echo({{\"n\":2}})\n{cut}\n</evidence>"
     );
     let question = question(&critic, 0);

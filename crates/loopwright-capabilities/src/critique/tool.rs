@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{critique::prompt, model_source::ModelSource};
 
-/// Judges an answer that the agent has in mind.
+/// Reviews an answer that the agent intends to give.
 #[derive(Clone)]
 pub struct SelfCritic(pub(super) ModelSource);
 
@@ -18,19 +18,19 @@ pub struct SelfCritic(pub(super) ModelSource);
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SelfCriticArgs {
-    /// The task as the user gave it.
+    /// The task, as the user stated it.
     pub original_task: String,
-    /// The answer that you have in mind, as a whole.
+    /// The complete answer that you intend to give.
     pub proposed_response: String,
 }
 
 impl SelfCritic {
-    /// Asks one model for judgements, whatever the agent's own is.
+    /// Uses one model for reviews, regardless of the agent's own model.
     pub fn with_model(model: impl ChatModel + 'static) -> Self {
         Self(ModelSource::One(Arc::new(model)))
     }
 
-    /// Asks the models that states select.
+    /// Uses the models that states select.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self(ModelSource::OfState(models))
     }
@@ -53,8 +53,8 @@ impl Tool for SelfCritic {
     }
 
     fn description(&self) -> &'static str {
-        "Has an answer judged before you give it: whether it is complete, right, to the point and clear. \
-         Returns the judgement, with APPROVED or NEEDS REVISION in its first line."
+        "Reviews an answer before you give it: whether it is complete, correct, relevant and \
+            clear. Returns the review, with APPROVED or NEEDS REVISION in its first line."
     }
 
     fn options(&self) -> ToolOptions {

@@ -1,30 +1,30 @@
-//! What a critic says of an answer.
+//! The verdict of a critic.
 
 use loopwright_core::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What was said of the last answer of the execution that was judged.
+/// The verdict on the last reviewed answer of the execution.
 pub const CRITIC_VERDICT: Key<CriticVerdict> = Key::execution("self_critique", "verdict");
 
-/// How many answers of the execution were judged since one was accepted.
+/// The number of reviews in the execution since the last accepted answer.
 pub const ITERATIONS: Key<u32> = Key::execution("self_critique", "iterations");
 
-/// What a critic says of an answer.
+/// The verdict of a critic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CriticVerdict {
     /// Whether the answer is accepted.
     pub approved: bool,
-    /// Why, in a sentence or two.
+    /// The reason, in a sentence or two.
     #[serde(default)]
     pub summary: String,
-    /// What is good about it.
+    /// The strengths of the answer.
     #[serde(default)]
     pub strengths: Vec<String>,
-    /// What is wrong with it.
+    /// The problem.
     #[serde(default)]
     pub weaknesses: Vec<String>,
-    /// What would make it better.
+    /// Improvements.
     #[serde(default)]
     pub suggestions: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl CriticVerdict {
     /// Reads a verdict, with or without text around it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let Some((begin, end)) = text.find('{').zip(text.rfind('}')).filter(|(a, b)| a < b) else {
-            return Err("there is no JSON object in the critic's answer".to_owned());
+            return Err("the critic's response contains no JSON object".to_owned());
         };
         let json = &text[begin..=end];
         serde_json::from_str(json).map_err(|error| format!("the verdict cannot be read: {error}"))
@@ -50,10 +50,11 @@ impl CriticVerdict {
             "type": "object",
             "properties": {
                 "approved": { "type": "boolean", "description": "Whether the answer is accepted." },
-                "summary": { "type": "string", "description": "Why, in a sentence or two." },
-                "strengths": list("What is good about it."),
-                "weaknesses": list("What is wrong with it; what contradicts the evidence."),
-                "suggestions": list("What to do about it: tools to run, places to look at."),
+                "summary": { "type": "string", "description": "The reason, in a sentence or two." },
+                "strengths": list("The strengths of the answer."),
+                "weaknesses": list("The weaknesses of the answer, and contradictions to the \
+                    evidence."),
+                "suggestions": list("Improvements to make: tools to run, places to look at."),
             },
             "required": ["approved", "summary", "strengths", "weaknesses", "suggestions"],
             "additionalProperties": false,

@@ -1,20 +1,20 @@
-//! Rules about which files tools may use.
+//! Rules for the files that tools can use.
 
 use std::path::Path;
 
-/// How a file is used.
+/// The kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileUse {
-    /// It is read, listed or found.
+    /// The file is read, listed or found.
     Read,
-    /// It is written.
+    /// The file is written.
     Write,
 }
 
-/// Rules about which files of a root tools may use. Asked for each file that a tool comes by, with its path without
-/// links, so that neither a link nor a search leads to a file that is denied.
+/// Rules for the files of a root that tools can use. Called for each file that a tool accesses,
+/// with its path without links, so that neither a link nor a search leads to a denied file.
 pub trait FileAccess: Send + Sync {
-    /// Returns why a file is denied, or `None` if it is not. `path` starts with the root as it was given, and `tool` is
-    /// the name of the tool that searches or lists.
+    /// Returns the reason why a file is denied; `None` if it is allowed. `path` starts with the
+    /// root as it was given, and `tool` is the name of the tool that searches or lists.
     fn denied(&self, access: FileUse, tool: Option<&str>, path: &Path) -> Option<String>;
 }

@@ -1,4 +1,4 @@
-//! File system calls away from the threads that answer.
+//! File system calls on blocking threads.
 
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! What became of files, so that it can be undone.
+//! File changes, recorded so that they can be undone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::files::resolve::Parents;
 use crate::files::root::WorkspaceRoot;
 use crate::files::stage;
 
-/// One change of one file.
+/// A change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// The path below the root, without links.
+    /// The path relative to the root, without links.
     pub path: String,
     /// The path before the change, if the change moves the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,17 +33,18 @@ pub struct FileChange {
     pub after: Option<FileVersion>,
 }
 
-/// What a file is at a moment.
+/// The version of a file at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileVersion {
     /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,
-    /// Its size.
+    /// The size.
     pub bytes: u64,
-    /// Its permissions, such as `0o644`.
+    /// The permissions, such as `0o644`.
     pub mode: u32,
-    /// When its content was last changed, in seconds and nanoseconds since 1970. `None` means that this is not kept: of what
-    /// a change makes, and in records of earlier versions.
+    /// When its content was last changed, in seconds and nanoseconds since 1970. `None` means that
+    /// the time is not recorded: for the new version of a change, and in records of earlier program
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<(i64, u32)>,
 }
@@ -69,43 +70,43 @@ impl FileVersion {
     }
 }
 
-/// Is told of changes before they are made, so that they can be undone.
+/// Records changes before they are made, so that they can be undone.
 ///
-/// A change that is not acknowledged is not made. One that is may still fail, or the process may
-/// end before it is made: then the file restored before.
+/// A change that was not recorded is not made. A recorded change may still fail, or the process may
+/// exit before it is made: then the file is unchanged.
 pub trait FileJournal: Send + Sync {
-    /// Records a change and what the file held. Called on a thread that may block.
+    /// Records a change and the previous content of the file. Called on a thread that may block.
     ///
     /// # Errors
     ///
-    /// If the change cannot be recorded; the tool fails and changes nothing.
+    /// Returns an error if the change cannot be recorded; the tool then fails and changes nothing.
     fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError>;
 
-    /// Records what a command will change, all at once. What the paths were is kept in a folder, from which
-    /// [`undo`](loopwright_sandbox::transaction::undo) takes it. By default nothing is recorded. Called on a thread that
-    /// may block.
+    /// Records all changes of a command together. The original entries are kept in a folder, from
+    /// which [`undo`](loopwright_sandbox::transaction::undo) restores them. The default
+    /// implementation records nothing. Called on a thread that may block.
     ///
     /// # Errors
     ///
-    /// If the changes cannot be recorded; none of them is made.
+    /// Returns an error if the changes cannot be recorded; none of them is then made.
     fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
         let _ = (kept, paths);
         Ok(())
     }
 }
 
-/// What came of undoing a change.
+/// The outcome of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// The file restored before.
+    /// The file was restored.
     Restored,
-    /// The change had not been made, or was undone already.
+    /// The change was never made, or was already undone.
     Unchanged,
-    /// The file has changed since, and was left as it is.
+    /// The file has changed since then, and was kept.
     Conflict,
 }
 
-/// What was at a path before it was changed.
+/// The content of a path before it was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OriginalFile {
@@ -113,9 +114,9 @@ pub enum OriginalFile {
     Absent,
     /// A file with this content.
     Content(Vec<u8>),
-    /// Nothing: the file that is there now was moved there.
+    /// Nothing: the current file was moved there.
     MovedFrom(String),
-    /// Something that is not a file, is too large, or is not kept.
+    /// Something that is not a file, is too large, or was not recorded.
     Unknown,
 }
 
@@ -132,11 +133,11 @@ impl FileChange {
         }
     }
 
-    /// Undoes the change, if the file is what the change made of it.
+    /// Undoes the change, if the file is still the result of the change.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written.
+    /// Returns an error if the file cannot be read or written.
     pub fn undo(
         &self,
         root: &WorkspaceRoot,
@@ -182,7 +183,7 @@ impl FileChange {
     }
 }
 
-/// Keeps changes in memory, the former contents included; equal contents are kept once.
+/// Keeps changes and previous contents in memory; equal contents are kept once.
 #[derive(Default)]
 pub struct MemoryFileJournal(Mutex<Kept>);
 
@@ -203,11 +204,12 @@ impl MemoryFileJournal {
         self.kept(|it| it.changes.clone())
     }
 
-    /// Undoes all changes after the first `keep`, newest first, and forgets those that are undone.
+    /// Undoes all changes after the first `keep`, newest first, and removes them from the journal.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or written; that change and those before it are kept.
+    /// Returns an error if a file cannot be read or written; that change and earlier ones stay in
+    /// the journal.
     pub fn rewind(
         &self,
         root: &WorkspaceRoot,

@@ -1,4 +1,4 @@
-//! Where the next page of a file begins.
+//! The start of the next page of a file.
 
 use std::fmt;
 use std::fs::Metadata;

@@ -11,7 +11,7 @@ use crate::files::root::WorkspaceRoot;
 use crate::files::stage;
 use crate::files::write::{severed, told};
 
-/// Replaces exact pieces of text in files of a directory.
+/// Replaces exact strings in files of a directory.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct EditFile {
@@ -24,16 +24,16 @@ pub struct EditFile {
 pub struct EditFileArgs {
     /// The file, relative to the working directory.
     pub path: String,
-    /// The text to replace, exactly as it is in the file, line ends and indentation included.
+    /// The text to replace, exactly as in the file, including line ends and indentation.
     #[serde(default)]
     pub old_string: Option<String>,
-    /// What takes its place.
+    /// The replacement text.
     #[serde(default)]
     pub new_string: Option<String>,
-    /// Replaces every occurrence; without it there has to be exactly one.
+    /// Replaces every occurrence; otherwise the text must occur exactly once.
     #[serde(default)]
     pub replace_all: Option<bool>,
-    /// Several edits, made one after the other: all of them, or none.
+    /// Several edits, made one after the other: either all of them are made or none.
     #[serde(default)]
     pub edits: Option<Vec<EditArgs>>,
 }
@@ -44,19 +44,19 @@ pub struct EditFileArgs {
 pub struct EditArgs {
     /// The text to replace, exactly as it is in the file.
     pub old_string: String,
-    /// What takes its place.
+    /// The replacement text.
     pub new_string: String,
-    /// Replaces every occurrence; without it there has to be exactly one.
+    /// Replaces every occurrence; otherwise the text must occur exactly once.
     #[serde(default)]
     pub replace_all: Option<bool>,
 }
 
-const DESCRIPTION: &str = "Replaces text in a file of the working directory: `old_string`, which has \
-    to be there exactly once, by `new_string`; every occurrence with `replace_all`. Pass `edits` to \
-    make several changes at once: all of them are made, or none.";
+const DESCRIPTION: &str = "Replaces text in a file of the working directory: `old_string`, which \
+    must occur exactly once, is replaced by `new_string`; with `replace_all`, every occurrence \
+    is replaced. Pass `edits` to make several changes at once: all of them are made, or none.";
 
 impl EditFile {
-    /// Edits below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into() }
     }
@@ -65,7 +65,8 @@ impl EditFile {
     ///
     /// # Errors
     ///
-    /// If an edit does not fit what the file holds, or it may not be written; then nothing is changed.
+    /// Returns an error if an edit does not match the content, or the file cannot be written;
+    /// nothing is changed then.
     pub fn edit(&self, args: &EditFileArgs) -> Result<ToolOutput, FileError> {
         let path = args.path.as_str();
         let refuse = |reason: String| FileError::Edit { path: path.to_owned(), reason };

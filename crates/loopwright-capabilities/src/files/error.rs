@@ -1,4 +1,4 @@
-//! Why a file tool does not do what it was asked.
+//! Errors of file tools.
 
 use std::io;
 
@@ -6,166 +6,162 @@ use rustix::io::Errno;
 
 use crate::files::shown::Size;
 
-/// Why a file tool does not do what it was asked. The model is told, so each says what to do instead.
+/// An error of a file tool. The model reads it, so each message names a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The directory that tools work in is not there.
+    /// The working directory does not exist.
     #[error("the working directory `{path}` cannot be opened")]
     NoRoot {
-        /// As it was configured.
+        /// The directory as configured.
         path: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The path leads out of the working directory, by itself or by a link. Not even the existence
-    /// of what lies outside is told.
+    /// The path leads outside the working directory, directly or through a link. The error does not
+    /// even reveal whether the target exists.
     #[error("`{0}` is outside the working directory; use a path inside it")]
     Outside(String),
-    /// The path cannot name anything.
+    /// The path is invalid.
     #[error("`{0}` is not a path: it is empty or contains a NUL character")]
     NotAPath(String),
-    /// There is no such file.
+    /// The file does not exist.
     #[error("`{0}` does not exist; look for it with `list_dir` or `search_files`")]
     Missing(String),
-    /// The directory that a file should be written to does not exist.
+    /// The directory of the new file does not exist.
     #[error(
-        "`{0}` was not written because its directory does not exist; check the path, or pass \
-         `create_dirs: true` to create it"
+        "`{0}` was not written because its directory does not exist; check the path, or pass `create_dirs: true` to create it"
     )]
     NoParent(String),
-    /// Something else than a file is there.
+    /// The entry is not a file.
     #[error("`{path}` is {kind}, not a regular file; {remedy}")]
     NotAFile {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What it is.
+        /// The kind of the entry.
         kind: &'static str,
-        /// What to do instead.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// Something else than a directory is there.
+    /// The entry is not a directory.
     #[error("`{0}` is not a directory; name a directory, or read it with `read_file`")]
     NotADirectory(String),
-    /// Links lead in a circle.
+    /// The links form a cycle.
     #[error("`{0}` has too many symbolic links; use the path of the file itself")]
     LinkLoop(String),
-    /// The path is under protection.
+    /// The path is protected.
     #[error(
-        "`{0}` was not changed: it is protected because other programs act on its content; \
-         ask the user to change it"
+        "`{0}` was not changed: it is protected because other programs act on its content; ask the user to change it"
     )]
     Protected(String),
-    /// A permission rule denies it.
+    /// A permission rule denies access.
     #[error("`{path}` is not permitted ({reason}); continue without it")]
     NotPermitted {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
         /// The rule.
         reason: String,
     },
-    /// It is not text.
+    /// The file is not text.
     #[error("`{path}` is {kind}, not text; {remedy}")]
     Binary {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What it seems to be.
+        /// The probable kind of content.
         kind: &'static str,
-        /// What to do instead.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// It is larger than the tool allows.
+    /// The file is larger than the tool allows.
     #[error("`{path}` has {bytes}, more than the limit of {limit}; {remedy}")]
     TooLarge {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// Its size.
+        /// The size.
         bytes: Size,
-        /// The size that is allowed.
+        /// The maximum size.
         limit: Size,
-        /// What to do instead.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The file ends before the place that was asked for.
+    /// The file ends before the requested offset.
     #[error("`{path}` has {lines} lines, none after offset {offset}; pass a smaller `offset`")]
     PastTheEnd {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// The file's lines.
+        /// The number of lines of the file.
         lines: u64,
-        /// The lines that were to be skipped.
+        /// The number of lines to skip.
         offset: u64,
     },
-    /// A continuation was not copied as it was given.
+    /// The continuation token is invalid.
     #[error("`{0}` is not a continuation token; copy the token exactly, or use `offset`")]
     NoContinuation(String),
-    /// A file of that name exists and says something else.
+    /// The file exists with other content.
     #[error(
-        "`{0}` was not changed: it exists with different content; use `edit_file` to change \
-         parts of it, or pass `overwrite: true` to replace it"
+        "`{0}` was not changed: it exists with different content; use `edit_file` to change parts of it, or pass `overwrite: true` to replace it"
     )]
     Exists(String),
-    /// Another process changes the file at the same time.
+    /// Another process changed the file at the same time.
     #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
     Changed(String),
-    /// An edit does not fit the file.
+    /// An edit does not match the file.
     #[error("`{path}` was not changed: {reason}")]
     Edit {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What does not fit, and what to do.
+        /// The mismatch, and the remedy.
         reason: String,
     },
-    /// The file belongs to somebody, and would not any more.
+    /// The file belongs to another user or group, and the change would alter its owner.
     #[error(
-        "`{0}` was not changed: it belongs to another user or group, and rewriting it would \
-         change its owner; ask the user"
+        "`{0}` was not changed: it belongs to another user or group, and rewriting it would change its owner; ask the user"
     )]
     Owner(String),
-    /// There is no space left.
+    /// The disk is full.
     #[error("`{path}` was not changed: the disk is full; free space, or write less")]
     NoSpace {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It must not be done.
+    /// Access is denied.
     #[error("access to `{path}` is denied; choose another path, or ask the user for permission")]
     Denied {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The change could not be put on record, and so was not made.
+    /// The change could not be recorded, so it was not made.
     #[error("`{path}` was not changed: the change could not be recorded")]
     Unrecorded {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What the journal says.
+        /// The error of the journal.
         source: loopwright_core::BoxError,
     },
-    /// A pattern cannot be understood.
+    /// A pattern is invalid.
     #[error("invalid pattern `{pattern}`: {reason}")]
     Pattern {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// There is nothing to look for.
+    /// The pattern is missing.
     #[error("no search pattern; pass `pattern`")]
     NoPattern,
-    /// No caller waits for the answer any more.
+    /// The call was cancelled.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The operating system refuses for another reason.
+    /// Another error of the operating system.
     #[error("`{path}` cannot be used")]
     Io {
-        /// As the model wrote it.
+        /// The path as the model wrote it.
         path: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

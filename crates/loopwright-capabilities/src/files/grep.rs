@@ -22,7 +22,7 @@ use crate::files::search::{glob_matcher, notes};
 use crate::files::shown::{self, floor_boundary};
 use crate::files::walk::{self, Next, Rules};
 
-/// Finds lines of files below a directory by what they hold.
+/// Finds lines in files of a directory by their content.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Grep {
@@ -35,27 +35,27 @@ pub struct Grep {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrepArgs {
-    /// A regular expression, which is looked for line by line.
+    /// A regular expression, matched line by line.
     pub pattern: String,
-    /// A directory or a file to look in; the working directory by default.
+    /// A directory or file to search; the working directory by default.
     #[serde(default)]
     pub path: Option<String>,
-    /// Looks only in files whose names fit this glob, such as `*.rs` or `src/**/*.ts`.
+    /// Searches only files whose names match this glob, such as `*.rs` or `src/**/*.ts`.
     #[serde(default)]
     pub glob: Option<String>,
-    /// Takes the pattern for plain text.
+    /// Treats the pattern as plain text.
     #[serde(default)]
     pub literal: Option<bool>,
-    /// Takes capitals and small letters for the same.
+    /// Ignores the case of letters.
     #[serde(default)]
     pub ignore_case: Option<bool>,
-    /// How many lines to show before and after each match, at most 20; none by default.
+    /// Number of lines to show before and after each match, at most 20; 0 by default.
     #[serde(default)]
     pub context: Option<i64>,
-    /// Shows the paths of the files only.
+    /// Shows only the paths of the files.
     #[serde(default)]
     pub files_only: Option<bool>,
-    /// Looks into files too that `.gitignore` and `.ignore` files leave out.
+    /// Also searches files that `.gitignore` and `.ignore` files exclude.
     #[serde(default)]
     pub include_ignored: Option<bool>,
 }
@@ -70,18 +70,18 @@ const MAX_FILE: u64 = 256 << 20;
 const MAX_HEAP: usize = 16 << 20;
 
 impl Grep {
-    /// Searches below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_matches: 100, most_bytes: 32 << 10 }
     }
 
-    /// Sets how many lines, or files, are shown; 100 by default.
+    /// Sets the maximum number of shown lines or files; 100 by default.
     pub fn max_results(mut self, results: usize) -> Self {
         self.most_matches = results.max(1);
         self
     }
 
-    /// Sets how many bytes are shown; 32 KiB by default.
+    /// Sets the maximum number of shown bytes; 32 KiB by default.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes.max(1);
         self
@@ -91,7 +91,7 @@ impl Grep {
     ///
     /// # Errors
     ///
-    /// If the pattern cannot be understood, or there is no such file or directory.
+    /// Returns an error if the pattern is invalid, or the file or directory does not exist.
     pub fn grep(&self, args: &GrepArgs, stop: &CancellationToken) -> Result<String, FileError> {
         let path = args.path.as_deref().filter(|it| !it.is_empty()).unwrap_or(".");
         let filter = args.glob.as_deref().map(filter).transpose()?;
@@ -231,7 +231,7 @@ struct Lines<'a, 'b> {
 }
 
 impl Lines<'_, '_> {
-    /// Writes a line; tells whether there is room for more.
+    /// Writes a line. Returns `true` if there is room for more.
     fn write(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let bytes = bytes.trim_ascii_end();
         let kept = &bytes[..floor_boundary(bytes, MAX_LINE)];
@@ -309,8 +309,9 @@ impl Tool for Grep {
     }
 
     fn description(&self) -> &'static str {
-        "Finds lines in files of the working directory by a regular expression, and shows them as \
-         `path:line:text`. Files that `.gitignore` leaves out, and binary ones, are not searched."
+        "Finds lines in files of the working directory by a regular expression, and shows them \
+            as `path:line:text`. Binary files and files that `.gitignore` excludes are not \
+            searched."
     }
 
     fn options(&self) -> ToolOptions {

@@ -16,7 +16,7 @@ use crate::files::blocking::{blocking, check};
 use crate::files::root::WorkspaceRoot;
 use crate::files::shown;
 
-/// Lists directories below a directory.
+/// Lists directories inside a directory.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ListDir {
@@ -28,10 +28,10 @@ pub struct ListDir {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirArgs {
-    /// The directory, relative to the working directory, which it is by default.
+    /// The directory, relative to the working directory; the working directory by default.
     #[serde(default)]
     pub path: Option<String>,
-    /// How many entries to leave out at the beginning.
+    /// Number of entries to skip at the beginning.
     #[serde(default)]
     pub offset: Option<i64>,
 }
@@ -47,12 +47,12 @@ pub(super) struct Entry {
 }
 
 impl ListDir {
-    /// Lists below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_entries: 50 }
     }
 
-    /// Sets how many entries are shown; 50 by default.
+    /// Sets the maximum number of shown entries; 50 by default.
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.most_entries = entries.max(1);
         self
@@ -62,7 +62,7 @@ impl ListDir {
     ///
     /// # Errors
     ///
-    /// If there is no such directory.
+    /// Returns an error if the directory does not exist.
     pub fn list(&self, args: &ListDirArgs, stop: &CancellationToken) -> Result<String, FileError> {
         let path = args.path.as_deref().filter(|it| !it.is_empty()).unwrap_or(".");
         let folder = self.root.folder(path)?;
@@ -100,7 +100,7 @@ impl ListDir {
     }
 }
 
-/// Reads the names of a directory, up to a number of them; and tells whether these are all.
+/// Reads the names of a directory, up to a limit. Also returns `true` if these are all.
 pub(super) fn entries(
     path: &str,
     folder: impl AsFd,

@@ -1,4 +1,4 @@
-//! Directories that are made on the way to a file, and that go again if nothing comes of it.
+//! Parent directories that are created for a file, and removed again if the write fails.
 
 use std::cell::Cell;
 use std::ffi::OsString;

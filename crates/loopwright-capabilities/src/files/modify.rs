@@ -1,4 +1,4 @@
-//! Changes of files that a program makes, as file tools make them.
+//! File changes by programs, with the guarantees of the file tools.
 
 use crate::files::FileError;
 use crate::files::change::FileChange;
@@ -9,12 +9,13 @@ use crate::files::stage;
 /// Changes for tools of your own: atomic, confined, and recorded for undo, as those of `write_file`. Report the
 /// [`changed_file`](FileChange::changed_file) of each in the tool's output.
 impl WorkspaceRoot {
-    /// Creates or replaces a file, with the directories that it is in. Returns `None` if the file holds the content
-    /// already. Blocks.
+    /// Creates or replaces a file, and creates its parent directories. Returns `None` if the file
+    /// already has this content. Blocks.
     ///
     /// # Errors
     ///
-    /// If the path is protected or outside, or the file cannot be written; then nothing is changed.
+    /// Returns an error if the path is protected or outside the root, or the file cannot be
+    /// written; nothing is changed then.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<Option<FileChange>, FileError> {
         let _turn = self.write_lock();
         let current = stage::look_in(self, path, Parents::Create)?;
@@ -28,18 +29,19 @@ impl WorkspaceRoot {
     ///
     /// # Errors
     ///
-    /// [`FileError::Missing`] if the file does not exist. If it is protected or no regular file, nothing is changed.
+    /// [`FileError::Missing`] if the file does not exist. If it is protected or not a regular file,
+    /// nothing is changed.
     pub fn remove(&self, path: &str) -> Result<FileChange, FileError> {
         let _turn = self.write_lock();
         stage::look(self, path)?.delete()
     }
 
-    /// Moves a file, and creates the directories that it goes to. Blocks.
+    /// Moves a file, and creates the parent directories of the new path. Blocks.
     ///
     /// # Errors
     ///
-    /// [`FileError::Exists`] if something is at the new path, [`FileError::Missing`] if nothing is at the old one. If
-    /// one of them is protected, nothing is changed.
+    /// [`FileError::Exists`] if the new path exists, [`FileError::Missing`] if the old one does
+    /// not. If one of them is protected, nothing is changed.
     pub fn rename(&self, from: &str, to: &str) -> Result<FileChange, FileError> {
         let _turn = self.write_lock();
         let current = stage::look(self, from)?;

@@ -1,4 +1,4 @@
-//! What file tools do not write: the same as what commands may not leave behind.
+//! Paths that file tools do not write: the same that commands may not leave behind.
 
 use std::ffi::OsString;
 use std::path::Path;

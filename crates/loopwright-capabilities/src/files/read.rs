@@ -20,7 +20,7 @@ use crate::files::root::WorkspaceRoot;
 use crate::files::shown::{self, Size};
 use crate::files::sniff::{self, Kind};
 
-/// Shows a text file of a directory page by page, with line numbers, a picture, or a PDF document.
+/// Shows a text file of a directory page by page, with line numbers, an image, or a PDF document.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ReadFile {
@@ -37,27 +37,27 @@ pub struct ReadFile {
 pub struct ReadFileArgs {
     /// The file, relative to the working directory.
     pub path: String,
-    /// How many lines to skip; 0 begins with the first line.
+    /// Number of lines to skip; 0 starts at the first line.
     #[serde(default)]
     pub offset: Option<i64>,
-    /// How many lines to show; 200 by default.
+    /// Number of lines to show; 200 by default.
     #[serde(default)]
     pub limit: Option<i64>,
-    /// How many bytes to show; 32768 by default.
+    /// Number of bytes to show; 32768 by default.
     #[serde(default)]
     pub max_bytes: Option<i64>,
-    /// Continues where an earlier call ended, at once however long the file is; as that call gave it.
+    /// Token from an earlier call, to continue where that call ended; fast even in long files.
     #[serde(default)]
     pub continue_from: Option<String>,
 }
 
-const DESCRIPTION: &str = "Shows a text file of the working directory with line numbers, or a \
-    picture (PNG, JPEG, GIF, WebP), or a PDF document. Long files come in pages: pass `offset` and `limit`, or \
-    `continue_from` as the page before gives it. The line numbers and the tab after them are not \
-    part of the file.";
+const DESCRIPTION: &str = "Shows a text file of the working directory with line numbers, an \
+    image (PNG, JPEG, GIF, WebP), or a PDF document. Long files are shown in pages: pass `offset` \
+    and `limit`, or the `continue_from` token of the previous page. The line numbers and the tab \
+    after them are not part of the file.";
 
 impl ReadFile {
-    /// Reads below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self {
             root: root.into(),
@@ -68,25 +68,25 @@ impl ReadFile {
         }
     }
 
-    /// Sets how many lines a page has, unless the model says otherwise; 200 by default.
+    /// Sets the default number of lines of a page; 200 by default.
     pub fn lines(mut self, lines: u64) -> Self {
         self.lines = lines.max(1);
         self
     }
 
-    /// Sets how many bytes a page has, unless the model says otherwise; 32 KiB by default.
+    /// Sets the default number of bytes of a page; 32 KiB by default.
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes.max(1);
         self
     }
 
-    /// Sets how many bytes a page may have, whatever the model says; 4 MiB by default.
+    /// Sets the maximum number of bytes of a page that the model can request; 4 MiB by default.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes.max(1);
         self
     }
 
-    /// Sets how large pictures and documents may be.
+    /// Sets the maximum sizes of images and documents.
     pub fn media_limits(mut self, limits: MediaLimits) -> Self {
         self.media = limits;
         self
@@ -96,7 +96,7 @@ impl ReadFile {
     ///
     /// # Errors
     ///
-    /// If there is no such file, it is not text, or it ends before the page begins.
+    /// Returns an error if the file does not exist, is not text, or ends before the page starts.
     pub fn read(
         &self,
         args: &ReadFileArgs,
@@ -131,7 +131,7 @@ impl ReadFile {
 
 /// A file that is being read.
 struct Source<'a> {
-    /// As the model wrote it.
+    /// The path as the model wrote it.
     path: &'a str,
     /// Below the root and without links.
     real: PathBuf,
@@ -237,15 +237,16 @@ impl Source<'_> {
         match page.end {
             End::File => {}
             End::Full => notes.push(format!(
-                "[Lines {number} to {} are shown; the limits are {lines} lines and {bytes} bytes, the \
-                 file has {whole} bytes. Use offset={} to continue, or, faster, \
-                 continue_from=\"{next}\".]",
+                "[Lines {number} to {} are shown; the limits are {lines} lines and {bytes} \
+                    bytes, and the file has {whole} bytes. Use offset={} to continue, or, \
+                    faster, continue_from=\"{next}\".]",
                 page.line, page.line
             )),
             End::LongLine => notes.push(format!(
-                "[Line {number} is longer than the limit of {bytes} bytes, so a part of it is shown; \
-                 the file has {whole} bytes. Use continue_from=\"{next}\" for more of it, a larger \
-                 max_bytes, or in a shell: dd if={} bs=1 skip={} count={PREVIEW}]",
+                "[Line {number} is longer than the limit of {bytes} bytes, so only a part of it \
+                    is shown; the file has {whole} bytes. Use continue_from=\"{next}\" for more \
+                    of it, a larger max_bytes, or in a shell: dd if={} bs=1 skip={} \
+                    count={PREVIEW}]",
                 quoted(&self.real),
                 page.byte
             )),
@@ -254,7 +255,7 @@ impl Source<'_> {
             notes.push("[Bytes that are not UTF-8 text are shown as \u{FFFD}.]".to_owned());
         }
         if is_moved {
-            notes.push("[The file has changed since the page before.]".to_owned());
+            notes.push("[The file has changed since the previous page.]".to_owned());
         }
         let mut text = page.text;
         if !notes.is_empty() {

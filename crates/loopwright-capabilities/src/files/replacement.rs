@@ -1,4 +1,4 @@
-//! Replacing pieces of a text by others.
+//! Text replacements.
 
 use memchr::memmem;
 
@@ -104,7 +104,8 @@ fn hint(text: &[u8], old: &str) -> String {
         text.split(|byte| *byte == b'\n').position(|it| it.trim_ascii() == wanted.as_bytes());
     match similar {
         Some(line) => format!(
-            "; line {} is like a line of it, but white space or the lines around differ{READ}",
+            "; line {} is similar to a line of it, but its whitespace or the surrounding lines \
+                differ{READ}",
             line + 1
         ),
         None => READ.to_owned(),

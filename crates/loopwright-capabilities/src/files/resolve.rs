@@ -1,4 +1,4 @@
-//! From a path to an open directory and a name in it.
+//! Resolution of a path to an open directory and a name in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -25,7 +25,7 @@ const MAX_LINKS: u32 = 40;
 /// How deep a path leads: one handle is open for each level.
 const MAX_LEVELS: usize = 256;
 
-/// How often a walk is begun anew because something was swapped on the way.
+/// The number of restarts of a path resolution because something was replaced on the way.
 const MAX_WALKS: u32 = 64;
 
 /// What to do about directories that do not exist.
@@ -101,11 +101,11 @@ pub(super) fn open_folder(folder: impl AsFd, name: &OsStr) -> rustix::io::Result
 /// Says what stands in the way of reading a file.
 pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
     let (kind, remedy) = match kind {
-        FileType::Directory => ("a directory", "look into it with `list_dir`"),
+        FileType::Directory => ("a directory", "list it with `list_dir`"),
         FileType::Fifo => ("a named pipe", "name a file"),
         FileType::CharacterDevice | FileType::BlockDevice => ("a device", "name a file"),
         FileType::Socket => ("a socket", "name a file"),
-        _ => ("something else", "name a file"),
+        _ => ("something that is not a file", "name a file"),
     };
     FileError::NotAFile { path: path.to_owned(), kind, remedy }
 }
@@ -122,12 +122,12 @@ impl WorkspaceRoot {
         })
     }
 
-    /// Reads a whole text, if it has at most so many bytes. `None` means that it is longer, or no text. Nothing outside
-    /// of the directory is opened. Blocks.
+    /// Reads a complete text file of at most this many bytes. `None` means that it is longer or not
+    /// text. Opens nothing outside the directory. Blocks.
     ///
     /// # Errors
     ///
-    /// If there is no such file, or it cannot be read.
+    /// Returns an error if the file does not exist or cannot be read.
     pub fn read_text(&self, path: &str, most_bytes: u64) -> Result<Option<String>, FileError> {
         let (file, _, _) = self.read(path)?;
         let mut bytes = Vec::new();
@@ -140,12 +140,12 @@ impl WorkspaceRoot {
         Ok(String::from_utf8(bytes).ok())
     }
 
-    /// Returns a path below the root without links, as [`FileChange::path`](crate::files::FileChange::path) names it.
-    /// Nothing has to be there.
+    /// Returns a path relative to the root without links, like
+    /// [`FileChange::path`](crate::files::FileChange::path). The path does not need to exist.
     ///
     /// # Errors
     ///
-    /// If the path leads outside, or a directory that it is in does not exist.
+    /// Returns an error if the path leads outside, or its directory does not exist.
     pub fn resolve(&self, path: &str) -> Result<String, FileError> {
         self.attempt(path, || {
             Ok(shown::path(&match self.walk(path, Parents::Expect)? {

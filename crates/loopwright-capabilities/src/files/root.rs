@@ -1,4 +1,4 @@
-//! A directory that nothing leads out of.
+//! A directory that paths cannot leave.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -19,15 +19,15 @@ use crate::files::change::FileJournal;
 use crate::files::protected;
 use crate::files::stage::Durability;
 
-/// A directory that paths are taken from, and that no path leads out of.
+/// A directory for file tools, which no path can leave.
 ///
-/// Paths are walked from an open handle, name by name, and each name is opened without following
-/// links: what a link says is read and walked the same way. So there is no moment between looking
-/// at a path and using it, and swapping directories for links meanwhile leads nowhere. Links that
-/// stay inside are followed, others are refused.
+/// Paths are resolved from an open handle, name by name, and each name is opened without following
+/// links: the target of a link is read and resolved in the same way. So there is no gap between
+/// checking a path and using it, and replacing directories with links in between has no effect.
+/// Links that stay inside are followed; others are refused.
 ///
-/// Making a root does nothing; the directory is opened when it is first used. Clones are the same
-/// root, and changes through one root come one after the other.
+/// Creating a root does nothing; the directory is opened on first use. Clones are the same root,
+/// and changes through one root run one after the other.
 #[derive(Clone)]
 #[must_use]
 pub struct WorkspaceRoot(Arc<Inner>);
@@ -63,8 +63,8 @@ pub(super) enum Leg {
 }
 
 impl WorkspaceRoot {
-    /// Takes a directory. What commands in a sandbox may not leave behind there is not written here either: see
-    /// [`Screen`].
+    /// Creates a root for a directory. File tools do not write the paths that sandboxed commands
+    /// may not leave behind: see [`Screen`].
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let settings = Settings {
             screen: Screen::standard(),
@@ -87,7 +87,7 @@ impl WorkspaceRoot {
         Self::of(self.0.path.clone(), settings)
     }
 
-    /// Protects one more path, at any depth: it can be read and is never written.
+    /// Protects another path, at any depth: it can be read but not written.
     pub fn protect(self, path: &str) -> Self {
         self.with(|it| {
             it.screen = it.screen.clone().refuse(path);
@@ -95,7 +95,7 @@ impl WorkspaceRoot {
         })
     }
 
-    /// Lets a name be written that is protected otherwise, or several joined by `/`, at any depth.
+    /// Allows writes to an otherwise protected name, or several joined by `/`, at any depth.
     pub fn allow(self, path: &str) -> Self {
         self.with(|it| {
             it.screen = it.screen.clone().allow(path);
@@ -103,17 +103,17 @@ impl WorkspaceRoot {
         })
     }
 
-    /// Sets whether a change waits for the disk.
+    /// Sets whether a change waits until it is on disk.
     pub fn with_durability(self, durability: Durability) -> Self {
         self.with(|it| it.durability = durability)
     }
 
-    /// Sets who is told of changes before they are made.
+    /// Sets the journal that records changes before they are made.
     pub fn journal(self, journal: Arc<dyn FileJournal>) -> Self {
         self.with(|it| it.journal = Some(journal))
     }
 
-    /// Sets rules about which files may be used: those that are denied are neither read, listed, found nor written.
+    /// Sets rules for file access: denied files are not read, listed, found or written.
     pub fn with_access(self, access: Arc<dyn FileAccess>) -> Self {
         self.with(|it| it.access = Some(access))
     }
@@ -141,17 +141,17 @@ impl WorkspaceRoot {
         }
     }
 
-    /// Returns what [`protect`](WorkspaceRoot::protect) has added.
+    /// Returns the paths that [`protect`](WorkspaceRoot::protect) has added.
     pub fn extra_protected_paths(&self) -> impl Iterator<Item = &str> {
         self.0.settings.more_protected.iter().map(String::as_str)
     }
 
-    /// Returns what [`allow`](WorkspaceRoot::allow) has added.
+    /// Returns the names that [`allow`](WorkspaceRoot::allow) has added.
     pub fn allowed(&self) -> impl Iterator<Item = &str> {
         self.0.settings.allowed.iter().map(String::as_str)
     }
 
-    /// Returns who is told of changes.
+    /// Returns the journal of changes.
     pub(crate) fn recorder_shared(&self) -> Option<&Arc<dyn FileJournal>> {
         self.0.settings.journal.as_ref()
     }
@@ -161,11 +161,11 @@ impl WorkspaceRoot {
         &self.0.path
     }
 
-    /// Opens the directory, if that was not done yet, and returns its path without links.
+    /// Opens the directory unless it is already open, and returns its path without links.
     ///
     /// # Errors
     ///
-    /// [`FileError::NoRoot`], if it is not there, not a directory, or not to be read.
+    /// [`FileError::NoRoot`] if it does not exist, is not a directory, or cannot be read.
     pub fn open(&self) -> Result<&Path, FileError> {
         Ok(&self.opened()?.real)
     }

@@ -15,7 +15,7 @@ use crate::files::root::WorkspaceRoot;
 use crate::files::shown;
 use crate::files::walk::{self, Missed, Next, Rules};
 
-/// Finds files below a directory by their names.
+/// Finds files in a directory by their names.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SearchFiles {
@@ -34,7 +34,7 @@ pub struct SearchFilesArgs {
     /// Several patterns.
     #[serde(default)]
     pub patterns: Option<Vec<String>>,
-    /// Finds files too that `.gitignore` and `.ignore` files leave out.
+    /// Also finds files that `.gitignore` and `.ignore` files exclude.
     #[serde(default)]
     pub include_ignored: Option<bool>,
 }
@@ -44,12 +44,12 @@ const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 1024;
 
 impl SearchFiles {
-    /// Searches below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_results: 10 }
     }
 
-    /// Sets how many files are shown, over all patterns together; 10 by default.
+    /// Sets the maximum number of shown files, over all patterns together; 10 by default.
     pub fn max_results(mut self, results: usize) -> Self {
         self.most_results = results.max(1);
         self
@@ -59,7 +59,8 @@ impl SearchFiles {
     ///
     /// # Errors
     ///
-    /// If there is no pattern, or one cannot be understood or leads out of the directory.
+    /// Returns an error if there is no pattern, or a pattern is invalid or leads outside the
+    /// directory.
     pub fn search(
         &self,
         args: &SearchFilesArgs,
@@ -221,7 +222,7 @@ fn answer(found: &[Found<'_>], missed: Missed) -> String {
         }
     }
     for it in found.iter().filter(|it| it.is_shallow()) {
-        lines.push(format!("[`{0}` only looks at the top; try `**/{0}`]", it.pattern));
+        lines.push(format!("[`{0}` matches only at the top level; try `**/{0}`]", it.pattern));
     }
     lines.extend(notes(missed));
     lines.join("\n")
@@ -231,7 +232,9 @@ fn answer(found: &[Found<'_>], missed: Missed) -> String {
 pub(super) fn notes(missed: Missed) -> Vec<String> {
     let mut notes = Vec::new();
     if missed.is_cut {
-        notes.push("[There is too much to look at all of it; search in a part of it.]".to_owned());
+        notes.push(
+            "[There are too many files to search them all; search in a subdirectory.]".to_owned(),
+        );
     }
     if missed.folders > 0 {
         notes.push(format!("[{} directories could not be read.]", missed.folders));
@@ -249,9 +252,9 @@ impl Tool for SearchFiles {
     }
 
     fn description(&self) -> &'static str {
-        "Finds files of the working directory by name: by a glob such as `src/**/*.rs`, a path, a whole \
-         name, or a part of one. Files that `.gitignore` leaves out are not found unless \
-         `include_ignored` is true. For what files hold use `grep`."
+        "Finds files of the working directory by name: by a glob such as `src/**/*.rs`, a path, \
+            a whole name, or a part of a name. Files that `.gitignore` excludes are not found \
+            unless `include_ignored` is true. To search the content of files, use `grep`."
     }
 
     fn options(&self) -> ToolOptions {

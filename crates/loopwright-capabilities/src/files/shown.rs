@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A number of bytes, in words.
+/// A number of bytes, as readable text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 

@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes.
+//! Detection of file types by their first bytes.
 
 /// How many bytes are looked at.
 pub(super) const WINDOW: usize = 8 << 10;
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 
 /// Tells what a file is that begins with these bytes.
 pub(super) fn kind(head: &[u8]) -> Kind {
-    const SHELL: &str = "look at it with a command that understands it";
+    const SHELL: &str = "inspect it with a command that supports this format";
     let begins = |magic: &[u8]| head.starts_with(magic);
     match head {
         [] => Kind::Empty,

@@ -1,4 +1,4 @@
-//! New contents of files, which take the place of the old ones at once or not at all.
+//! Atomic replacement of file contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -20,13 +20,13 @@ use crate::files::shown::{self, Size};
 /// The largest file that is changed.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 
-/// Whether a change waits for the disk.
+/// Whether a change waits until it is on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on disk when the system gets to it. A crash of the machine may undo it.
+    /// The system writes it to disk later. A crash of the machine may undo it.
     #[default]
     Buffered,
-    /// It is on disk before the tool answers.
+    /// It is on disk before the tool returns.
     Synced,
 }
 
@@ -34,7 +34,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub(super) struct Current<'a> {
     root: &'a WorkspaceRoot,
-    /// As the model wrote it.
+    /// The path as the model wrote it.
     path: &'a str,
     place: Place,
     metadata: Option<Metadata>,

@@ -33,12 +33,12 @@ enum Access {
 const RESULTS: usize = 50;
 
 impl UseFileTools {
-    /// Works below a directory. A [`WorkspaceRoot`] says more about it than a path does.
+    /// Creates the tools for a directory. A [`WorkspaceRoot`] allows more settings than a path.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), access: Access::ReadWrite }
     }
 
-    /// Leaves out the tools that change files.
+    /// Omits the tools that change files.
     pub fn read_only(mut self) -> Self {
         self.access = Access::ReadOnly;
         self

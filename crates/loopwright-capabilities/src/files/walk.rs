@@ -1,4 +1,4 @@
-//! All files below a directory, by open handles and in order.
+//! All files in a directory tree, through open handles and in order.
 
 use std::ffi::OsStr;
 use std::io::Read as _;

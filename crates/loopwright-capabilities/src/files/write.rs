@@ -12,7 +12,7 @@ use crate::files::root::WorkspaceRoot;
 use crate::files::shown::Size;
 use crate::files::stage;
 
-/// Creates files of a directory, and replaces them where it is told to.
+/// Creates files in a directory, and replaces them on request.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct WriteFile {
@@ -26,26 +26,27 @@ pub struct WriteFile {
 pub struct WriteFileArgs {
     /// The file, relative to the working directory.
     pub path: String,
-    /// All that the file is to hold.
+    /// The complete content of the file.
     pub content: String,
-    /// Replaces a file that exists with other content; without it such a file was not changed.
+    /// Replaces an existing file that has other content; otherwise such a file is not changed.
     #[serde(default)]
     pub overwrite: Option<bool>,
-    /// Makes the directories that the file is in, if they do not exist.
+    /// Creates missing parent directories.
     #[serde(default)]
     pub create_dirs: Option<bool>,
 }
 
-const DESCRIPTION: &str = "Creates a file in the working directory. A file that exists was not changed unless `overwrite` is true; change parts of it with `edit_file`. Either all of the content is \
-    written or nothing.";
+const DESCRIPTION: &str = "Creates a file in the working directory. An existing file is not \
+    changed unless `overwrite` is true; to change parts of it, use `edit_file`. Either all of \
+    the content is written or nothing.";
 
 impl WriteFile {
-    /// Writes below a directory.
+    /// Creates the tool for a directory.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_bytes: 16 << 20 }
     }
 
-    /// Sets how many bytes a file may get; 16 MiB by default.
+    /// Sets the maximum size of a written file in bytes; 16 MiB by default.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes;
         self
@@ -55,8 +56,8 @@ impl WriteFile {
     ///
     /// # Errors
     ///
-    /// If the file exists with other content, its directory does not exist, or it may not be written;
-    /// then nothing is changed.
+    /// Returns an error if the file exists with other content, its directory does not exist, or it
+    /// cannot be written; nothing is changed then.
     pub fn write(&self, args: &WriteFileArgs) -> Result<ToolOutput, FileError> {
         let (path, bytes) = (args.path.as_str(), args.content.as_bytes());
         if bytes.len() > self.most_bytes {
@@ -64,7 +65,7 @@ impl WriteFile {
                 path: path.to_owned(),
                 bytes: Size(bytes.len() as u64),
                 limit: Size(self.most_bytes as u64),
-                remedy: "write less, or in several files",
+                remedy: "write less, or split it into several files",
             });
         }
         let may_create = args.create_dirs.unwrap_or_default();
@@ -76,7 +77,7 @@ impl WriteFile {
         })?;
         match &current.content {
             Some(old) if old == bytes => {
-                Ok(ToolOutput::text(format!("No change: {path} already holds exactly this.")))
+                Ok(ToolOutput::text(format!("No change: {path} already has exactly this content.")))
             }
             Some(_) if !args.overwrite.unwrap_or_default() => {
                 Err(FileError::Exists(path.to_owned()))
@@ -104,7 +105,7 @@ pub(super) fn severed(links: u64) -> String {
     match links.saturating_sub(1) {
         0 => String::new(),
         others => {
-            format!(" The file had {others} other name(s) by hard links; under those it restored.")
+            format!(" The file had {others} other hard link(s), which keep the previous content.")
         }
     }
 }

@@ -1,42 +1,43 @@
-//! Files that are read whole.
+//! Files that are read completely.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The longest file that is read.
+/// The maximum size of a file.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a file is not read.
+/// An error of a file that is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is a directory, a pipe or a device.
+    /// The path is a directory, a pipe or a device.
     #[error("not a regular file")]
     NotAFile,
-    /// It is too long.
-    #[error("it has {0} bytes; {MAX_BYTES} are allowed")]
+    /// The file is too long.
+    #[error("it has {0} bytes; at most {MAX_BYTES} are allowed")]
     TooLong(u64),
-    /// It is a link to somewhere else.
-    #[error("the link leads out of its directory")]
+    /// The file is a link that leads outside its directory.
+    #[error("the link leads outside its directory")]
     Outside,
-    /// It belongs to another user.
+    /// The file belongs to another user.
     #[error("the file belongs to another user; change its owner to use it")]
     Foreign,
-    /// It holds what is no text.
+    /// The file is not text.
     #[error("not UTF-8")]
     NotUtf8,
 }
 
-/// Reads a file that somebody named. Blocks.
+/// Reads a file that was named explicitly. Blocks.
 ///
 /// # Errors
 ///
-/// If not a regular file, is longer than [`MAX_BYTES`], or is no text.
+/// Returns an error if the path is not a regular file, is longer than [`MAX_BYTES`], or is not
+/// text.
 pub fn read_file(path: &Path) -> Result<String, TextError> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -51,12 +52,13 @@ pub fn read_file(path: &Path) -> Result<String, TextError> {
     String::from_utf8(bytes).map_err(|_| TextError::NotUtf8)
 }
 
-/// Returns `true` if a file, or a link to it, belongs to neither the user of this process nor the administrator. What
-/// is found, and not named, does not count then: where every user may write, any user could decide for all.
+/// Returns `true` if a file, or a link to it, belongs to neither the user of this process nor root.
+/// Such files are ignored unless they were named explicitly: in a folder that all users can write,
+/// any user could otherwise decide for all.
 ///
 /// # Errors
 ///
-/// If it cannot be looked at.
+/// Returns an error if the file cannot be examined.
 pub fn is_foreign(path: &Path) -> io::Result<bool> {
     let user = rustix::process::geteuid().as_raw();
     let owners = [fs::symlink_metadata(path)?.uid(), fs::metadata(path)?.uid()];
@@ -67,11 +69,12 @@ fn is_foreign_to(user: u32, owner: u32) -> bool {
     owner != user && owner != 0
 }
 
-/// Reads a file that was found in a directory, and does not lead out of it. Blocks.
+/// Reads a file that was found in a directory and does not lead outside it. Blocks.
 ///
 /// # Errors
 ///
-/// As [`read_file`], and if it is a link that leads out of the directory, or [belongs to another user](is_foreign).
+/// As for [`read_file`]; also if the file is a link that leads outside the directory, or [belongs
+/// to another user](is_foreign).
 pub fn read_within(directory: &Path, path: &Path) -> Result<String, TextError> {
     let real = fs::canonicalize(path)?;
     if !real.starts_with(fs::canonicalize(directory)?) {

@@ -1,78 +1,78 @@
-//! YAML as data: what front matter may hold.
+//! YAML as data, as allowed in front matter.
 //!
-//! The text is read event by event, without recursion. Aliases are refused, so that a short text
-//! never becomes a large value.
+//! The text is parsed event by event, without recursion. Aliases are refused, so that a short text
+//! cannot become a large value.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-/// How deep values may be nested.
+/// The maximum nesting depth of values.
 pub const MAX_DEPTH: usize = 32;
 
-/// The first document of a YAML text, which is a map or nothing.
+/// The first document of a YAML text, which is a map or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Yaml {
-    /// What it says. Of a repeated key, the last one counts.
+    /// The value. Of repeated keys, the last one counts.
     pub values: Map<String, Value>,
-    /// Where it says so.
+    /// The lines of the values.
     pub lines: Lines,
-    /// Keys that are there more than once in a map.
+    /// Keys that occur more than once in a map.
     pub repeated: Vec<Repeated>,
-    /// Whether another document follows, which is not read.
+    /// Whether another document follows; it is not read.
     pub has_more: bool,
 }
 
-/// Where values are.
+/// The lines of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// The line of the key, or of the value in a list, counted from one.
     pub line: usize,
-    /// The lines of what is in the value: of a map by keys, of a list by numbers from zero.
+    /// The lines of nested values: of a map by key, of a list by index from zero.
     pub within: BTreeMap<String, Lines>,
 }
 
-/// A key that is there more than once.
+/// A repeated key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
     /// The key.
     pub key: String,
-    /// The line where it is there again.
+    /// The line of the repetition.
     pub line: usize,
 }
 
-/// Why a text is not read.
+/// The error of an invalid text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum YamlError {
-    /// It is no YAML.
+    /// The text is not YAML.
     #[error("line {line}: {}", self.problem())]
     Syntax {
         /// The line, counted from one.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         problem: String,
     },
-    /// It repeats a value by an alias, `*name`.
+    /// The text contains an alias, `*name`.
     #[error("line {line}: {}", self.problem())]
     Alias {
         /// The line.
         line: usize,
     },
-    /// Its values are in each other too often.
+    /// The values are nested too deeply.
     #[error("line {line}: {}", self.problem())]
     Deep {
         /// The line.
         line: usize,
     },
-    /// It is a list or a single value.
+    /// The document is a list or a single value.
     #[error("{}", self.problem())]
     NotAMap,
 }
 
 impl YamlError {
-    /// Returns the line, if it is one line that is to blame.
+    /// Returns the line of the problem, if it has one.
     pub fn line(&self) -> Option<usize> {
         match self {
             Self::Syntax { line, .. } | Self::Alias { line } | Self::Deep { line } => Some(*line),
@@ -80,30 +80,30 @@ impl YamlError {
         }
     }
 
-    /// Returns what is wrong, without the line.
+    /// Returns the problem without the line.
     pub fn problem(&self) -> String {
         match self {
             Self::Syntax { problem, .. } => problem.clone(),
             Self::Alias { .. } => "aliases are not allowed here".to_owned(),
             Self::Deep { .. } => format!("it is nested more than {MAX_DEPTH} levels deep"),
-            Self::NotAMap => "it has to be a list of `key: value`".to_owned(),
+            Self::NotAMap => "it must be a list of `key: value`".to_owned(),
         }
     }
 }
 
 impl Lines {
-    /// Finds the lines of what is in the value, by its keys; `None` if it is not there.
+    /// Returns the lines of a nested value, by its keys; `None` if it does not exist.
     pub fn find<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |lines, key| lines.within.get(key))
     }
 }
 
 impl Yaml {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// If it is no YAML, or more than front matter may hold.
+    /// Returns an error if the text is not YAML, or exceeds the limits of front matter.
     pub fn read(text: &str) -> Result<Self, YamlError> {
         let mut reader = Reader::default();
         let mut parser = Parser::new_from_str(text);
@@ -230,7 +230,7 @@ fn word(value: &Value, line: usize) -> Result<String, YamlError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Array(_) | Value::Object(_) => {
-            Err(YamlError::Syntax { line, problem: "a key has to be a word".to_owned() })
+            Err(YamlError::Syntax { line, problem: "a key must be a word".to_owned() })
         }
         value => Ok(value.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The record of executions as a capability.
+//! The capability for the history of executions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::history::{
     store::{HistoryStore, MemoryHistory},
 };
 
-/// Keeps a summary of each execution when it ends, however it ends.
+/// Stores a summary of each execution when it ends, for whatever reason.
 #[derive(Clone)]
 #[must_use]
 pub struct UseExecutionHistory(Place);
@@ -25,19 +25,19 @@ impl Default for UseExecutionHistory {
 }
 
 impl UseExecutionHistory {
-    /// Keeps summaries in a store.
+    /// Stores summaries in a store.
     pub fn with_store(store: Arc<dyn HistoryStore>) -> Self {
         Self(Place::Store(store))
     }
 
-    /// Keeps summaries as long as the program runs, and returns where.
+    /// Keeps summaries in memory, and returns the store.
     pub fn in_memory() -> (Self, Arc<MemoryHistory>) {
         let store = Arc::new(MemoryHistory::new());
         (Self::with_store(store.clone()), store)
     }
 
-    /// Keeps so many of the newest summaries in the state itself, and so in its session;
-    /// [`history_of`](crate::history::history_of) reads them.
+    /// Keeps this number of newest summaries in the state itself, and so in its session;
+    /// [`history_of`](crate::history::history_of) returns them.
     pub fn in_state(most: usize) -> Self {
         Self(Place::State(most))
     }

@@ -15,10 +15,10 @@ use crate::{
     private_file::appending,
 };
 
-/// Keeps summaries in a file, a line of JSON for each. Only its owner may read it.
+/// Stores summaries in a file, one JSON line each. Only its owner can read the file.
 ///
-/// A line that is damaged, as when a program was ended while it wrote, is passed over. Clones share the
-/// file; programs beside each other should have one each.
+/// Damaged lines, for example after a crash during a write, are skipped. Clones share the file;
+/// concurrent programs should use separate files.
 #[derive(Clone, Debug)]
 pub struct FileHistory(Arc<Place>);
 
@@ -37,7 +37,7 @@ struct Line {
 }
 
 impl FileHistory {
-    /// Keeps summaries in a file, which is made when there is something to keep.
+    /// Stores summaries in a file, which is created on the first write.
     pub fn open(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Place { path: path.into(), writing: Mutex::default() }))
     }

@@ -1,4 +1,4 @@
-//! Sums up executions when they end.
+//! The hook that summarizes executions when they end.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ const KEPT: Key<Vec<ExecutionSummary>> = Key::session("execution_history", "summ
 #[derive(Clone)]
 pub(super) enum Place {
     Store(Arc<dyn HistoryStore>),
-    /// The state, so many of them.
+    /// The state, with this number of summaries.
     State(usize),
 }
 
 pub(super) struct Recording(pub(super) Place);
 
-/// Returns the summaries that a state keeps itself, oldest first; see
+/// Returns the summaries in a state, oldest first; see
 /// [`UseExecutionHistory::in_state`](crate::history::UseExecutionHistory::in_state).
 pub fn history_of(state: &AgentState) -> Vec<ExecutionSummary> {
     state.get(&KEPT).unwrap_or_default()

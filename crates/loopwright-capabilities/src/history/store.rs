@@ -1,4 +1,4 @@
-//! Where summaries are kept.
+//! Stores of summaries.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use loopwright_core::{BoxError, messages::AgentId};
 
 use crate::history::ExecutionSummary;
 
-/// Keeps summaries of executions, by agent.
+/// Stores summaries of executions, by agent.
 ///
-/// Of an agent that is not known there is nothing, which is no error.
+/// An unknown agent has no summaries, which is not an error.
 #[async_trait]
 pub trait HistoryStore: Send + Sync {
-    /// Adds a summary after those that are there. It is called when an execution ends, which waits for
-    /// it; a failure loses the summary and nothing else.
+    /// Appends a summary. The end of an execution waits for this call; a failure loses only the
+    /// summary.
     async fn record(&self, agent: &AgentId, summary: &ExecutionSummary) -> Result<(), BoxError>;
 
     /// Returns the summaries of an agent, oldest first.
@@ -31,7 +31,7 @@ pub trait HistoryStore: Send + Sync {
     }
 }
 
-/// Keeps summaries as long as the program runs.
+/// Keeps summaries in memory.
 #[derive(Debug, Default)]
 pub struct MemoryHistory(Mutex<HashMap<AgentId, Vec<ExecutionSummary>>>);
 

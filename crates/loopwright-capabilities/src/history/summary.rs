@@ -1,4 +1,4 @@
-//! What an execution came to.
+//! The summary of an execution.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use loopwright_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What an execution came to.
+/// The summary of an execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionSummary {
     /// The execution.
     pub execution_id: ExecutionId,
-    /// Its number in the session, counted from one.
+    /// The number of the execution in the session, counted from one.
     pub execution_number: u32,
-    /// How it ended: `completed`, `stopped` or `failed`.
+    /// The status: `completed`, `stopped` or `failed`.
     pub status: Arc<str>,
-    /// Steps that it took, failed ones included.
+    /// The number of steps, including failed ones.
     pub step_count: u32,
-    /// Tokens that it used.
+    /// The number of tokens.
     pub usage: Usage,
-    /// Seconds from its beginning to its end.
+    /// The seconds from start to end.
     pub duration: f64,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
-    /// Why it was stopped, if it was.
+    /// The reason for the stop, if it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// The same in words.
+    /// The message of the stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_message: Option<String>,
-    /// What went wrong on the way; an execution may complete in spite of it.
+    /// Errors during the execution, which may nevertheless complete.
     pub error_count: usize,
 }
 

@@ -75,7 +75,7 @@ fn each_execution_is_kept_with_how_it_really_ended() {
         (2, "failed", 3, 3, None),
     ];
     assert_eq!(endings(&all), expect);
-    assert_eq!(all[1].stop_message.as_deref(), Some("the limit of steps, 2, is reached"));
+    assert_eq!(all[1].stop_message.as_deref(), Some("the step limit of 2 was reached"));
     assert_eq!((all[0].usage, all[0].duration), (Usage::new(10, 5), 2.0));
     assert_eq!(all[0].completed_at.since(all[0].started_at), Duration::from_secs(2));
     assert_eq!(block_on(store.last(agent)).unwrap(), all.last().cloned());

@@ -1,4 +1,4 @@
-//! The configurations of capabilities, and the capabilities made of them.
+//! The configurations of capabilities, and the capabilities created from them.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

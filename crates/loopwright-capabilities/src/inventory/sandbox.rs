@@ -1,4 +1,4 @@
-//! A sandbox policy of which a configuration names some fields.
+//! A sandbox policy from a configuration with some of its fields.
 
 use loopwright_agent::BuildError;
 use loopwright_sandbox::SandboxPolicy;
@@ -14,7 +14,7 @@ const TIMES: [&str; 2] = ["idle_timeout", "cpu"];
 ///
 /// # Errors
 ///
-/// If the configuration names an unknown field, or a value does not fit.
+/// Returns an error if the configuration names an unknown field, or a value does not fit.
 pub(super) fn policy(
     capability: &'static str,
     root: &WorkspaceRoot,
@@ -23,7 +23,7 @@ pub(super) fn policy(
 ) -> Result<SandboxPolicy, BuildError> {
     let wrong = |reason: String| BuildError::Capability {
         capability: capability.into(),
-        reason: "its `sandbox` does not fit".to_owned(),
+        reason: "its `sandbox` is invalid".to_owned(),
         source: Some(reason.into()),
     };
     let policy = SandboxPolicy::in_dir(root.path()).timeout(display.timeout);

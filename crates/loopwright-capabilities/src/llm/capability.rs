@@ -1,4 +1,4 @@
-//! The model as a capability.
+//! The capability for the model.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -9,11 +9,11 @@ use loopwright_core::{
 };
 use loopwright_models::{Providers, RetryPolicy};
 
-/// Has a model of a provider make the answers. A state that selects another one gets that one, of the
-/// same providers.
+/// Uses a model of a provider. A state that selects another model gets that one, from the same
+/// providers.
 ///
-/// Building the agent fails where there is no such provider, no model is selected, or the key is
-/// missing: the error says what to do. Nothing is sent before the agent runs.
+/// Building the agent fails with a remedy if the provider is unknown, no model is selected, or the
+/// key is missing. No request is sent before the agent runs.
 ///
 /// ```
 /// use loopwright_capabilities::llm::UseLlm;
@@ -35,7 +35,7 @@ pub struct UseLlm {
     parallel: Option<bool>,
 }
 
-/// What was asked for.
+/// The requested value.
 #[derive(Clone, Debug)]
 enum Asked {
     Named(Arc<str>),
@@ -54,19 +54,20 @@ impl fmt::Debug for GivenModel {
 }
 
 impl UseLlm {
-    /// Asks the model of a name: of a provider alone, which is asked for its preset's own model, of
-    /// `provider/model`, or of a model alone, where the providers have a default.
+    /// Uses the model with a name: `provider/model`, a provider alone, which means its preset's
+    /// default model, or a model alone, if the providers have a default.
     pub fn new(name: &str) -> Self {
         Self::asking(Asked::Named(name.trim().into()), InferenceOptions::default())
     }
 
-    /// Asks what a configuration selects, with its settings.
+    /// Uses the model that a configuration selects, with its settings.
     pub fn from_config(llm: LlmConfig) -> Self {
         let options = llm.options.clone();
         Self::asking(Asked::Selected(llm), options)
     }
 
-    /// Calls this model, whatever states select: one of your own, one with middleware, or a script in a test.
+    /// Uses this model, regardless of the selection of states: your own model, one with middleware,
+    /// or a script in a test.
     ///
     /// ```
     /// use loopwright_agent::AgentBuilder;
@@ -99,14 +100,14 @@ impl UseLlm {
         self
     }
 
-    /// Sets which providers there are; the presets by default, with their keys in the environment.
+    /// Sets the providers; by default the presets, with their keys from the environment.
     pub fn with_providers(mut self, providers: impl Into<Arc<Providers>>) -> Self {
         self.providers = providers.into();
         self
     }
 
-    /// Sets how often and how soon a failed request is sent again, instead of as the providers do it. Retries
-    /// happen within a step: the model has not answered, and no tool has run.
+    /// Sets the retry policy for failed requests, which replaces that of the providers. Retries
+    /// happen within a step, before the model has responded and any tool has run.
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = Some(retry);
         self
@@ -152,7 +153,8 @@ impl Capability for UseLlm {
         let llm = self.selected();
         let models: Arc<dyn ModelProvider> = match (&self.asked, self.retry) {
             (Asked::Given(_), Some(_)) => {
-                let text = "`with_retry` is for models of providers; configure the retries of the given model";
+                let text = "`with_retry` applies only to models of providers; configure the \
+                    retries of the given model itself";
                 return Err(BuildError::capability(self.name(), text));
             }
             (Asked::Given(given), None) => Arc::clone(&given.0),

@@ -163,9 +163,9 @@ fn an_unusable_model_is_a_build_error() {
         let text = format!("capability `use_llm` cannot be used: {expect}");
         assert!(error.starts_with(&text), "{error}");
     };
-    check(UseLlm::new("two"), "no model of `two` is selected: name one as `two/model`");
+    check(UseLlm::new("two"), "no model of `two` is selected; select one as `two/model`");
     check(UseLlm::new("nobody/x"), "unknown provider `nobody`; available: one, two, locked");
-    check(UseLlm::new("x"), "no model is selected: name one as `provider/model`");
+    check(UseLlm::new("x"), "no model is selected; select one as `provider/model`");
     check(UseLlm::new("locked/x"), "the key of provider `locked` is missing: set MISSING");
     check(UseLlm::from_config(LlmConfig::default()), "no model is selected");
 }
@@ -193,5 +193,5 @@ async fn a_given_model_is_called_whatever_the_state_selects() {
 fn retries_of_a_given_model_are_an_error_when_the_agent_is_built() {
     let llm = UseLlm::from_model(FakeModel::script(["Mine."])).with_retry(RetryPolicy::none());
     let error = AgentBuilder::base().with(llm).build().unwrap_err().to_string();
-    assert!(error.contains("`with_retry` is for models of providers"), "{error}");
+    assert!(error.contains("`with_retry` applies only to models of providers"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A question to a model as a capability.
+//! The capability for questions to a model.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::llm_query::LlmQueryTool;
 
-/// Adds the tool `llm_query`, which asks a model a question. By default it is the agent's own model.
+/// Adds the tool `llm_query`, which asks a model a question, by default the agent's own model.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseLlmQuery(LlmQueryTool);
 
 impl UseLlmQuery {
-    /// Asks as this tool does.
+    /// Creates the capability from a configured tool.
     pub fn from_tool(tool: LlmQueryTool) -> Self {
         Self(tool)
     }

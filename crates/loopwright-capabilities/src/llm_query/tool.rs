@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use crate::model_source::ModelSource;
 
-/// Asks a model a question. The conversation is not part of it.
+/// Asks a model a question, without the conversation.
 ///
-/// By default it is the agent's own model.
+/// By default, this is the agent's own model.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct LlmQueryTool {
@@ -28,17 +28,18 @@ pub struct LlmQueryTool {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LlmQueryArgs {
-    /// The question, with all that it takes to answer it.
+    /// The question, with everything needed to answer it.
     pub query: String,
 }
 
 impl LlmQueryTool {
-    /// Asks one model.
+    /// Uses one model.
     pub fn new(model: impl ChatModel + 'static) -> Self {
         Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
-    /// Asks a model of these: the default one, or the one that [`with_llm`](Self::with_llm) selects.
+    /// Uses a model of these providers: the default one, or the one that
+    /// [`with_llm`](Self::with_llm) selects.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self { models: Some(models), ..Self::default() }
     }
@@ -49,7 +50,7 @@ impl LlmQueryTool {
         self
     }
 
-    /// Sets what the model is told first.
+    /// Sets the system prompt.
     pub fn with_system_prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
         self.system = Some(prompt.into());
         self
@@ -66,8 +67,9 @@ impl Tool for LlmQueryTool {
     }
 
     fn description(&self) -> &'static str {
-        "Asks a language model a question about general knowledge, reasoning or wording. It sees nothing \
-         of this conversation. Each question costs a model call: answer yourself where you can."
+        "Asks a language model a question about general knowledge, reasoning or wording. That \
+            model sees nothing of this conversation. Each question costs a model call, so answer \
+            yourself if you can."
     }
 
     fn options(&self) -> ToolOptions {

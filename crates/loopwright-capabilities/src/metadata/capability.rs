@@ -1,4 +1,4 @@
-//! The scratchpad as a capability.
+//! The capability for the scratchpad.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::metadata::{ListMetadata, MetadataPolicy, ReadMetadata, StoreMetadata}
 
 /// Adds the tools `store_metadata`, `read_metadata` and `list_metadata`.
 ///
-/// What they keep is the metadata of the session, which users and programs see too. What capabilities
-/// keep for themselves is elsewhere: no name leads there.
+/// The values are the metadata of the session, which users and programs can see, too. Capabilities
+/// store their own values elsewhere, where no key of the model leads.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseMetadataTools(Arc<MetadataPolicy>);
 
 impl UseMetadataTools {
-    /// Keeps what a policy allows.
+    /// Creates it with a policy.
     pub fn new(policy: MetadataPolicy) -> Self {
         Self(Arc::new(policy))
     }

@@ -1,4 +1,4 @@
-//! What may be kept.
+//! Limits of the scratchpad.
 
 use loopwright_core::Metadata;
 use serde::{Deserialize, Serialize};
@@ -7,49 +7,49 @@ use serde_json::Value;
 /// Longer names are no names.
 const MAX_KEY_BYTES: usize = 256;
 
-/// What may be kept in the metadata that models write.
+/// The limits of the metadata that models write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetadataPolicy {
-    /// How many names there may be, those of others included; 50 by default.
+    /// The maximum number of keys, including those of other writers; 50 by default.
     pub max_keys: usize,
-    /// How long a value may be as JSON, in bytes; 65,536 by default.
+    /// The maximum size of a value as JSON, in bytes; 65,536 by default.
     pub max_value_bytes: usize,
-    /// Names that models may not write; `tasks`, `skills` and `self_critic` by default. Names that
-    /// begin with `_` belong to programs, and are never written either.
+    /// Keys that models cannot write; `tasks`, `skills` and `self_critic` by default. Keys that
+    /// start with `_` are reserved for programs.
     pub reserved_keys: Vec<String>,
 }
 
-/// Why a value is not kept, or not found; the model is told.
+/// An error of the scratchpad, for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// It has no name.
+    /// The key is empty.
     #[error("the key cannot be empty")]
     EmptyKey,
-    /// Its name is too long.
+    /// The key is too long.
     #[error("the key has {0} bytes; at most {MAX_KEY_BYTES} are allowed")]
     LongKey(usize),
-    /// The name is taken by another owner.
+    /// The key is reserved.
     #[error("key `{0}` is reserved; choose another one")]
     Reserved(String),
-    /// The value is too long.
+    /// The value is too large.
     #[error("the value has {bytes} bytes as JSON; at most {max} are allowed")]
     TooLarge {
-        /// Its length.
+        /// The size.
         bytes: usize,
         /// The limit.
         max: usize,
     },
-    /// There are too many names already.
+    /// The limit of keys is reached.
     #[error("the limit of {0} keys is reached; overwrite an existing key")]
     TooMany(usize),
-    /// Nothing is kept under that name.
+    /// The key is unknown.
     #[error("unknown key `{key}`; {known}")]
     Unknown {
         /// The name.
         key: String,
-        /// The names that there are, as a sentence.
+        /// The known keys, as text.
         known: String,
     },
 }
@@ -65,11 +65,11 @@ impl Default for MetadataPolicy {
 }
 
 impl MetadataPolicy {
-    /// Returns `true` if a value may be kept under a name, whatever else is kept.
+    /// Checks whether a value can be stored under a key, regardless of other values.
     ///
     /// # Errors
     ///
-    /// If it may not.
+    /// Returns an error if it cannot.
     pub fn check(&self, key: &str, value: &Value) -> Result<(), MetadataError> {
         if key.trim().is_empty() {
             return Err(MetadataError::EmptyKey);
@@ -92,7 +92,7 @@ impl MetadataPolicy {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// Returns an error if there is none.
     pub(super) fn check_room(
         &self,
         key: &str,

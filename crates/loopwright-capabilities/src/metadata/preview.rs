@@ -1,4 +1,4 @@
-//! Values in a few words.
+//! Short previews of values.
 
 use loopwright_broadcast::text::shorten;
 use serde_json::Value;

@@ -50,7 +50,7 @@ fn stored_metadata_can_be_read_from_the_next_step_on() {
     ] });
     let expect = [
         "Stored `name`: \"Ada\"",
-        "Error: unknown key `name`; nothing is stored",
+        "Error: unknown key `name`; no values are stored",
         "Ada",
         "Stored `list`: [1,{\"a\":true}]",
         "[1,{\"a\":true}]",

@@ -13,7 +13,7 @@ use crate::earlier_calls;
 use crate::metadata::policy::{MetadataError, MetadataPolicy};
 use crate::metadata::preview::{kind, preview};
 
-/// Keeps a value under a name.
+/// Stores a value under a key.
 #[derive(Clone, Debug, Default)]
 pub struct StoreMetadata(pub(super) Arc<MetadataPolicy>);
 
@@ -21,14 +21,14 @@ pub struct StoreMetadata(pub(super) Arc<MetadataPolicy>);
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreMetadataArgs {
-    /// The name to keep the value under. What was there is replaced.
+    /// The key to store the value under. An earlier value is replaced.
     pub key: String,
     /// Any JSON value.
     pub value: Value,
 }
 
 impl StoreMetadata {
-    /// Keeps what a policy allows.
+    /// Creates it with a policy.
     pub fn new(policy: MetadataPolicy) -> Self {
         Self(Arc::new(policy))
     }
@@ -54,8 +54,8 @@ impl Tool for StoreMetadata {
     }
 
     fn description(&self) -> &'static str {
-        "Keeps a value under a key, to be read in a later step or a later turn. What was kept under the \
-         key is replaced. The value can be read from the next step on."
+        "Stores a value under a key, so that you can read it in a later step or turn. An earlier \
+            value of the key is replaced. The value can be read from the next step on."
     }
 
     fn options(&self) -> ToolOptions {
@@ -76,7 +76,7 @@ impl Tool for StoreMetadata {
     }
 }
 
-/// Reads a value that was kept.
+/// Reads a stored value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadMetadata;
 
@@ -84,7 +84,7 @@ pub struct ReadMetadata;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMetadataArgs {
-    /// The name that the value was kept under.
+    /// The key of the stored value.
     pub key: String,
 }
 
@@ -98,7 +98,7 @@ impl Tool for ReadMetadata {
     }
 
     fn description(&self) -> &'static str {
-        "Reads a value that was kept under a key: text as it is, anything else as JSON."
+        "Reads the value stored under a key: text unchanged, anything else as JSON."
     }
 
     fn options(&self) -> ToolOptions {
@@ -123,14 +123,14 @@ impl Tool for ReadMetadata {
 fn unknown(key: String, metadata: &Metadata) -> MetadataError {
     let keys: Vec<&str> = metadata.iter().map(|(key, _)| key).collect();
     let known = if keys.is_empty() {
-        "nothing is stored".to_owned()
+        "no values are stored".to_owned()
     } else {
-        format!("known are: {}", keys.join(", "))
+        format!("available: {}", keys.join(", "))
     };
     MetadataError::Unknown { key, known }
 }
 
-/// Lists what is kept.
+/// Lists the stored values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListMetadata;
 
@@ -144,7 +144,7 @@ impl Tool for ListMetadata {
     }
 
     fn description(&self) -> &'static str {
-        "Lists the keys that values are kept under, each with the type of its value."
+        "Lists the keys of stored values, each with the type of its value."
     }
 
     fn options(&self) -> ToolOptions {
@@ -156,7 +156,7 @@ impl Tool for ListMetadata {
         let keys = metadata.iter().map(|(key, value)| json!({ "key": key, "type": kind(value) }));
         let list = json!({ "count": metadata.len(), "keys": keys.collect::<Vec<_>>() });
         if metadata.is_empty() {
-            let text = "Nothing is stored. Store a value with `store_metadata`.";
+            let text = "No values are stored. Store a value with `store_metadata`.";
             return Ok(ToolOutput { value: Some(list.into()), ..ToolOutput::text(text) });
         }
         Ok(ToolOutput::json(list))

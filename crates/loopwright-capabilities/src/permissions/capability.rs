@@ -17,23 +17,23 @@ use super::shared::Permissions;
 /// Returns `true` for the names of tools whose effects are confined.
 pub(super) type IsConfined = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What happens with a call that the rules ask about.
+/// The action for a call that needs approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnAsk {
-    /// The run pauses until the call is decided about.
+    /// The run pauses until there is a decision about the call.
     #[default]
     Pause,
-    /// The call is denied; the model is told.
+    /// The call is denied, and the model receives the denial.
     Deny,
     /// The run stops, and so do the runs of the agents above it.
     Fail,
 }
 
-/// Applies permission rules to the calls of an agent and of its sub-agents.
+/// Applies permission rules to the calls of an agent and its sub-agents.
 ///
-/// Calls that a rule denies fail with the rule as the reason, which the model reads. Rules are asked before hooks with
-/// a lower priority than guards, and again about arguments that a hook or the user has changed. A call that the user
-/// approved runs unless a rule denies it.
+/// A denied call fails with the rule as the reason, which the model reads. Rules are applied before
+/// hooks with a lower priority than guards, and again to arguments that a hook or the user has
+/// changed. A call that the user approved runs unless a rule denies it.
 #[derive(Clone)]
 #[must_use]
 pub struct UsePermissions {
@@ -44,7 +44,7 @@ pub struct UsePermissions {
 }
 
 impl UsePermissions {
-    /// Applies the rules of a policy, which may be exchanged while the agent runs.
+    /// Applies the rules of a policy, which can be replaced while the agent runs.
     pub fn new(permissions: Permissions) -> Self {
         Self {
             permissions,
@@ -54,15 +54,15 @@ impl UsePermissions {
         }
     }
 
-    /// Sets what happens with calls that the rules ask about.
+    /// Sets the action for calls that need approval.
     pub fn with_on_ask(mut self, on_ask: OnAsk) -> Self {
         self.on_ask = on_ask;
         self
     }
 
-    /// Sets what returns `true` for the names of tools whose effects are confined: they change nothing outside of the
-    /// folders of the policy, and reach no network. In mode `plan`, those that run commands must not change the folders
-    /// either. By default, no tool is confined.
+    /// Sets a function that returns `true` for the names of confined tools, which change nothing
+    /// outside the folders of the policy and have no network. In mode `plan`, confined tools that
+    /// run commands must not change the folders either. By default, no tool is confined.
     pub fn with_confined(
         mut self,
         is_confined: impl Fn(&str) -> bool + Send + Sync + 'static,
@@ -73,18 +73,19 @@ impl UsePermissions {
 }
 
 impl UsePermissions {
-    /// Applies the rules with further restrictions, as the definition of an agent has them. The mode of a definition
-    /// counts if it is stricter.
+    /// Adds the restrictions of an agent definition. The mode of the definition applies if it is
+    /// stricter.
     ///
     /// # Errors
     ///
-    /// If a rule or the mode is malformed.
+    /// Returns an error if a rule or the mode is malformed.
     pub fn restricted_by(mut self, rules: &CallRules) -> Result<Self, BuildError> {
         self.restriction = Some(Restriction::new(rules, &self.permissions.policy())?);
         Ok(self)
     }
 
-    /// Lets the definitions of agents have rules for calls: registers what applies them under [`CALL_RULES`].
+    /// Supports call rules in agent definitions: registers the capability that applies them as
+    /// [`CALL_RULES`].
     pub fn register(self, capabilities: &mut CapabilityRegistry) {
         capabilities.register_with_config(CALL_RULES, move |config| {
             let rules = CallRules::deserialize(config)

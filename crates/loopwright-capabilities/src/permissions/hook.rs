@@ -1,4 +1,4 @@
-//! Decides about calls.
+//! Decisions about calls.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};

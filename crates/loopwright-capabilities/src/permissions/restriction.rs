@@ -1,4 +1,4 @@
-//! What the definition of an agent restricts beside the rules that bind everything.
+//! Restrictions of an agent definition, in addition to the general rules.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,11 +1,11 @@
-//! A policy that can be exchanged while agents run.
+//! A policy that can be replaced while agents run.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use loopwright_permissions::Policy;
 
-/// A policy that can be exchanged while agents run. Clones share it: a call is decided by the policy that is in force
-/// when the call is about to run.
+/// A policy that can be replaced while agents run. Clones share it. Each call is decided by the
+/// policy in force when the call is about to run.
 #[derive(Clone, Debug)]
 pub struct Permissions(Arc<RwLock<Policy>>);
 
@@ -20,7 +20,7 @@ impl Permissions {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the policy. Calls that were decided about keep their decision.
+    /// Replaces the policy. Calls that are already decided keep their decision.
     pub fn set(&self, policy: Policy) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }

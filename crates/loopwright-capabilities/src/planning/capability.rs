@@ -1,4 +1,4 @@
-//! Planning as a capability.
+//! The capability for planning.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use loopwright_core::{Budget, IntoTool};
 
 use crate::planning::{PlanWithSubagent, prompt};
 
-/// Adds the tool `plan_with_subagent`, and tells the agent when to call it.
+/// Adds the tool `plan_with_subagent`, and instructions on when to call it.
 ///
 /// ```
 /// use loopwright_capabilities::planning::UsePlanningSubagent;
@@ -31,19 +31,19 @@ impl Default for UsePlanningSubagent {
 }
 
 impl UsePlanningSubagent {
-    /// Sets what the agent is told about planning; nothing if it is blank.
+    /// Sets the instructions of the agent about planning; blank means none.
     pub fn parent_instructions(mut self, instructions: impl Into<Cow<'static, str>>) -> Self {
         self.instructions = instructions.into();
         self
     }
 
-    /// Sets what the planner is told first; nothing if it is blank.
+    /// Sets the system prompt of the planner; blank means none.
     pub fn planner_prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
         self.tool = self.tool.prompt(prompt);
         self
     }
 
-    /// Leaves the planner only these of its parent's tools; all if there are none in the list.
+    /// Limits the planner to these tools of its parent; an empty list means all.
     pub fn planner_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tool = self.tool.tools(tools);
         self
@@ -61,7 +61,7 @@ impl UsePlanningSubagent {
         self
     }
 
-    /// Sets how deep sub-agents may be; 3 by default.
+    /// Sets the maximum nesting depth of sub-agents; 3 by default.
     pub fn max_depth(mut self, max: u32) -> Self {
         self.tool = self.tool.max_depth(max);
         self

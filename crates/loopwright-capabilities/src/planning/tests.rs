@@ -67,7 +67,7 @@ fn a_planner_has_the_tools_that_it_is_left_and_those_that_it_is_given() {
 #[test]
 fn a_plan_needs_a_specification() {
     let (state, model) = plans(UsePlanningSubagent::default(), "  ", "unused");
-    let expect = "Error: specification is required: say what is to be planned";
+    let expect = "Error: `specification` is missing; describe the work to plan";
     assert_eq!((tool_results(&state), model.asked()), (vec![expect.to_owned()], 2));
 }
 

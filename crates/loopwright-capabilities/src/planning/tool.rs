@@ -20,7 +20,7 @@ const NAME: &str = "plan_with_subagent";
 /// What a planner never calls: it is the one who plans, and it hands nothing on.
 const NEVER: [&str; 2] = [NAME, "spawn_subagent"];
 
-/// Has a specification planned by a sub-agent.
+/// Lets a sub-agent plan the work of a specification.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PlanWithSubagent {
@@ -35,7 +35,7 @@ pub struct PlanWithSubagent {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanArgs {
-    /// What is to be planned: goal, context, expected outcomes, acceptance criteria and constraints.
+    /// The work to plan: goal, context, expected outcomes, acceptance criteria and constraints.
     pub specification: String,
 }
 
@@ -52,13 +52,13 @@ impl Default for PlanWithSubagent {
 }
 
 impl PlanWithSubagent {
-    /// Sets what the planner is told first; nothing if it is blank.
+    /// Sets the system prompt of the planner; blank means none.
     pub fn prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
         self.prompt = prompt.into();
         self
     }
 
-    /// Leaves the planner only these tools; all if there are none in the list.
+    /// Limits the planner to these tools; an empty list means all.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(tools.into_iter().collect()).filter(|it: &NameList| !it.is_empty());
         self
@@ -76,7 +76,7 @@ impl PlanWithSubagent {
         self
     }
 
-    /// Sets how deep sub-agents may be; 3 by default.
+    /// Sets the maximum nesting depth of sub-agents; 3 by default.
     pub fn max_depth(mut self, max: u32) -> Self {
         self.max_depth = max;
         self
@@ -102,8 +102,9 @@ impl Tool for PlanWithSubagent {
     }
 
     fn description(&self) -> &'static str {
-        "Has a specification planned by a sub-agent before the work begins, and returns the plan. The \
-         planner sees nothing of this conversation: the specification says all that there is to know."
+        "Lets a sub-agent plan the work of a specification before you start, and returns the \
+            plan. The planner sees nothing of this conversation, so the specification must \
+            contain everything it needs to know."
     }
 
     fn options(&self) -> ToolOptions {
@@ -119,7 +120,7 @@ impl Tool for PlanWithSubagent {
     async fn call(&self, args: PlanArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let specification: Arc<str> = args.specification.trim().into();
         if specification.is_empty() {
-            return Err("specification is required: say what is to be planned".into());
+            return Err("`specification` is missing; describe the work to plan".into());
         }
         let child = ChildAgent::of(cx, "planner")
             .with_own_tools(&self.own_tools)

@@ -1,4 +1,4 @@
-//! Questions as a capability.
+//! The capability for questions.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::{AskUser, OnQuestion};
 pub struct UseQuestions(OnQuestion);
 
 impl UseQuestions {
-    /// Sets what a question does; by default the call waits.
+    /// Sets the action of a question; by default, the call waits.
     pub fn new(on_question: OnQuestion) -> Self {
         Self(on_question)
     }

@@ -97,7 +97,7 @@ fn the_model_reads_that_the_user_declined() {
 fn a_question_without_a_user_is_declined_or_stops_the_run() {
     let done = run(&asking(OnQuestion::Decline, &colors(false)));
     let expect =
-        "The user declined to answer: no user is present. Continue without an answer.".to_owned();
+        "The question was declined: no user is present. Continue without an answer.".to_owned();
     assert_eq!((tool_results(&done), done.text()), (vec![expect], "done".into()));
 
     let stopped = run(&asking(OnQuestion::Stop, &colors(false)));

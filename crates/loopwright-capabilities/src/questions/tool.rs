@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 pub(crate) const NAME: &str = "ask_user";
 
 /// What the model reads if no user answers.
-const DECLINED: &str =
-    "The user declined to answer: no user is present. Continue without an answer.";
+const DECLINED: &str = "The question was declined: no user is present. Continue without an answer.";
 
-/// What a question of the model does.
+/// The action of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,7 +21,7 @@ pub enum OnQuestion {
     /// The call waits until the answer is recorded.
     #[default]
     Wait,
-    /// The model reads at once that the user declined to answer.
+    /// The model immediately receives the answer that the user declined.
     Decline,
     /// The run stops.
     Stop,
@@ -36,12 +35,12 @@ pub struct AskUser(pub(super) OnQuestion);
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskUserArgs {
-    /// The question, with all that the user has to know to answer it.
+    /// The question, with everything the user needs to know to answer it.
     pub question: String,
     /// The answers to choose from. Without options, the user answers in free text.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Whether the user may answer something other than the options. Default: false.
+    /// Whether the user may give an answer other than the options. Default: false.
     #[serde(default)]
     pub allow_other: bool,
 }
@@ -85,8 +84,9 @@ impl Tool for AskUser {
     }
 
     fn description(&self) -> &'static str {
-        "Asks the user a question and returns the answer. Use it if only the user can decide or knows, and the work \
-         cannot continue without it. Ask one thing per call, and pass `options` if the answers are known."
+        "Asks the user a question and returns the answer. Use it if only the user knows or can \
+            decide, and the work cannot continue without the answer. Ask one question per call, \
+            and pass `options` if the possible answers are known."
     }
 
     /// A call changes nothing: one that was interrupted is made again, and asks only if no answer is recorded.

@@ -9,10 +9,10 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::recording::{record::Recorder, replay::Replay};
 
-/// Writes what models are asked and what they answer to a file, for every caller: the driver, tools, hooks
-/// and sub-agents. What a hook answers in a model's place is not in it, and neither are failures.
+/// Records all model requests and responses to a file: those of the driver, tools, hooks and
+/// sub-agents. Responses of hooks and failures are not recorded.
 ///
-/// A file that is there is added to.
+/// Appends to an existing file.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseRecording {
@@ -21,29 +21,31 @@ pub struct UseRecording {
 }
 
 impl UseRecording {
-    /// Writes to a file.
+    /// Creates the capability with a file.
     pub fn to_file(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), secrets: Vec::new() }
     }
 
-    /// Blackens a text wherever it stands in what is written. An answer that holds it is blackened when
-    /// it is replayed, too.
+    /// Redacts a text everywhere in the recording. Responses that contain it are redacted in
+    /// replays, too.
     pub fn redact(mut self, secret: impl Into<String>) -> Self {
         self.secrets.push(secret.into());
         self
     }
 }
 
-/// Answers from a file that [`UseRecording`] wrote; no model is asked. Each answer is given once, to the
-/// request that it answered: model, system prompt, tools, settings and conversation must be the same.
+/// Replays responses from a file that [`UseRecording`] wrote, without calling a model. Each
+/// response is used once, for the same request: model, system prompt, tools, settings and
+/// conversation must match.
 ///
-/// A request that was not recorded fails, and the error says in what the next recorded one differs.
+/// A request that was not recorded fails with an error that describes the difference to the next
+/// recorded one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseReplay(PathBuf);
 
 impl UseReplay {
-    /// Answers from a file, which is read when the agent is built.
+    /// Replays a file, which is read when the agent is built.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }

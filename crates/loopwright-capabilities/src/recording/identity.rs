@@ -1,4 +1,4 @@
-//! What makes two requests the same.
+//! The identity of requests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

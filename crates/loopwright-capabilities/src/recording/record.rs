@@ -1,4 +1,4 @@
-//! Writing what was asked and answered.
+//! Recording of requests and responses.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -74,7 +74,7 @@ impl Recorder {
         if file.seek(SeekFrom::End(0))? == 0 {
             write_line(&mut file, &serde_json::to_string(&Header::own())?)?;
         } else if !begins_as_recording(&mut file)? {
-            let text = "the file is there and is no recording: name another one";
+            let text = "the file exists but is not a recording; name another file";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         let writing = Mutex::new(Writing { file, failure: None });
@@ -87,7 +87,7 @@ impl Recorder {
     fn check(&self) -> Result<(), ModelError> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         writing.failure.take().map_or(Ok(()), |error| {
-            let text = "the recording cannot be written: make room for it, or do not record";
+            let text = "the recording cannot be written; free disk space, or do not record";
             Err(ModelError::new(ModelErrorKind::InvalidRequest, text).with_source(error))
         })
     }

@@ -1,4 +1,4 @@
-//! Answering from a recording.
+//! Replay of a recording.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -37,7 +37,7 @@ impl Replay {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let header = lines.next().and_then(|line| serde_json::from_str::<Header>(line).ok());
         if header != Some(Header::own()) {
-            let text = "the file is not a recording of this version: record it again";
+            let text = "the file is not a recording of this version; record it again";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let left = lines.map(serde_json::from_str).collect::<Result<_, _>>()?;
@@ -52,11 +52,11 @@ impl Replay {
             return Ok(exchange.response);
         }
         let text = match left.front() {
-            None => "the recording has no answer left: record it again".to_owned(),
+            None => "the recording has no response left; record it again".to_owned(),
             Some(next) => {
                 let difference = next.identity.difference(identity).join(", ");
                 format!(
-                    "the recording has no answer to this; the next one differs in: {difference}"
+                    "the recording has no response to this; the next one differs in: {difference}"
                 )
             }
         };

@@ -1,4 +1,4 @@
-//! The retrospective as a capability.
+//! The capability for retrospection.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::retrospective::{
     tool::Retrospective,
 };
 
-/// Lets the model go back to a checkpoint; see the [module](crate::retrospective).
+/// Lets the model return to a checkpoint; see the [module](crate::retrospective).
 ///
 /// ```
 /// use loopwright_capabilities::retrospective::{RetrospectivePolicy, UseExecutionRetrospective};
@@ -28,13 +28,13 @@ pub struct UseExecutionRetrospective {
 }
 
 impl UseExecutionRetrospective {
-    /// Lets the model go back as a policy says.
+    /// Creates the capability with a policy.
     pub fn new(policy: RetrospectivePolicy) -> Self {
         Self { policy, rewinding: Rewinding::default() }
     }
 
-    /// Tells a listener each time the conversation went back, with the state as it is then. The listener
-    /// must not block. After an interruption it may be told of the same rewind again.
+    /// Calls a listener after each rewind, with the new state. The listener must not block. After
+    /// an interruption, it may be called again for the same rewind.
     pub fn on_rewind(
         mut self,
         tell: impl Fn(&RewindRequest, &AgentState) + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Which checkpoint is which step, and what is left of a conversation that goes back to one.
+//! The mapping of checkpoints to steps, and the conversation after a rewind.
 
 use loopwright_core::{
     AgentState, Key, Step,
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::retrospective::prompt::is_guidance;
 
-/// Where an execution stands with its checkpoints. The next execution begins anew.
+/// The checkpoints of an execution. The next execution starts from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoints {
-    /// How many there are: the newest one has the number before.
+    /// The number of checkpoints; the newest one has this number minus one.
     pub taken: u32,
-    /// How often the execution went back.
+    /// The number of rewinds of the execution.
     pub rewinds: u32,
 }
 
@@ -28,12 +28,12 @@ impl Checkpoints {
     }
 }
 
-/// A wish to go back.
+/// A request to rewind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewindRequest {
-    /// The checkpoint to go back to, counted from zero.
+    /// The target checkpoint, counted from zero.
     pub checkpoint: u32,
-    /// What the model wants to know there.
+    /// The guidance of the model.
     pub guidance: String,
 }
 

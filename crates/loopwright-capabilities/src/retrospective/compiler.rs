@@ -1,4 +1,4 @@
-//! The checkpoints that the model sees: said at the end of a request, and never recorded.
+//! The checkpoints that the model sees at the end of a request; they are never recorded.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -42,7 +42,7 @@ fn markers(state: &AgentState, ways: &Ways) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     if first > 0 {
-        let _ = writeln!(text, "[CHECKPOINT 0] to [CHECKPOINT {}] came earlier", first - 1);
+        let _ = writeln!(text, "[CHECKPOINT 0] to [CHECKPOINT {}]: earlier", first - 1);
     }
     for checkpoint in first..newest {
         let what = followed_by(state, ways.step_after(checkpoint));

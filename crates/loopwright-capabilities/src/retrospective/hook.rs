@@ -1,4 +1,4 @@
-//! Takes the conversation back.
+//! The hook that rewinds the conversation.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! How often the model may go back, and what it is told about it.
+//! The limit of rewinds, and the instructions about them.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::retrospective::prompt;
 
-/// How often the model may go back, and what it is told about it.
+/// The limit of rewinds, and the instructions about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrospectivePolicy {
-    /// How often the model may go back in one execution; 3 by default. After that it is refused, and no
-    /// checkpoints are shown any more.
+    /// The maximum number of rewinds in one execution; 3 by default. After that, rewinds are
+    /// refused, and checkpoints are no longer shown.
     pub max_rewinds: u32,
-    /// What the model is told first about checkpoints, as a part of the system prompt; nothing if it is
-    /// blank.
+    /// The instructions about checkpoints in the system prompt; blank means none.
     pub instructions: Cow<'static, str>,
 }
 

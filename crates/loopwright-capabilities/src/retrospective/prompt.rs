@@ -1,16 +1,16 @@
-//! What the model is told.
+//! Prompts for the model.
 
 use crate::retrospective::checkpoint::RewindRequest;
 
-/// What the model is told first.
-pub(super) const INSTRUCTIONS: &str = "\
-At the end of each request stand the checkpoints of your work, such as [CHECKPOINT 2]: each is the point \
-before one of your steps. If you see that you are on the wrong way, that a mistake is to be undone at its \
-root, or that long output is only in your way, call `execution_retrospective` with the number of the \
-checkpoint to go back to and with guidance: what you learned, and what to do instead. Everything that you \
-said and did since then leaves this conversation, and only your guidance stays, so put into it all that \
-you need. What was done to files and elsewhere is not undone. Go back only where it is worth it: you can do \
-so a few times and no more.";
+/// The instructions of the model.
+pub(super) const INSTRUCTIONS: &str = "Each request ends with the checkpoints of your work, such \
+    as [CHECKPOINT 2]: each is the point before one of your steps. If your approach turns out to \
+    be wrong, if a mistake must be undone at its root, or if long output only distracts you, \
+    call `execution_retrospective` with the number of the checkpoint to return to and with \
+    guidance: what you learned, and what to do instead. Everything you said and did since then \
+    is removed from this conversation, and only your guidance stays, so include everything you \
+    need. Changes to files and other effects are not undone. Go back only if it is worth it: the \
+    number of returns is limited.";
 
 /// How every guidance begins.
 const BEGINNING: &str = "[REWOUND to checkpoint ";
@@ -19,9 +19,9 @@ const BEGINNING: &str = "[REWOUND to checkpoint ";
 pub(super) fn guidance(rewind: &RewindRequest) -> String {
     let RewindRequest { checkpoint, guidance } = rewind;
     format!(
-        "{BEGINNING}{checkpoint}] You went on from here before, found that it was not the best way, and \
-         came back. What you said and did is no longer in this conversation; what it changed, in files \
-         or elsewhere, is still as it left it.\n\nYour guidance from then:\n{}",
+        "{BEGINNING}{checkpoint}] You continued from here before, found a better approach, and \
+            came back. What you said and did is no longer in this conversation; its effects on \
+            files and elsewhere remain.\n\nYour guidance:\n{}",
         guidance.trim()
     )
 }

@@ -106,7 +106,7 @@ fn turns_after_the_checkpoint_leave_the_conversation_and_steps_stay() {
     let markers = "[CHECKPOINT 0] then scripted\n[CHECKPOINT 1] now";
     assert_eq!(marked(&model)[3], markers);
     let guidance = state.transcript().get(2).unwrap().message().text();
-    assert!(guidance.ends_with("Your guidance from then:\nLook first."), "{guidance}");
+    assert!(guidance.ends_with("Your guidance:\nLook first."), "{guidance}");
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
     let twice = UseExecutionRetrospective::new(policy(2));
     let (state, model) = run_with(steps, twice, asked());
     assert_eq!((Checkpoints::of(&state).rewinds, state.step_count()), (2, 7));
-    let refused = "Error: cannot go back again: the limit of 2 returns is reached; continue from the current state";
-    let going = "Going back to checkpoint 1.";
+    let refused = "Error: cannot return again: the limit of 2 returns is reached; continue from the current state";
+    let going = "Returning to checkpoint 1.";
     assert_eq!(told(&state), [going, going, refused]);
     // What the first time taught stands before the checkpoint that the second time led to.
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, BACK_TO_1, "c", "", "done"]);
@@ -161,8 +161,8 @@ fn the_first_valid_retrospection_of_a_step_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
-    let twice = "Error: cannot go back: another call of this step already does";
-    assert_eq!(told(&state)[1..], ["Going back to checkpoint 1.", twice]);
+    let twice = "Error: cannot return: another call of this step already returns to a checkpoint";
+    assert_eq!(told(&state)[1..], ["Returning to checkpoint 1.", twice]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn only_the_newest_checkpoints_are_listed() {
     let (_, model) = run(steps);
     let last = marked(&model).pop().unwrap();
     assert_eq!(last.lines().count(), 10);
-    assert!(last.starts_with("[CHECKPOINT 0] to [CHECKPOINT 3] came earlier\n[CHECKPOINT 4] then"));
+    assert!(last.starts_with("[CHECKPOINT 0] to [CHECKPOINT 3]: earlier\n[CHECKPOINT 4] then"));
 }
 
 #[test]
@@ -290,8 +290,8 @@ fn compacted_checkpoints_are_out_of_reach_and_later_ones_are_not() {
         .edit(edit(SectionName::SUMMARY, summary.into_iter().collect()));
     let agent = agent(&model, UseExecutionRetrospective::default());
     let state = block_on(agent.execute(state));
-    let refused = "Error: cannot return to checkpoint 1: the conversation was compacted since; choose a later one";
-    assert_eq!(told(&state), [refused, "Going back to checkpoint 2."]);
+    let refused = "Error: cannot return to checkpoint 1: the conversation was compacted after it; choose a later one";
+    assert_eq!(told(&state), [refused, "Returning to checkpoint 2."]);
     assert_eq!(said(&state), ["[REWOUND to checkpoint 2", "done"]);
     assert_eq!(state.section(SectionName::SUMMARY).count(), 1);
 }

@@ -25,47 +25,48 @@ pub(super) struct Retrospective {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RetrospectiveArgs {
-    /// The number of the checkpoint to go back to, such as 2 for [CHECKPOINT 2].
+    /// The number of the checkpoint to return to, such as 2 for [CHECKPOINT 2].
     checkpoint_id: i64,
-    /// What you learned and what to do instead. It is all that stays of what came after the checkpoint.
+    /// What you learned and what to do instead. Only this text remains of everything after the
+    /// checkpoint.
     guidance: String,
 }
 
-/// Why the conversation does not go back; the model is told.
+/// An error of a rewind, for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {
-    /// There is no guidance.
+    /// The guidance is empty.
     #[error("guidance is empty; write what you learned and what to do instead")]
     NoGuidance,
-    /// Checkpoints are counted from zero.
+    /// The number is negative.
     #[error("checkpoint_id is negative; pass 0 to {newest}")]
     Negative {
-        /// The newest one.
+        /// The newest checkpoint.
         newest: u32,
     },
-    /// There is no such checkpoint.
+    /// The checkpoint does not exist.
     #[error("unknown checkpoint {asked}; available: 0 to {newest}")]
     Unknown {
-        /// What was asked for.
+        /// The requested value.
         asked: i64,
-        /// The newest one.
+        /// The newest checkpoint.
         newest: u32,
     },
-    /// What came after it was summarised or moved.
+    /// Turns after the checkpoint were summarized or moved.
     #[error(
-        "cannot return to checkpoint {0}: the conversation was compacted since; choose a later one"
+        "cannot return to checkpoint {0}: the conversation was compacted after it; choose a later one"
     )]
     Compacted(u32),
-    /// The limit is reached.
+    /// The limit of rewinds is reached.
     #[error(
-        "cannot go back again: the limit of {0} returns is reached; continue from the current state"
+        "cannot return again: the limit of {0} returns is reached; continue from the current state"
     )]
     UsedUp(u32),
-    /// A call before this one goes back already.
-    #[error("cannot go back: another call of this step already does")]
+    /// An earlier call of the step already rewinds.
+    #[error("cannot return: another call of this step already returns to a checkpoint")]
     Twice,
-    /// The agent does not keep checkpoints.
+    /// The agent has no checkpoints.
     #[error("there are no checkpoints; continue from the current state")]
     NoCheckpoints,
 }
@@ -102,8 +103,9 @@ impl Tool for Retrospective {
     }
 
     fn description(&self) -> &'static str {
-        "Goes back to a checkpoint of this conversation, with guidance about what to do differently. What \
-         you said and did since leaves the conversation; what was done to files and elsewhere stays."
+        "Returns to a checkpoint of this conversation, with guidance about what to do \
+            differently. What you said and did since is removed from the conversation; changes \
+            to files and other effects remain."
     }
 
     fn options(&self) -> ToolOptions {
@@ -128,7 +130,7 @@ impl Tool for Retrospective {
         if earlier.into_iter().any(|it| self.check(it, cx).is_ok()) {
             return Err(RewindError::Twice);
         }
-        let text = format!("Going back to checkpoint {}.", rewind.checkpoint);
+        let text = format!("Returning to checkpoint {}.", rewind.checkpoint);
         let value: Value = json!(rewind);
         Ok(ToolOutput { value: Some(value.into()), ..ToolOutput::text(text) })
     }

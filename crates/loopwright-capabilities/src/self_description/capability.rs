@@ -1,4 +1,4 @@
-//! Self-description as a capability.
+//! The capability for self-description.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::self_description::DescribeSelf;
 
-/// Adds the tool `describe_self`, which tells the model what the agent is made of:
-/// [`AgentProfile`](loopwright_agent::AgentProfile), which holds no secret.
+/// Adds the tool `describe_self`, which describes the composition of the agent to the model: its
+/// [`AgentProfile`](loopwright_agent::AgentProfile), which contains no secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UseSelfDescription;
 

@@ -1,4 +1,4 @@
-//! Where an agent can read about itself.
+//! Documentation about the agent.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use loopwright_core::AgentLoop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Tells the model where the documentation of its own software is, by topic, so that it reads before it
-/// answers. It adds no tool.
+/// Tells the model where the documentation of its software is, by topic, so that it reads before it
+/// answers. Adds no tool.
 ///
-/// The model is told nothing where the documentation is not complete, or where it has no tool to read
-/// files with; a copy of the agent that lost the tool is not told either.
+/// The model receives no such instructions if the documentation is incomplete or the agent has no
+/// tool that reads files, including copies of the agent that lost the tool.
 ///
 /// ```
 /// use loopwright_capabilities::self_description::UseSelfKnowledge;
@@ -32,14 +32,14 @@ pub struct UseSelfKnowledge {
     read_tool: ReadToolRequirement,
 }
 
-/// Whether a tool to read files with is asked for.
+/// Whether a tool that reads files is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadToolRequirement {
-    /// There must be one: `read_file` or `read`.
+    /// Required: `read_file` or `read`.
     #[default]
     Required,
-    /// The model has other ways to read.
+    /// Not required: the model can read files in another way.
     Optional,
 }
 
@@ -49,7 +49,7 @@ const READERS: [&str; 2] = ["read_file", "read"];
 const ORDER: i16 = 200;
 
 impl UseSelfKnowledge {
-    /// Takes the documentation of a directory. Its overview is `README.md` there.
+    /// Creates the capability for the documentation in a directory. Its overview is `README.md`.
     pub fn in_dir(docs: impl Into<PathBuf>) -> Self {
         let docs: PathBuf = docs.into();
         let readme = docs.join("README.md");
@@ -62,7 +62,7 @@ impl UseSelfKnowledge {
         }
     }
 
-    /// Takes another file for the overview.
+    /// Sets another file as the overview.
     pub fn readme(mut self, path: impl Into<PathBuf>) -> Self {
         self.readme = path.into();
         self
@@ -74,7 +74,7 @@ impl UseSelfKnowledge {
         self
     }
 
-    /// Says which files of the directory are about a topic.
+    /// Sets the files of the directory about a topic.
     pub fn topic<P: Into<PathBuf>>(
         mut self,
         topic: impl Into<String>,
@@ -84,7 +84,7 @@ impl UseSelfKnowledge {
         self
     }
 
-    /// Sets whether a tool to read files with is asked for.
+    /// Sets whether a tool that reads files is required.
     pub fn read_tool(mut self, read_tool: ReadToolRequirement) -> Self {
         self.read_tool = read_tool;
         self
@@ -106,8 +106,8 @@ impl UseSelfKnowledge {
     fn prompt(&self) -> String {
         let shown = |path: &Path| path.display().to_string();
         let mut lines = vec![
-            "About this software: before you answer questions about it or change how it is set up, \
-             read the files of the topic in full."
+            "About this software: before you answer questions about it or change its setup, read \
+                the files of the topic in full."
                 .to_owned(),
             format!("- overview: {}", shown(&self.readme)),
         ];

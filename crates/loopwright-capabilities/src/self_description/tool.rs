@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Tells the model what the agent is made of.
+/// Describes the composition of the agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DescribeSelf;
 
@@ -14,7 +14,7 @@ pub struct DescribeSelf;
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeSelfArgs {
-    /// What to describe; everything if it is left out.
+    /// The section to describe; all sections if omitted.
     #[serde(default)]
     pub section: Section,
 }
@@ -23,11 +23,11 @@ pub struct DescribeSelfArgs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    /// What it may call.
+    /// Its tools.
     Tools,
-    /// What it is composed of.
+    /// Its capabilities.
     Capabilities,
-    /// What takes part in its runs.
+    /// Its hooks.
     Hooks,
     /// Everything.
     #[default]

@@ -1,4 +1,4 @@
-//! Which skill is active, and what that means.
+//! The active skill and its effects.
 
 use loopwright_agent::NameList;
 use loopwright_core::{Key, StateEffect, ToolOutput, ToolSet, messages::ToolCall};
@@ -12,21 +12,21 @@ use crate::skills::skill::Skill;
 /// The tool that skills are loaded with. No skill forbids it.
 pub(super) const LOAD_SKILL: &str = "load_skill";
 
-/// A skill that is active, with what it changes for the time being.
+/// An active skill, with its restrictions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveSkill {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What may be called; everything if there are none.
+    /// The allowed tools; `None` means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<ToolRule>,
-    /// The model that works.
+    /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// The skill that is active. It ends with the execution, when another one is loaded, and when
-/// `load_skill` is told that it is done.
+/// The active skill. It ends with the execution, when another one is loaded, or when `load_skill`
+/// is called with `done`.
 pub const ACTIVE: Key<ActiveSkill> = Key::execution("skills", "active");
 
 /// The skill that an agent carries out by itself, for as long as that agent lives.
@@ -38,15 +38,15 @@ impl ActiveSkill {
         Self { name: info.name.clone(), allowed_tools: info.allowed_tools.clone(), model }
     }
 
-    /// Returns why a call is not allowed, for the model.
+    /// Returns the reason why a call is not allowed, for the model.
     pub fn forbids(&self, call: &ToolCall) -> Option<String> {
         let is_free = self.allowed_tools.is_empty() || &*call.name == LOAD_SKILL;
         if is_free || is_listed(&self.allowed_tools, call) {
             return None;
         }
         Some(format!(
-            "the call of `{}` is not allowed while the skill `{}` is active; allowed are: {}. When \
-             its work is done, call `{LOAD_SKILL}` with `done`",
+            "`{}` cannot be called while the skill `{}` is active; available: {}. When the work \
+                of the skill is done, call `{LOAD_SKILL}` with `done`",
             call.name,
             self.name,
             joined(&self.allowed_tools)

@@ -1,4 +1,4 @@
-//! Skills as a capability.
+//! The capability for skills.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,41 +15,41 @@ use crate::skills::prompt::catalogue;
 use crate::skills::shell::SkillShell;
 use crate::skills::tool::LoadSkill;
 
-/// Tells the model what skills there are, and adds the tool `load_skill`.
+/// Lists the available skills to the model, and adds the tool `load_skill`.
 ///
-/// The list that the model is told is made when the agent is built, so that requests keep their
-/// beginning; what has changed since is seen by `load_skill`.
+/// The list is created when the agent is built, so that requests keep their prefix; `load_skill`
+/// sees later changes.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseSkills(LoadSkill);
 
 impl UseSkills {
-    /// Offers the skills of a library.
+    /// Creates the capability with the skills of a library.
     pub fn new(library: SkillLibrary) -> Self {
         Self(LoadSkill::from(library))
     }
 
-    /// Offers the skills of a directory.
+    /// Creates the capability with the skills of a directory.
     pub fn in_dir(directory: impl Into<std::path::PathBuf>) -> Self {
         Self::new(SkillLibrary::new(directory))
     }
 
-    /// Sets what skills may do.
+    /// Sets the policy of skills.
     pub fn policy(self, policy: SkillPolicy) -> Self {
         Self(self.0.policy(policy))
     }
 
-    /// Runs the commands in skills; without it they stay text.
+    /// Runs the commands in skills; otherwise they stay text.
     pub fn shell(self, shell: SkillShell) -> Self {
         Self(self.0.shell(shell))
     }
 
-    /// Sets the agents that skills may name to be carried out by.
+    /// Sets the agents that skills can name for their execution.
     pub fn agents(self, agents: impl Definitions + 'static) -> Self {
         Self(self.0.agents(Arc::new(agents)))
     }
 
-    /// Sets where capabilities are found that definitions of these agents name.
+    /// Sets the registry of the capabilities that the definitions of these agents name.
     pub fn capabilities(self, capabilities: Arc<CapabilityRegistry>) -> Self {
         Self(self.0.capabilities(capabilities))
     }

@@ -1,4 +1,4 @@
-//! Skills that are carried out in a conversation of their own.
+//! Skills that run in their own conversation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a skill allows, enforced.
+//! Enforcement of a skill's allowed tools.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The skills there are.
+//! The skill library.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,16 @@ use crate::skills::read::{Listed, list_commands, list_skills, read};
 use crate::skills::skill::{Skill, SkillInfo};
 use crate::skills::warning::{SkillProblem, SkillWarning};
 
-/// The skills there are, from several directories.
+/// The available skills, from several directories.
 ///
-/// A skill is a directory with a file `SKILL.md` in it, one level below a directory of skills. Of equal
-/// names, those of the project come before those of the user, and those before packages; within a
-/// scope, what was added first counts, and within a directory the alphabet.
+/// A skill is a directory with a file `SKILL.md`, directly in a directory of skills. Of skills with
+/// equal names, those of the project take precedence over those of the user, and those over
+/// packages; within a scope, the one added first takes precedence, and within a directory the first
+/// in alphabetical order.
 ///
-/// Nothing is read before it is needed. Listing looks again at what has changed, and so does getting
-/// a skill, at its file alone. Give it only directories whose authors may instruct the model: those of
-/// a project that nobody trusts are better left out. Clones are the same library.
+/// Files are read when needed. Listing rereads changed files, and getting a skill rereads its own
+/// file. Add only directories whose authors may instruct the model: omit those of an untrusted
+/// project. Clones are the same library.
 ///
 /// ```
 /// use loopwright_capabilities::skills::{SkillInfo, Skill, SkillLibrary, SkillScope};
@@ -52,26 +53,26 @@ enum Holds {
     Commands,
 }
 
-/// Whose skills they are; what is named first comes first.
+/// The scope of skills, in order of precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillScope {
-    /// Those of the project that is worked on.
+    /// Skills of the current project.
     #[default]
     Project,
-    /// Those of the user.
+    /// Skills of the user.
     User,
-    /// Those that come with a program or a package.
+    /// Skills of a program or a package.
     Package,
 }
 
-/// Who a list of skills is for.
+/// The audience of a list of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillAudience {
-    /// A model that wants to know the skills.
+    /// Everyone: all skills.
     All,
-    /// Models: only what they may choose by themselves.
+    /// Models: only skills that they can select.
     Models,
-    /// People: only what they may ask for.
+    /// People: only skills that they can select.
     Users,
 }
 
@@ -98,7 +99,7 @@ struct Read {
 }
 
 impl SkillLibrary {
-    /// Takes the project's directory of skills. One that is not there has no skills.
+    /// Creates a library with the project's skill directory. A missing directory has no skills.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self::default().with_dir(SkillScope::Project, directory)
     }
@@ -108,9 +109,9 @@ impl SkillLibrary {
         self.with_root(Root { scope, directory: directory.into(), holds: Holds::Skills })
     }
 
-    /// Adds a directory of commands, as `.claude/commands` is one: each Markdown file is a skill with the name of the
-    /// file, and with the name of its directory before it if it lies one level below: `git/push.md` is `git:push`.
-    /// Models see those that have a description.
+    /// Adds a directory of commands, such as `.claude/commands`: each Markdown file is a skill
+    /// named after the file, prefixed with its subdirectory if it has one: `git/push.md` is
+    /// `git:push`. Models see those with a description.
     pub fn with_commands(self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
         self.with_root(Root { scope, directory: directory.into(), holds: Holds::Commands })
     }
@@ -122,21 +123,21 @@ impl SkillLibrary {
         self
     }
 
-    /// Leaves out skills of the project that links lead out of a directory for, such as the project's root.
+    /// Omits project skills whose links lead outside a directory, such as the project's root.
     pub fn within(mut self, directory: impl Into<PathBuf>) -> Self {
         self.bound = Some(directory.into());
         self.index = Arc::default();
         self
     }
 
-    /// Adds a skill that has no file. It comes after all that have.
+    /// Adds a skill without a file. It comes after those with files.
     pub fn with(mut self, skill: Skill) -> Self {
         self.own.push(Arc::new(skill));
         self.index = Arc::default();
         self
     }
 
-    /// Returns a skill, as its file is now. Blocks while it reads.
+    /// Returns a skill from its current file. Blocks while it reads.
     pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
         let mut index = self.scanned();
         if let Some(skill) = index.current(name) {
@@ -146,7 +147,7 @@ impl SkillLibrary {
         index.current(name)
     }
 
-    /// Returns `true` if there is a skill of that name. Blocks while it reads.
+    /// Returns `true` if the skill exists. Blocks while it reads.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -173,7 +174,7 @@ impl SkillLibrary {
         format!("Available skills:\n{}", lines.join("\n"))
     }
 
-    /// Returns what is wrong with the files. Blocks while it reads.
+    /// Returns the problems of the files. Blocks while it reads.
     pub fn warnings(&self) -> Vec<SkillWarning> {
         let mut index = self.index();
         self.scan(&mut index);

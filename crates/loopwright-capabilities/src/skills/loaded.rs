@@ -1,4 +1,4 @@
-//! Skills that were loaded, whose instructions hold from then on.
+//! Loaded skills, whose instructions stay in force.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 pub(super) const LOADED: Key<Vec<LoadedSkill>> = Key::session("skills", "loaded");
 
 /// Stands before the instructions that are repeated.
-const REPEATED: &str = "[skills] Loaded earlier in this conversation, and still to be followed:";
+const REPEATED: &str = "[skills] Loaded earlier in this conversation and still in force:";
 
 /// Stands before the names of skills whose instructions are too long to be repeated.
 const NAMED: &str =
-    "[skills] Loaded earlier and not shown any more; load them again when you need them:";
+    "[skills] Loaded earlier and no longer shown; load them again when you need them:";
 
 /// The most bytes of instructions that are repeated. They are part of each request.
 const MAX_BYTES: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! From the text of a `SKILL.md` to a skill.
+//! Parsing of `SKILL.md` files.
 
 use loopwright_permissions::ToolRule;
 use serde_json::{Map, Value};
@@ -13,13 +13,13 @@ const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 
 impl Skill {
-    /// Reads a `SKILL.md`: front matter between two lines `---`, and Markdown after it. The directory
-    /// names a skill that does not name itself. What is wrong and does no harm is noted.
+    /// Parses a `SKILL.md`: front matter between two lines `---`, followed by Markdown. A skill
+    /// without a name is named after its directory. Harmless problems become warnings.
     ///
     /// # Errors
     ///
-    /// If it cannot be told what the skill restricts: its front matter is no YAML, or
-    /// `allowed-tools` or `disable-model-invocation` make no sense.
+    /// Returns an error if the restrictions of the skill are unknown: its front matter is not YAML,
+    /// or `allowed-tools` or `disable-model-invocation` is invalid.
     pub fn parse(directory: &str, text: &str) -> Result<(Self, Vec<SkillProblem>), SkillProblem> {
         let text = front_matter::plain(text);
         let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! What skills may do.
+//! The policy of skills.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use crate::child::MAX_DEPTH;
 use crate::skills::skill::SkillInfo;
 
-/// What skills may do.
+/// The policy of skills.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillPolicy {
-    /// What a skill may use that works in a conversation of its own; by default 10 steps, 16,384 tokens
-    /// and 120 s, and never more than the agent has left.
+    /// The budget of a skill that runs in its own conversation; by default 10 steps, 16,384 tokens
+    /// and 120 s, and at most the agent's remaining budget.
     #[serde(with = "crate::written::budget")]
     pub fork: Budget,
-    /// How deep such skills may be in each other; 3 by default.
+    /// The maximum nesting depth of such skills; 3 by default.
     pub max_depth: u32,
-    /// What the names of models in skills stand for, such as `sonnet`. A name that is not here is a
-    /// model's, unless another program calls its models so: then the agent's own model stays. What stands
-    /// for `inherit` changes nothing.
+    /// The models for names in skills, such as `sonnet`. Other names are model names, unless they
+    /// are known names of another program: then the agent's own model stays. A name that maps to
+    /// `inherit` changes nothing.
     pub models: BTreeMap<String, String>,
 }
 
@@ -51,7 +51,7 @@ impl SkillPolicy {
 const FOREIGN_MODELS: [&str; 7] =
     ["best", "default", "fable", "haiku", "opus", "opusplan", "sonnet"];
 
-/// Returns `true` if a name is what another program calls a model of its own. No provider knows it.
+/// Returns `true` if a name is another program's alias for a model, which no provider knows.
 pub fn is_foreign_model(name: &str) -> bool {
     // The context window of a name may follow it: `sonnet[1m]`.
     let name = name.split_once('[').map_or(name, |(name, _)| name);

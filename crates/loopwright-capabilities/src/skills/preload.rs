@@ -1,4 +1,4 @@
-//! Skills that an agent begins with.
+//! Skills that an agent starts with.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use loopwright_core::AgentState;
 
 use crate::skills::library::SkillLibrary;
 
-/// Makes states of definitions, with the skills that a definition names as part of the instructions.
-/// Arguments are left out of their texts, and so are names that no skill has.
+/// Creates states from definitions, with the skills that a definition names as part of the
+/// instructions. Argument placeholders are removed from their texts, and unknown skills are
+/// ignored.
 #[derive(Clone, Debug)]
 pub struct SkillStateFactory<F = DefinitionStateFactory> {
     library: SkillLibrary,
@@ -16,14 +17,14 @@ pub struct SkillStateFactory<F = DefinitionStateFactory> {
 }
 
 impl SkillStateFactory {
-    /// Takes skills from a library.
+    /// Creates the factory with a library.
     pub fn new(library: SkillLibrary) -> Self {
         Self { library, states: DefinitionStateFactory }
     }
 }
 
 impl<F> SkillStateFactory<F> {
-    /// Sets what makes the state otherwise.
+    /// Sets the inner state factory.
     #[must_use]
     pub fn with_inner<G: StateFactory>(self, states: G) -> SkillStateFactory<G> {
         SkillStateFactory { library: self.library, states }

@@ -1,12 +1,11 @@
-//! What models are told of the skills there are.
+//! Instructions about the available skills.
 
 use crate::skills::active::joined;
 use crate::skills::library::{SkillAudience, SkillLibrary};
 use crate::skills::skill::SkillInfo;
 
-const INTRODUCTION: &str = "\
-Skills are instructions for one kind of work. When one of these fits what you are asked, call \
-`load_skill` with its name before you begin, and follow what it says:";
+const INTRODUCTION: &str = "Skills are instructions for one kind of work. If one of these fits \
+    the task, call `load_skill` with its name before you start, and follow its instructions:";
 
 /// Returns the catalogue; `None` if there is nothing to choose from.
 pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
@@ -22,6 +21,6 @@ pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
 fn line(info: &SkillInfo) -> String {
     match info.allowed_tools.as_slice() {
         [] => info.to_line(),
-        rules => format!("{} (while it is active only: {})", info.to_line(), joined(rules)),
+        rules => format!("{} (tools while it is active: {})", info.to_line(), joined(rules)),
     }
 }

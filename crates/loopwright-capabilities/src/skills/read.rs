@@ -1,4 +1,4 @@
-//! Skills as files.
+//! Skill files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -22,7 +22,7 @@ const MAX_RESOURCES: usize = 500;
 /// Where files of a skill are, in the order they are listed.
 const FOLDERS: [&str; 4] = ["scripts", "references", "assets", "examples"];
 
-/// A skill's file, and what tells whether it was changed.
+/// A skill's file, with the data that shows whether it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) path: PathBuf,

@@ -1,4 +1,4 @@
-//! Commands in a skill's text, whose output takes their place.
+//! Commands in a skill's text, which are replaced by their output.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::skills::substitute::{appended, fill};
 
-/// Runs the commands in skills: an exclamation mark, and the command between backticks after it.
+/// Runs the commands in skills: an exclamation mark, followed by the command in backticks.
 ///
-/// They are run one after the other when the skill is loaded, in a sandbox that reaches no network and
-/// writes only in its directory. A command never sees the skill's arguments, and what it says is not
-/// searched for placeholders. One that fails leaves an error in its place. Let only skills be run whose
-/// authors you would let run commands.
+/// They run one after the other when the skill is loaded, in a sandbox without network that can
+/// write only to its directory. A command never sees the skill's arguments, and its output is not
+/// searched for placeholders. A failed command is replaced by an error. Use this only for skills
+/// whose authors you would allow to run commands.
 #[derive(Clone)]
 #[must_use]
 pub struct SkillShell {
@@ -31,7 +31,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl SkillShell {
-    /// Runs commands in a directory, for at most 10 s each.
+    /// Creates a runner for commands in a directory, for at most 10 s each.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         let policy = SandboxPolicy::in_dir(path)
             .timeout(Duration::from_secs(10))
@@ -45,13 +45,13 @@ impl SkillShell {
         self
     }
 
-    /// Sets what commands may do and how long they may take.
+    /// Sets the policy of commands.
     pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Runs the commands of a text, and fills the arguments in around them.
+    /// Runs the commands of a text, and fills in the arguments.
     pub async fn expand(
         &self,
         text: &str,

@@ -7,60 +7,60 @@ use serde_json::{Map, Value};
 use crate::skills::substitute::substitute;
 use loopwright_permissions::ToolRule;
 
-/// Instructions for one kind of work, which a model loads when it needs them.
+/// Instructions for one kind of work, which a model loads when needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
-    /// What its front matter says.
+    /// The front matter.
     pub info: SkillInfo,
-    /// What it tells the model.
+    /// The instructions.
     pub body: String,
     /// The files that belong to it, as `folder/name`.
     pub resources: Vec<String>,
-    /// Where its files are; nowhere if it was made by a program.
+    /// The directory of its files; `None` if a program created it.
     pub directory: Option<PathBuf>,
 }
 
-/// What a skill's front matter says.
+/// The front matter of a skill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillInfo {
-    /// Unique in a library.
+    /// The name, unique in a library.
     pub name: String,
-    /// What it does and when to use it.
+    /// The description: what the skill does and when to use it.
     pub description: String,
-    /// Under which terms it may be used.
+    /// The license.
     pub license: Option<String>,
-    /// What it needs of its environment.
+    /// The requirements on the environment.
     pub compatibility: Option<String>,
-    /// Whatever else is said of it, `tags` among it.
+    /// Other data, such as `tags`.
     pub metadata: Map<String, Value>,
-    /// What may be called while it is active; everything if there are none.
+    /// The tools that can be called while it is active; empty means all.
     pub allowed_tools: Vec<ToolRule>,
-    /// Whether models are told of it.
+    /// Whether models see it.
     pub model_invocable: bool,
-    /// Whether people are told of it.
+    /// Whether people see it.
     pub user_invocable: bool,
-    /// What its arguments are.
+    /// The hint for its arguments.
     pub argument_hint: Option<String>,
-    /// The model that works while it is active.
+    /// The model that is used while it is active.
     pub model: Option<String>,
-    /// Where it is carried out.
+    /// Where it runs.
     pub context: SkillContext,
-    /// The agent that carries it out, if not in this conversation.
+    /// The agent that runs it, if it runs in its own conversation.
     pub agent: Option<String>,
 }
 
-/// Where a skill is carried out.
+/// Where a skill runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SkillContext {
     /// In the conversation that loads it.
     #[default]
     Inline,
-    /// In a conversation of its own, of which only the answer comes back.
+    /// In its own conversation; only the answer is returned.
     Fork,
 }
 
 impl SkillInfo {
-    /// Names a skill that every model sees.
+    /// Creates metadata of a skill that every model sees.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -87,7 +87,7 @@ impl SkillInfo {
 }
 
 impl Skill {
-    /// Makes a skill without files.
+    /// Creates a skill without files.
     pub fn new(info: SkillInfo, body: impl Into<String>) -> Self {
         Self { info, body: body.into(), resources: Vec::new(), directory: None }
     }
@@ -97,12 +97,12 @@ impl Skill {
         &self.info.name
     }
 
-    /// Returns what it tells the model, arguments not yet filled in.
+    /// Returns the instructions, without arguments filled in.
     pub fn content(&self) -> &str {
         &self.body
     }
 
-    /// Returns the text that a model is given: the body with its arguments, and the list of files.
+    /// Returns the text for the model: the body with its arguments, and the list of files.
     pub fn render(&self, arguments: Option<&str>) -> String {
         self.wrap(&substitute(&self.body, arguments))
     }

@@ -10,7 +10,7 @@ pub(super) fn substitute(text: &str, arguments: Option<&str>) -> String {
     if found { filled } else { appended(filled, arguments) }
 }
 
-/// Fills arguments in, and tells whether there was a place for any.
+/// Fills in arguments. Returns `true` if there was a placeholder.
 pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     let (mut filled, mut found) = (String::with_capacity(text.len()), false);

@@ -371,7 +371,7 @@ fn a_file_that_leads_out_of_its_directory_is_no_skill() {
     assert!(!library.contains("a"));
     let expect = SkillWarning {
         path: home.path().join("skills/a/SKILL.md"),
-        problem: SkillProblem::Unreadable("the link leads out of its directory".into()),
+        problem: SkillProblem::Unreadable("the link leads outside its directory".into()),
     };
     assert_eq!(library.warnings(), [expect]);
 }

@@ -24,7 +24,7 @@ use crate::skills::shell::SkillShell;
 use crate::skills::skill::{Skill, SkillContext};
 use crate::skills::substitute::substitute;
 
-/// Loads a skill, lists those there are, and shows the files that belong to one.
+/// Loads a skill, lists the available skills, and shows the files of a skill.
 #[derive(Clone)]
 #[must_use]
 pub struct LoadSkill {
@@ -42,87 +42,87 @@ pub struct LoadSkillArgs {
     /// The skill to load.
     #[serde(default)]
     pub skill_name: Option<String>,
-    /// Lists the skills there are, and loads none.
+    /// Lists the available skills and loads none.
     #[serde(default)]
     pub list_skills: Option<bool>,
-    /// What the skill is to work on, as its list entry says.
+    /// Arguments of the skill, as described in its list entry.
     #[serde(default)]
     pub arguments: Option<String>,
     /// A file of the skill to show, as the skill names it; the skill is not loaded again.
     #[serde(default)]
     pub resource: Option<String>,
-    /// Ends a skill, with what it restricts: the one that is named, or the active one.
+    /// Ends a skill and its restrictions: the named skill, or the active one.
     #[serde(default)]
     pub done: Option<bool>,
 }
 
-/// Why no skill was loaded; the model is told.
+/// An error of `load_skill`, for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillError {
-    /// There is none of that name. What was active stays so.
+    /// The skill is unknown. The active skill stays active.
     #[error("unknown skill `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
-    /// It has no files.
+    /// The skill has no files.
     #[error("the skill `{0}` has no files")]
     NoFiles(String),
     /// The file cannot be shown.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The agent that is to carry it out is not known.
+    /// The agent that should run the skill is unknown.
     #[error(transparent)]
     Agent(#[from] DefinitionError),
-    /// It was carried out by itself, and did not come to an answer.
+    /// The skill ran in its own conversation, and returned no answer.
     #[error(transparent)]
     Child(#[from] ChildError),
-    /// The agent that is to carry it out cannot be used, or did not come to an answer.
+    /// The agent that should run the skill cannot be used, or returned no answer.
     #[error(transparent)]
     Defined(#[from] DefinedError),
-    /// What is to be remembered cannot be written.
+    /// The skill cannot be recorded in the state.
     #[error("the skill cannot be recorded")]
     State(#[source] serde_json::Error),
-    /// The files could not be looked at.
+    /// The files could not be read.
     #[error("the skills could not be read")]
     Lost,
 }
 
-const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work, to be followed from \
-    then on. Pass `skill_name`, with `arguments` if the skill takes any; without a name it lists the \
-    skills there are. With `resource` it shows a file that a skill mentions. What a skill restricts \
-    holds until another skill is loaded, or this is called with `done`.";
+const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work, which you follow \
+    from then on. Pass `skill_name`, and `arguments` if the skill takes any; without a name, the \
+    available skills are listed. With `resource`, a file that the skill mentions is shown. The \
+    restrictions of a skill apply until another skill is loaded or you call this tool with \
+    `done`.";
 
 impl LoadSkill {
-    /// Loads from a library.
+    /// Creates the tool with a library.
     pub fn from(library: SkillLibrary) -> Self {
         let (policy, capabilities) = (SkillPolicy::default(), Arc::default());
         Self { library, policy, shell: None, agents: None, capabilities }
     }
 
-    /// Sets what skills may do.
+    /// Sets the policy of skills.
     pub fn policy(mut self, policy: SkillPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Runs the commands in skills; without it they stay text.
+    /// Runs the commands in skills; otherwise they stay text.
     pub fn shell(mut self, shell: SkillShell) -> Self {
         self.shell = Some(shell);
         self
     }
 
-    /// Sets the agents that skills may name to be carried out by; without it they are carried out by a
-    /// plain one.
+    /// Sets the agents that skills can name for their execution; otherwise a plain agent runs them.
     pub fn agents(mut self, agents: Arc<dyn Definitions>) -> Self {
         self.agents = Some(agents);
         self
     }
 
-    /// Sets where capabilities are found that definitions of these agents name.
+    /// Sets the registry of the capabilities that the definitions of these agents name.
     pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = capabilities;
         self

@@ -1,4 +1,4 @@
-//! Holding an agent to the form of its answer.
+//! Enforcement of an agent's answer format.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::structured::policy::OutputMode;
 use crate::structured::read::json_in;
 use crate::structured::shape::{Reading, Shape};
 
-/// The answer of an execution whose form was prescribed.
+/// The answer of an execution with a required format.
 pub const ANSWER: Key<Value> = Key::execution("structured", "answer");
 
-/// How often the model was told that its answer does not fit.
+/// The number of rejected answers.
 const TRIES: Key<u32> = Key::execution("structured", "tries");
 
 /// The tool that a model answers with in [`OutputMode::Tool`].
@@ -67,7 +67,7 @@ impl AnswerHook {
         state.remove(&ANSWER);
         let tries = state.get(&TRIES).unwrap_or_default() + 1;
         if tries > self.max_retries {
-            let text = format!("no answer fits in {tries} attempts: {}", errors.join("; "));
+            let text = format!("no valid answer in {tries} attempts: {}", errors.join("; "));
             let signal = StopSignal::new(StopReason::RetryLimitReached, NAME, text)
                 .with("attempts", tries)
                 .with("errors", errors);
@@ -163,7 +163,7 @@ impl ToolHandler for AnswerTool {
     async fn call(&self, arguments: Value, _cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         let value = self.0.read(arguments);
         let value = value.map_err(|errors| ToolError::InvalidArguments(errors.join("; ")))?;
-        let output = ToolOutput::text("That is the answer.").with_value(&ANSWER, &value);
+        let output = ToolOutput::text("The answer was accepted.").with_value(&ANSWER, &value);
         output.map_err(|error| ToolError::Failed(error.into()))
     }
 }
@@ -171,7 +171,7 @@ impl ToolHandler for AnswerTool {
 pub(super) fn answer_tool(form: &Arc<Form>) -> AnyTool {
     let spec = ToolSpec {
         name: ANSWER_TOOL.into(),
-        description: "Gives the final answer and ends the work.".into(),
+        description: "Gives the final answer and ends the run.".into(),
         parameters: Arc::clone(&form.shape.outer),
     };
     AnyTool::dynamic(spec, ToolOptions::default(), Arc::new(AnswerTool(Arc::clone(form))))

@@ -1,4 +1,4 @@
-//! Data out of text as a capability.
+//! The capability for data extraction.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::structured::policy::StructuredOutputPolicy;
 use crate::structured::schema::SchemaRegistry;
 use crate::structured::tool::StructuredOutput;
 
-/// Adds the tool `structured_output`, which makes data of a schema out of text.
+/// Adds the tool `structured_output`, which extracts data from text according to a schema.
 #[derive(Clone)]
 #[must_use]
 pub struct UseStructuredOutputs {
@@ -23,29 +23,29 @@ pub struct UseStructuredOutputs {
 }
 
 impl UseStructuredOutputs {
-    /// Offers these schemas. The model that is asked is the agent's own.
+    /// Creates the capability with these schemas. It uses the agent's own model.
     pub fn new(schemas: SchemaRegistry) -> Self {
         Self { schemas, policy: StructuredOutputPolicy::default(), models: None, tool: None }
     }
 
-    /// Sets how data is asked for.
+    /// Sets the policy.
     pub fn policy(mut self, policy: StructuredOutputPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Asks one model.
+    /// Uses one model.
     pub fn model(self, model: impl ChatModel + 'static) -> Self {
         self.models(Arc::new(FixedModel(Arc::new(model))))
     }
 
-    /// Asks one of these models, as the policy or a schema selects.
+    /// Uses one of these models, as selected by the policy or a schema.
     pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
         self
     }
 
-    /// Names the tool; `extract_data` is what it used to be called.
+    /// Sets the name of the tool; its former name is `extract_data`.
     pub fn tool_named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = Some(name.into());
         self

@@ -1,4 +1,4 @@
-//! Making data out of a text.
+//! Data extraction from text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::structured::read::json_in;
 use crate::structured::schema::{SchemaDefinition, SchemaError, SchemaRegistry};
 use crate::structured::shape::{Absence, Reading, Shape};
 
-/// Makes data of registered schemas out of texts.
+/// Extracts data from texts according to registered schemas.
 #[derive(Clone)]
 pub struct Extractor {
     schemas: Arc<SchemaRegistry>,
@@ -29,44 +29,44 @@ pub struct Extractor {
     models: Option<Arc<dyn ModelProvider>>,
 }
 
-/// Why there is no data.
+/// An error of data extraction.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtractionError {
-    /// There is no text.
+    /// The text is empty.
     #[error("Input cannot be empty")]
     Empty,
-    /// It is not said which schema.
+    /// The schema is missing.
     #[error("`schema` is empty; available: {0}")]
     NoSchema(String),
-    /// There is no such schema.
+    /// The schema is unknown.
     #[error(transparent)]
     Unknown(#[from] SchemaError),
-    /// The text holds no such data.
+    /// The text contains no such data.
     #[error("the input contains no `{schema}`: {reason}")]
     NotFound {
         /// The schema.
         schema: String,
-        /// What the model says about it.
+        /// The reason from the model.
         reason: String,
     },
-    /// The model's answers did not fit.
+    /// The model's responses were invalid.
     #[error("no `{schema}` in {attempts} attempts: {errors}")]
     Invalid {
         /// The schema.
         schema: String,
-        /// How often a model was asked.
+        /// The number of attempts.
         attempts: u32,
-        /// What was wrong with the last answer.
+        /// The errors of the last response.
         errors: String,
     },
     /// The model declined.
     #[error("the model declined to extract a `{0}`")]
     Refused(String),
-    /// There is no model to ask.
+    /// No model is configured.
     #[error("the capability has no model; set one with `model` or `models`")]
     NoModel,
-    /// The model did not answer.
+    /// The model call failed.
     #[error(transparent)]
     Step(#[from] StepError),
 }
@@ -80,16 +80,16 @@ impl From<ModelError> for ExtractionError {
 /// The tool that a model answers with in [`OutputMode::Tool`].
 const ANSWER_TOOL: &str = "extracted_data";
 
-const SYSTEM: &str = "\
-You make data out of text. Take what the text says and nothing else: never guess, and leave out what \
-is not there.";
+const SYSTEM: &str = "You extract data from text. Use only what the text says: never guess, and \
+    omit what it does not contain.";
 
 impl Extractor {
-    /// Takes schemas. The models asked are the agent's own.
+    /// Creates an extractor with schemas. It uses the agent's own models.
     ///
     /// # Errors
     ///
-    /// If there is none, or one is no JSON Schema; the error names it.
+    /// Returns an error if there is no schema, or a schema is not a valid JSON Schema; the error
+    /// names it.
     pub fn new(
         schemas: SchemaRegistry,
         policy: StructuredOutputPolicy,
@@ -101,7 +101,10 @@ impl Extractor {
         let absence = if policy.use_maybe { Absence::Allowed } else { Absence::Denied };
         let shape = |(name, definition): (&str, &SchemaDefinition)| {
             let shape = Shape::new(&definition.schema, absence).map_err(|error| {
-                unusable(format!("correct the schema `{name}`, which is no JSON Schema: {error}"))
+                unusable(format!(
+                    "correct the schema `{name}`, which is not a valid JSON Schema: \
+                    {error}"
+                ))
             })?;
             Ok::<_, BuildError>((name.to_owned(), shape))
         };
@@ -114,7 +117,7 @@ impl Extractor {
         })
     }
 
-    /// Sets the models to ask. What a state or the agent selects does not count then.
+    /// Sets the models, which replace the selection of the state and the agent.
     #[must_use]
     pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
@@ -126,16 +129,16 @@ impl Extractor {
         &self.schemas
     }
 
-    /// Returns how data is asked for.
+    /// Returns the policy.
     pub fn policy(&self) -> &StructuredOutputPolicy {
         &self.policy
     }
 
-    /// Makes data of a schema out of a text.
+    /// Extracts data from a text according to a schema.
     ///
     /// # Errors
     ///
-    /// If the text holds no such data, or no model answers with data that fits.
+    /// Returns an error if the text contains no such data, or no model returns valid data.
     pub async fn extract(
         &self,
         schema: &str,
@@ -246,7 +249,7 @@ impl Extractor {
             system.push_str(&shape.in_words());
         }
         let mut turns = Transcript::new();
-        let question = Message::user(format!("Make a `{name}` out of this:\n\n{input}"));
+        let question = Message::user(format!("Extract a `{name}` from this text:\n\n{input}"));
         // A message without calls can always be said.
         let _ = turns.push_message(question);
         let mut request = InferenceRequest {
@@ -270,7 +273,7 @@ impl Extractor {
 fn answer_tool(shape: &Shape) -> ToolSpec {
     ToolSpec {
         name: ANSWER_TOOL.into(),
-        description: "Takes the data.".into(),
+        description: "Accepts the extracted data.".into(),
         parameters: Arc::clone(&shape.outer),
     }
 }
@@ -281,21 +284,21 @@ fn read(
     mode: OutputMode,
 ) -> Result<Reading, Vec<String>> {
     if response.finish_reason == FinishReason::Length {
-        return Err(vec!["the answer was cut off because it is too long".to_owned()]);
+        return Err(vec!["the response was cut off because it is too long".to_owned()]);
     }
     let value = json_in(&said(response, mode)).map_err(|error| vec![error])?;
     shape.read(value)
 }
 
-/// Returns what the model answered, as JSON text if it did as it was told.
+/// Returns the model's answer, as JSON text if it has the required form.
 fn said(response: &InferenceResponse, mode: OutputMode) -> String {
     let call = response.message.tool_calls().next().filter(|_| mode == OutputMode::Tool);
     call.map_or_else(|| response.message.text(), |it| it.arguments.to_string())
 }
 
 /// How every correction begins, and how it ends.
-const WRONG: &str = "That does not fit:\n- ";
-const AGAIN: &str = "\nAnswer again, with the whole of it and nothing else.";
+const WRONG: &str = "The data is invalid:\n- ";
+const AGAIN: &str = "\nAnswer again with the complete data and nothing else.";
 
 /// Tells a model what is wrong with its answer.
 pub(super) fn correction(errors: &[String]) -> String {

@@ -1,26 +1,26 @@
-//! How data is asked for.
+//! The policy of data extraction.
 
 use std::sync::Arc;
 
 use loopwright_core::LlmConfig;
 use serde::{Deserialize, Serialize};
 
-/// How data is asked for. What is said with a call counts before what a schema says, and that before
-/// the policy.
+/// The options of a request. Options of a call take precedence over those of a schema, and those
+/// over the policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExtractionOptions {
-    /// Which model is asked, and with which settings.
+    /// The model and its settings.
     #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
-    /// How often it is asked again when its answer does not fit.
+    /// The number of retries after an invalid response.
     pub max_retries: Option<u32>,
-    /// How the form of the answer is asked for.
+    /// The way of requesting the format.
     pub output_mode: Option<OutputMode>,
 }
 
 impl ExtractionOptions {
-    /// Fills in from others what is not set here.
+    /// Fills unset options from others.
     #[must_use]
     pub fn or(self, others: &Self) -> Self {
         Self {
@@ -31,47 +31,47 @@ impl ExtractionOptions {
     }
 }
 
-/// How the form of an answer is asked for. It is checked in any case.
+/// The way of requesting the format of a response. The response is validated in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputMode {
-    /// The provider is given the schema, and enforces it where it can. Where a provider knows no such
-    /// thing, the model is told in words.
+    /// The provider receives the schema and enforces it if it can. For providers without schemas,
+    /// the prompt describes it.
     #[default]
     Schema,
-    /// The provider is asked for JSON, and the model is told the schema in words.
+    /// The provider is asked for JSON, and the prompt describes the schema.
     Json,
-    /// The model calls a tool whose arguments are the answer.
+    /// The model calls a tool whose arguments are the data.
     Tool,
-    /// The model is told the schema in words.
+    /// The prompt describes the schema.
     Text,
 }
 
-/// How data is asked for, unless a schema says otherwise, and what is kept of it.
+/// The defaults for requests, and the limits for stored data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StructuredOutputPolicy {
-    /// Which model is asked; the agent's own by default.
+    /// The model; by default the agent's own.
     #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
     /// Another model of that provider.
     pub model: Option<Arc<str>>,
-    /// How often a model is asked again when its answer does not fit; 3 by default.
+    /// The number of retries after an invalid response; 3 by default.
     pub default_max_retries: u32,
-    /// How the form of the answer is asked for; by its schema by default.
+    /// The way of requesting the format; by schema by default.
     pub output_mode: Option<OutputMode>,
-    /// What the model is told first, in the place of a few words of ours.
+    /// The system prompt, which replaces the built-in one.
     pub system_prompt: Option<String>,
-    /// Whether a model may say that a text holds no such data; it may by default.
+    /// Whether a model may report that a text contains no such data; `true` by default.
     pub use_maybe: bool,
-    /// Names of the metadata that data is not stored under; by default `tasks`, `skills` and
-    /// `self_critic`. Names that begin with `_` belong to programs and are never written either.
+    /// Metadata keys that data cannot be stored under; by default `tasks`, `skills` and
+    /// `self_critic`. Keys that start with `_` are reserved for programs.
     pub reserved_keys: Vec<String>,
-    /// How many values the metadata may hold; 50 by default.
+    /// The maximum number of metadata values; 50 by default.
     pub max_keys: usize,
-    /// How large stored data may be, in bytes of JSON; 65,536 by default.
+    /// The maximum size of stored data, in bytes of JSON; 65,536 by default.
     pub max_value_bytes: usize,
-    /// How much of the data the model is shown, in characters; 200 by default.
+    /// The number of characters of the data that the model sees; 200 by default.
     pub preview_chars: usize,
 }
 

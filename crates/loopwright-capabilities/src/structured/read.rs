@@ -1,4 +1,4 @@
-//! Finding data in what a model wrote.
+//! Parsing of data from a model's text.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) fn json_in(text: &str) -> Result<Value, String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err("the answer is empty; answer with JSON".to_owned());
+        return Err("the response is empty; answer with JSON".to_owned());
     }
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -16,7 +16,7 @@ pub(super) fn json_in(text: &str) -> Result<Value, String> {
     let found = fenced(text).and_then(|it| serde_json::from_str(it.trim()).ok());
     found
         .or_else(|| text.find(['{', '[']).and_then(|at| first(&text[at..])))
-        .ok_or_else(|| format!("the answer is not JSON: {error}"))
+        .ok_or_else(|| format!("the response is not JSON: {error}"))
 }
 
 /// Returns what is between the first fences.

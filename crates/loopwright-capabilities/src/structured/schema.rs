@@ -1,4 +1,4 @@
-//! The schemas that data can be made of.
+//! Schemas for data extraction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use serde_json::Value;
 use crate::structured::policy::ExtractionOptions;
 use crate::structured::shape::schema_of;
 
-/// What data of one kind looks like, and how it is found.
+/// A schema for data of one kind, with hints for its extraction.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[must_use]
 pub struct SchemaDefinition {
     /// The JSON Schema.
     pub schema: Arc<Value>,
-    /// What it is, for the caller that chooses.
+    /// The description, for the selection of a schema.
     pub description: Option<String>,
-    /// What to look for.
+    /// Instructions for the extraction.
     pub prompt: Option<String>,
-    /// Texts and what is found in them.
+    /// Examples.
     pub examples: Vec<OutputExample>,
-    /// How it is asked for. It wins over the policy.
+    /// Options that take precedence over the policy.
     pub options: ExtractionOptions,
 }
 
-/// A text and what is found in it.
+/// An example text with its data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputExample {
@@ -38,7 +38,8 @@ pub struct OutputExample {
 }
 
 impl SchemaDefinition {
-    /// Takes a JSON Schema. Its own description counts unless another one is set.
+    /// Creates the value from a JSON Schema. The schema's own description applies unless another
+    /// one is set.
     pub fn new(schema: Value) -> Self {
         let description = schema["description"].as_str().map(str::to_owned);
         Self {
@@ -50,18 +51,18 @@ impl SchemaDefinition {
         }
     }
 
-    /// Takes the schema of a type; its documentation is the description.
+    /// Creates the value from the schema of a type; its documentation is the description.
     pub fn of<T: JsonSchema>() -> Self {
         Self::new(schema_of::<T>())
     }
 
-    /// Says what it is.
+    /// Sets the description.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
         self
     }
 
-    /// Says what to look for.
+    /// Sets the instructions for the extraction.
     pub fn prompt(mut self, text: impl Into<String>) -> Self {
         self.prompt = Some(text.into());
         self
@@ -73,13 +74,13 @@ impl SchemaDefinition {
         self
     }
 
-    /// Sets how often a model is asked again.
+    /// Sets the number of retries.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.options.max_retries = Some(retries);
         self
     }
 
-    /// Sets how it is asked for.
+    /// Sets the options.
     pub fn options(mut self, options: ExtractionOptions) -> Self {
         self.options = options;
         self
@@ -91,13 +92,13 @@ impl SchemaDefinition {
 #[serde(transparent)]
 pub struct SchemaRegistry(BTreeMap<String, SchemaDefinition>);
 
-/// There is no schema of that name.
+/// The schema is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown schema `{name}`; available: {known}")]
 pub struct SchemaError {
     /// The name.
     pub name: String,
-    /// The names that there are.
+    /// The known names.
     pub known: String,
 }
 
@@ -107,7 +108,7 @@ impl SchemaRegistry {
         Self::default()
     }
 
-    /// Adds a schema, in the place of one that has its name.
+    /// Adds a schema, or replaces the one with the same name.
     pub fn register(&mut self, name: impl Into<String>, definition: SchemaDefinition) {
         self.0.insert(name.into(), definition);
     }
@@ -129,7 +130,7 @@ impl SchemaRegistry {
     ///
     /// # Errors
     ///
-    /// If there is none of that name; the error lists those that there are.
+    /// Returns an error that lists the known names if the name is unknown.
     pub fn get(&self, name: &str) -> Result<&SchemaDefinition, SchemaError> {
         self.0.get(name).ok_or_else(|| SchemaError {
             name: name.to_owned(),
@@ -137,7 +138,7 @@ impl SchemaRegistry {
         })
     }
 
-    /// Returns `true` if there is a schema of that name.
+    /// Returns `true` if the name is known.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -157,7 +158,7 @@ impl SchemaRegistry {
         self.0.len()
     }
 
-    /// Returns `true` if there is no schema.
+    /// Returns `true` if the registry is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! The shape that data must have: shown to a model, and checked.
+//! The required shape of data, for the model and for validation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::structured::strict::{strict, without_nulls};
 
-/// So many errors are told at once.
+/// The maximum number of errors in a message.
 const MAX_ERRORS: usize = 8;
 
 /// A schema, as a model is shown it and as data is checked.
@@ -62,7 +62,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If it is none; the text says why.
+    /// Returns an error if it is none; the text says why.
     pub(super) fn new(schema: &Value, absence: Absence) -> Result<Self, String> {
         let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
         let is_object = schema["type"] == "object";
@@ -86,14 +86,14 @@ impl Shape {
 
     /// Returns the shape in words.
     pub(super) fn in_words(&self) -> String {
-        format!("Answer with JSON of this schema and nothing else:\n{}", self.outer)
+        format!("Answer with JSON that matches this schema and nothing else:\n{}", self.outer)
     }
 
     /// Takes data out of what is around it, and checks it.
     ///
     /// # Errors
     ///
-    /// If it does not fit: what is wrong with it, with path and rule.
+    /// Returns an error if it does not fit: what is wrong with it, with path and rule.
     pub(super) fn read(&self, answer: Value) -> Result<Reading, Vec<String>> {
         if self.wrap == Wrap::Nothing {
             return self.check(answer).map(Reading::Found);
@@ -150,11 +150,11 @@ fn wrapped(mut schema: Value, wrap: Wrap) -> Value {
             "type": "object",
             "properties": {
                 "value": {
-                    "description": "What was found; null if there is nothing.",
+                    "description": "The data that was found; null if there is none.",
                     "anyOf": [schema, { "type": "null" }],
                 },
                 "error": {
-                    "description": "Why there is nothing; null if there is.",
+                    "description": "The reason why no data was found; null if data was found.",
                     "type": ["string", "null"],
                 },
             },

@@ -1,8 +1,9 @@
-//! Schemas that providers enforce, and the data that they let models write.
+//! Schemas that providers enforce, and the data that models write with them.
 //!
-//! Strict modes want every object closed and every property required. A property that may be missing becomes
-//! one that may be `null`, and [`without_nulls`] reads such a `null` as missing again. Keywords that a strict mode
-//! refuses move into descriptions: the loop checks them itself.
+//! Strict modes require that every object is closed and every property required. An optional
+//! property becomes one that may be `null`, and [`without_nulls`] reads such a `null` as missing
+//! again. Keywords that a strict mode refuses move into descriptions, and the loop validates them
+//! itself.
 
 use serde_json::{Map, Value, json};
 

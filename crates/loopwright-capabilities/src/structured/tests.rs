@@ -33,8 +33,8 @@ fn json_is_found_in_what_models_write() {
     ] {
         assert_eq!(json_in(text), expect, "{text}");
     }
-    assert_eq!(json_in(" "), Err("the answer is empty; answer with JSON".to_owned()));
-    assert!(json_in("no").unwrap_err().starts_with("the answer is not JSON: "));
+    assert_eq!(json_in(" "), Err("the response is empty; answer with JSON".to_owned()));
+    assert!(json_in("no").unwrap_err().starts_with("the response is not JSON: "));
 }
 
 #[test]

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::structured::extract::{ExtractionError, Extractor};
 use crate::structured::policy::{ExtractionOptions, StructuredOutputPolicy};
 
-/// Makes data of a schema out of a text, for a model that asks for it.
+/// Extracts data from a text according to a schema, on request of the model.
 ///
-/// That there is no such data is an answer and not a failure of the tool.
+/// If the text contains no such data, the tool reports this as a result, not as a failure.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StructuredOutput {
@@ -33,18 +33,18 @@ pub struct StructuredOutputArgs {
     /// The name of the schema.
     #[serde(default)]
     pub schema: String,
-    /// The name of the metadata to store the data under.
+    /// The metadata key to store the data under.
     #[serde(default)]
     pub store_as: Option<String>,
 }
 
 impl StructuredOutput {
-    /// Makes data as this extractor does.
+    /// Creates the tool with an extractor.
     pub fn from_extractor(extractor: Extractor) -> Self {
         Self { name: "structured_output".into(), extractor }
     }
 
-    /// Names the tool; `extract_data` is what it used to be called.
+    /// Sets the name of the tool; its former name is `extract_data`.
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -67,7 +67,7 @@ impl StructuredOutput {
         if store_as.is_some() && text.len() > policy.max_value_bytes {
             let (size, most) = (text.len(), policy.max_value_bytes);
             return Err(Refused::Told(format!(
-                "the data has {size} bytes and {most} can be stored; ask for less of it"
+                "the data has {size} bytes, but at most {most} can be stored; request less data"
             )));
         }
         let mut told = format!("Extracted `{}`.", args.schema);
@@ -92,7 +92,7 @@ impl StructuredOutput {
 
     fn spec(&self) -> ToolSpec {
         let schemas = self.extractor.schemas();
-        let mut description = "Makes data out of a text. The schemas there are:".to_owned();
+        let mut description = "Extracts data from a text. Available schemas:".to_owned();
         for (name, definition) in schemas.all() {
             let about = definition.description.iter().map(|it| format!(": {}", it.trim()));
             let _ = write!(description, "\n- {name}{}", about.collect::<String>());
@@ -101,8 +101,8 @@ impl StructuredOutput {
         let parameters = json!({
             "type": "object",
             "properties": {
-                "input": { "type": "string", "description": "The text to make data out of." },
-                "schema": { "type": "string", "description": "What to make of it.", "enum": names },
+                "input": { "type": "string", "description": "The text to extract data from." },
+                "schema": { "type": "string", "description": "The schema of the data.", "enum": names },
                 "store_as": {
                     "type": "string",
                     "description": "The name to store the data under, for later use.",
@@ -119,9 +119,9 @@ impl StructuredOutput {
     }
 }
 
-/// Why there is no data.
+/// An error of data extraction.
 enum Refused {
-    /// The model is told.
+    /// An error for the model.
     Told(String),
     /// The run is ending.
     Ends(ToolError),
@@ -155,7 +155,7 @@ fn may_store(
     if metadata.get(key).is_none() && metadata.len() >= policy.max_keys {
         let most = policy.max_keys;
         return Err(Refused::Told(format!(
-            "{most} values are stored already, which is the most; store it under one of their names"
+            "the limit of {most} stored values is reached; store it under one of their names"
         )));
     }
     Ok(())

@@ -15,16 +15,16 @@ use crate::structured::answer::{ANSWER, ANSWER_TOOL, AnswerHook, Form, answer_to
 use crate::structured::policy::OutputMode;
 use crate::structured::shape::{Absence, Shape, schema_of};
 
-/// Has an agent answer with a value of a Rust type.
+/// Runs of an agent that answers with a value of a Rust type.
 ///
-/// The agent works as always, with its tools and limits. Its last word is held to the schema of the type:
-/// what does not fit is told to the model, which answers again.
+/// The agent works as usual, with its tools and limits. Its final answer must match the schema of
+/// the type: errors are returned to the model, which answers again.
 pub trait RunTyped {
-    /// Runs a state to its end, and reads the answer.
+    /// Runs a state to its end, and parses the answer.
     ///
     /// # Errors
     ///
-    /// If there is no answer, or none that fits. The state comes with the error.
+    /// Returns an error with the state if there is no valid answer.
     fn run_typed<T>(
         &self,
         state: AgentState,
@@ -36,11 +36,11 @@ pub trait RunTyped {
         self.run_typed_with(state, TypedOptions::default(), RunOptions::default())
     }
 
-    /// Runs a state to its end under options, and reads the answer.
+    /// Runs a state to its end with options, and parses the answer.
     ///
     /// # Errors
     ///
-    /// If there is no answer, or none that fits. The state comes with the error.
+    /// Returns an error with the state if there is no valid answer.
     fn run_typed_with<T>(
         &self,
         state: AgentState,
@@ -51,22 +51,22 @@ pub trait RunTyped {
         T: DeserializeOwned + JsonSchema + Send;
 }
 
-/// An answer of a type, and the state that the agent came to.
+/// A typed answer, with the state after the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typed<T> {
     /// The answer.
     pub value: T,
-    /// All that the agent remembers.
+    /// The state.
     pub state: AgentState,
 }
 
-/// How an answer of a type is asked for.
+/// Options for typed answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedOptions {
     /// How often the model is asked again when its answer does not fit; 3 by default.
     pub max_retries: u32,
-    /// How the form of the answer is asked for; by its schema by default. A form that the state itself
-    /// sets counts before it.
+    /// The way of requesting the format; by schema by default. A format that the state itself sets
+    /// takes precedence.
     pub mode: OutputMode,
 }
 
@@ -76,32 +76,32 @@ impl Default for TypedOptions {
     }
 }
 
-/// There is no answer of the type.
+/// A run without a valid typed answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct TypedError {
-    /// Why.
+    /// The reason.
     pub reason: TypedFailure,
-    /// All that the agent remembers.
+    /// The state.
     pub state: Box<AgentState>,
 }
 
-/// Why there is no answer of a type.
+/// The reason for a missing typed answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypedFailure {
-    /// The type has no schema that can be checked.
+    /// The schema of the type cannot be used.
     #[error("the schema of `{name}` cannot be used: {error}")]
     Schema {
         /// The type.
         name: &'static str,
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// No answer fits.
+    /// No answer is valid.
     #[error("{0}")]
     Invalid(String),
-    /// The agent failed, was stopped, or waits.
+    /// The agent failed, was stopped, or is waiting.
     #[error("no answer: {0}")]
     Ended(String),
 }

@@ -1,4 +1,4 @@
-//! Sub-agents as a capability.
+//! The capability for sub-agents.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use loopwright_agent::{
 use crate::skills::SkillLibrary;
 use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 
-/// Adds the tool `spawn_subagent`, and `research_subagent` where that is wanted.
+/// Adds the tool `spawn_subagent`, and optionally `research_subagent`.
 ///
 /// ```
 /// use loopwright_agent::{AgentDefinition, DefinitionRegistry};
@@ -29,41 +29,42 @@ pub struct UseSubagents {
 }
 
 impl UseSubagents {
-    /// Offers the agents of these definitions.
+    /// Creates it with these definitions.
     pub fn new(definitions: impl Definitions + 'static) -> Self {
         Self::from_arc(Arc::new(definitions))
     }
 
-    /// Offers the agents of definitions that are also held elsewhere.
+    /// Creates it with shared definitions.
     pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
         Self { spawn: SpawnSubagent::from_arc(definitions), ..Self::default() }
     }
 
-    /// Offers the agents of these definitions, and lets sub-agents be so deep.
+    /// Creates the capability with these definitions and a maximum nesting depth.
     pub fn for_depth(max_depth: u32, definitions: impl Definitions + 'static) -> Self {
         Self::new(definitions).policy(SubagentPolicy::for_depth(max_depth))
     }
 
-    /// Sets what sub-agents may do.
+    /// Sets the policy of sub-agents.
     pub fn policy(mut self, policy: SubagentPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets where capabilities that definitions name are found; see [`SpawnSubagent::capabilities`].
+    /// Sets the registry of the capabilities that definitions name; see
+    /// [`SpawnSubagent::capabilities`].
     pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.spawn = self.spawn.capabilities(capabilities);
         self
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
-    /// Sets where skills that definitions name are found; see [`SpawnSubagent::skills`].
+    /// Sets the library of the skills that definitions name; see [`SpawnSubagent::skills`].
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.spawn = self.spawn.skills(skills);
         self
     }
 
-    /// Sets the factory of the states that sub-agents begin with; see [`SpawnSubagent::states`].
+    /// Sets the factory of the sub-agents' initial states; see [`SpawnSubagent::states`].
     pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.spawn = self.spawn.states(states);
         self

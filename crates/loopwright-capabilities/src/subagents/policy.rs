@@ -1,23 +1,22 @@
-//! How many sub-agents there may be, how deep, and how much of what they say comes back.
+//! Limits of sub-agents: number, depth, and size of answers.
 
 use loopwright_agent::NameList;
 use serde::{Deserialize, Serialize};
 
 use crate::child;
 
-/// What sub-agents may do.
+/// The policy of sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubagentPolicy {
-    /// How deep sub-agents may be below the agent that a user talks to; 3 by default.
+    /// The maximum nesting depth of sub-agents below the user's agent; 3 by default.
     pub max_depth: u32,
-    /// How much of an answer is shown to the one who asked, in characters; 8,000 by default, and 0 is
-    /// without limit.
+    /// The number of characters of an answer that the calling agent sees; 8,000 by default; 0 means
+    /// no limit.
     pub summary_max_chars: usize,
-    /// How many sub-agents of one execution work at the same time; 8 by default. Others wait.
+    /// The maximum number of concurrent sub-agents of one execution; 8 by default. Others wait.
     pub max_concurrent: usize,
-    /// What a sub-agent that looks into something may call, as far as its parent may; `read_file` by
-    /// default.
+    /// The tools of a research sub-agent, as far as its parent has them; `read_file` by default.
     pub research_tools: NameList,
 }
 
@@ -33,7 +32,7 @@ impl Default for SubagentPolicy {
 }
 
 impl SubagentPolicy {
-    /// Lets sub-agents be so deep.
+    /// Creates a policy with a maximum nesting depth.
     pub fn for_depth(max_depth: u32) -> Self {
         Self { max_depth, ..Self::default() }
     }
@@ -49,7 +48,7 @@ impl SubagentPolicy {
             Some(end) => {
                 let (shown, rest) = answer.split_at(end);
                 let more = rest.chars().count();
-                format!("[Subagent: {name}] {shown}\n[cut: {more} more characters]")
+                format!("[Subagent: {name}] {shown}\n[truncated: {more} more characters]")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How many sub-agents of an execution work at the same time.
+//! The limit of concurrent sub-agents of an execution.
 
 use std::{
     collections::BTreeMap,

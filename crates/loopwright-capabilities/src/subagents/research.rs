@@ -13,7 +13,7 @@ use crate::{
 
 const NAME: &str = "research";
 
-/// Lets somebody look into something who can read, and do nothing else.
+/// Lets a sub-agent that can only read investigate a question.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ResearchSubagent {
@@ -25,15 +25,15 @@ pub struct ResearchSubagent {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResearchArgs {
-    /// What is to be found out.
+    /// The question to investigate.
     pub task: String,
-    /// Files to begin with.
+    /// Files to start with.
     #[serde(default)]
     pub files: Option<Vec<String>>,
 }
 
 impl ResearchSubagent {
-    /// Lets it do what a policy says.
+    /// Creates the tool with a policy.
     pub fn from_policy(policy: SubagentPolicy) -> Self {
         Self { policy, queue: Arc::default() }
     }
@@ -54,9 +54,9 @@ impl Tool for ResearchSubagent {
     }
 
     fn description(&self) -> &'static str {
-        "Has a question looked into by a sub-agent that can read files and do nothing else, and returns \
-         a summary of what it found. Use it for what takes much reading, to keep that out of this \
-         conversation."
+        "Lets a sub-agent that can only read files investigate a question, and returns a summary \
+            of its findings. Use it for work that requires much reading, to keep that out of \
+            this conversation."
     }
 
     fn options(&self) -> ToolOptions {
@@ -69,7 +69,7 @@ impl Tool for ResearchSubagent {
 
     async fn call(&self, args: ResearchArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         if args.task.trim().is_empty() {
-            return Err("`task` is empty: say what is to be found out".into());
+            return Err("`task` is empty; describe what to find out".into());
         }
         let tools = self.policy.research_tools.clone();
         let is_for_reading = tools.clone();
@@ -79,7 +79,7 @@ impl Tool for ResearchSubagent {
         if child.tools().is_empty() {
             let wanted: Vec<&str> = tools.iter().collect();
             return Err(
-                format!("nothing can be read here: there is no {}", wanted.join(", ")).into()
+                format!("files cannot be read here: missing tool {}", wanted.join(", ")).into()
             );
         }
         let Some(_place) = self.queue.place(self.policy.max_concurrent, cx).await else {
@@ -95,19 +95,19 @@ impl Tool for ResearchSubagent {
 
 fn ask(args: &ResearchArgs) -> String {
     let mut text = format!(
-        "You look into questions by reading files; you change nothing.\n\nThe task: {}",
+        "You investigate questions by reading files; you change nothing.\n\nThe task: {}",
         args.task.trim()
     );
     let files = args.files.as_deref().unwrap_or_default();
     if !files.is_empty() {
-        text.push_str("\n\nBegin with these files:");
+        text.push_str("\n\nStart with these files:");
         for file in files {
             // Writing to a string does not fail.
             let _written = write!(text, "\n- {file}");
         }
     }
     text.push_str(
-        "\n\nAnswer with a concise summary of what you found, with the paths it is from.",
+        "\n\nRespond with a concise summary of your findings and the paths of their sources.",
     );
     text
 }

@@ -20,10 +20,10 @@ use crate::{
     subagents::{policy::SubagentPolicy, queue::Queue},
 };
 
-/// Hands work to an agent that a definition describes.
+/// Delegates work to an agent from a definition.
 ///
-/// What a model can choose is read from the definitions when the tool is made; what it chose is looked
-/// up when it is called.
+/// The choices of the model are read from the definitions when the tool is created; the selected
+/// definition is looked up when the tool is called.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SpawnSubagent {
@@ -32,28 +32,28 @@ pub struct SpawnSubagent {
     pub(super) queue: Arc<Queue>,
 }
 
-/// Why no sub-agent answered; the model is told.
+/// An error of `spawn_subagent`, for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// There is none of that name.
+    /// The sub-agent is unknown.
     #[error(transparent)]
     Unknown(#[from] DefinitionError),
-    /// There is none at all.
-    #[error("no sub-agents are available; do it yourself")]
+    /// There are no sub-agents.
+    #[error("no sub-agents are available; do the task yourself")]
     None,
-    /// It is not said what there is to do.
+    /// The task is empty.
     #[error(
         "`prompt` is empty; describe the task and include everything the sub-agent needs to know"
     )]
     Nothing,
-    /// Its definition cannot be used, or it did not work.
+    /// The definition cannot be used, or the sub-agent failed.
     #[error(transparent)]
     Defined(#[from] DefinedError),
-    /// The run was cancelled before it began.
+    /// The run was cancelled before the sub-agent started.
     #[error("`{0}` did not start: the run is being cancelled")]
     Cancelled(String),
-    /// It did not come to an answer.
+    /// The sub-agent returned no answer.
     #[error(transparent)]
     Child(#[from] ChildError),
 }
@@ -65,38 +65,38 @@ impl From<BuildError> for SpawnError {
 }
 
 impl SpawnSubagent {
-    /// Offers the agents of these definitions.
+    /// Creates it with these definitions.
     pub fn new(definitions: impl Definitions + 'static) -> Self {
         Self::from_arc(Arc::new(definitions))
     }
 
-    /// Offers the agents of definitions that are also held elsewhere.
+    /// Creates it with shared definitions.
     pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
         let agents = DefinedAgents::from_arc(definitions);
         Self { agents, policy: SubagentPolicy::default(), queue: Arc::default() }
     }
 
-    /// Sets where capabilities that definitions name are found.
+    /// Sets the registry of the capabilities that definitions name.
     pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.agents = self.agents.capabilities(capabilities);
         self
     }
 
-    /// Sets the factory of the states that sub-agents begin with. The budget is capped whatever it says.
+    /// Sets the factory of the sub-agents' initial states. The budget is capped in any case.
     pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.agents = self.agents.states(states);
         self
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
-    /// Sets where skills that definitions name are found. Their texts become part of the instructions; a
-    /// sub-agent whose definition names an unknown skill does not start.
+    /// Sets the library of the skills that definitions name. Their texts become part of the
+    /// instructions; a sub-agent whose definition names an unknown skill does not start.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.agents = self.agents.skills(skills);
         self
     }
 
-    /// Sets what sub-agents may do.
+    /// Sets the policy of sub-agents.
     pub fn policy(mut self, policy: SubagentPolicy) -> Self {
         self.policy = policy;
         self
@@ -125,14 +125,15 @@ impl SpawnSubagent {
 
     fn spec(&self) -> ToolSpec {
         let definitions = self.agents.definitions().all();
-        let mut subagent = json!({ "type": "string", "description": "Who is to do it." });
+        let mut subagent = json!({ "type": "string", "description": "Name of the sub-agent to \
+            run." });
         if !definitions.is_empty() {
             subagent["enum"] = definitions.iter().map(|it| it.name.as_str()).collect();
         }
         let prompt = json!({
             "type": "string",
-            "description": "What there is to do, with all that is needed to know: the sub-agent sees \
-                            nothing of this conversation.",
+            "description": "The task, with everything the sub-agent needs to know: it sees \
+                nothing of this conversation.",
         });
         ToolSpec {
             name: "spawn_subagent".into(),
@@ -148,18 +149,18 @@ impl SpawnSubagent {
 }
 
 fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
-    let mut text = "Hands a task to a sub-agent, which works on it by itself in a conversation of its \
-                    own, and returns its answer. Several can work at the same time: call this several \
-                    times at once."
+    let mut text = "Gives a task to a sub-agent, which works on it in its own conversation, and \
+        returns its answer. To run several sub-agents at the same time, make several calls at \
+        once."
         .to_owned();
     if definitions.is_empty() {
         text.push_str("\n\nNo sub-agents are registered.");
         return text;
     }
-    text.push_str("\n\nThere are:");
+    text.push_str("\n\nAvailable sub-agents:");
     for it in definitions {
         let tools = match &it.tools {
-            None => "all tools of yours".to_owned(),
+            None => "all your tools".to_owned(),
             Some(tools) if tools.is_empty() => "no tools".to_owned(),
             Some(tools) => tools.iter().collect::<Vec<_>>().join(", "),
         };
@@ -210,7 +211,7 @@ impl ToolHandler for Handler {
 }
 
 impl Default for SpawnSubagent {
-    /// Offers nobody.
+    /// Creates it without sub-agents.
     fn default() -> Self {
         Self::new(DefinitionRegistry::new())
     }

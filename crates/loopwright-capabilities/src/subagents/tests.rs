@@ -91,7 +91,7 @@ fn the_answer_is_cut_and_its_value_says_who_gave_it() {
     let policy = SubagentPolicy { summary_max_chars: 3, ..SubagentPolicy::default() };
     let subagents = UseSubagents::new(agents([helper()])).policy(policy);
     let (state, _) = asked("helper", subagents, ["äöü and more".into()]);
-    assert_eq!(tool_results(&state), ["[Subagent: helper] äöü\n[cut: 9 more characters]"]);
+    assert_eq!(tool_results(&state), ["[Subagent: helper] äöü\n[truncated: 9 more characters]"]);
     let value = state.step_at(0).unwrap().tool_executions().next().unwrap().1.output().unwrap();
     let value = value.value.as_deref().unwrap();
     assert_eq!(value["subagent"], "helper");
@@ -114,10 +114,10 @@ fn the_names_of_sub_agents_are_in_schema_and_description() {
     let tool = SpawnSubagent::new(agents([reader, careful])).into_tool();
     let spec = tool.spec();
     assert_eq!(spec.parameters["properties"]["subagent"]["enum"], json!(["careful", "reader"]));
-    let listed = spec.description.split_once("There are:").unwrap().1;
+    let listed = spec.description.split_once("Available sub-agents:").unwrap().1;
     assert_eq!(
         listed,
-        "\n- careful: Takes care. (tools: all tools of yours; not write_file)\n- reader: Reads. \
+        "\n- careful: Takes care. (tools: all your tools; not write_file)\n- reader: Reads. \
          (tools: read_file)"
     );
 }
@@ -128,7 +128,7 @@ fn without_definitions_there_is_no_empty_choice() {
     assert_eq!(tool.spec().parameters["properties"]["subagent"].get("enum"), None);
     assert!(tool.spec().description.ends_with("No sub-agents are registered."));
     let (state, _) = asked("helper", UseSubagents::default(), []);
-    assert_eq!(tool_results(&state), ["Error: no sub-agents are available; do it yourself"]);
+    assert_eq!(tool_results(&state), ["Error: no sub-agents are available; do the task yourself"]);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_sub_agent_knows_the_skills_of_its_definition() {
     // An agent without what it is to know does other work than what was asked for.
     let (state, model) = asked("helper", skilled(&["inspect", "gone"]), []);
     let told = told_one(&state);
-    assert_eq!(told, "Error: `helper` cannot start: unknown skills `gone`; do it yourself");
+    assert_eq!(told, "Error: `helper` cannot start: unknown skills `gone`; do the task yourself");
     assert_eq!(model.asked(), 2);
 }
 
@@ -398,7 +398,7 @@ fn the_research_agent_has_read_only_tools() {
     let request = &model.requests()[1];
     assert_eq!(tools_of(request), ["read_file"]);
     let asked = request.prompt.turns.last().unwrap().message().text();
-    assert!(asked.contains("The task: Where is it?\n\nBegin with these files:\n- a.rs\n- b.rs"));
+    assert!(asked.contains("The task: Where is it?\n\nStart with these files:\n- a.rs\n- b.rs"));
 }
 
 #[test]
@@ -412,7 +412,7 @@ fn research_needs_a_task_and_something_to_read_with() {
     };
     let subagents = UseSubagents::default().with_research();
     let state = run(&agent(FakeModel::script(steps(" ")), subagents.clone()));
-    assert_eq!(tool_results(&state), ["Error: `task` is empty: say what is to be found out"]);
+    assert_eq!(tool_results(&state), ["Error: `task` is empty; describe what to find out"]);
     let state = run(&agent(FakeModel::script(steps("x")), subagents.policy(policy)));
-    assert_eq!(tool_results(&state), ["Error: nothing can be read here: there is no browse"]);
+    assert_eq!(tool_results(&state), ["Error: files cannot be read here: missing tool browse"]);
 }

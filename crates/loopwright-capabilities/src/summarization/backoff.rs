@@ -1,4 +1,4 @@
-//! When what failed is tried again.
+//! The time of the next attempt after a failure.
 
 use crate::summarization::SummarizationFailed;
 use loopwright_core::{AgentState, BoxError, Key, StateEdit};

@@ -1,4 +1,4 @@
-//! Summarisation as a capability.
+//! The capability for summarization.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +28,8 @@ impl Default for UseSummarization {
 }
 
 impl UseSummarization {
-    /// Keeps to these limits. The agent's own model sums up, and tokens are estimated.
+    /// Creates the capability with these limits. By default, the agent's own model writes
+    /// summaries, and tokens are estimated.
     pub fn new(policy: SummarizationPolicy) -> Self {
         Self {
             policy,
@@ -37,18 +38,18 @@ impl UseSummarization {
         }
     }
 
-    /// Has one model sum up, whatever the agent's own is.
+    /// Uses one model for summaries, regardless of the agent's own model.
     pub fn with_model(self, model: impl ChatModel + 'static) -> Self {
         self.with_summarizer(ModelSummarizer::with_model(model))
     }
 
-    /// Sets who sums up.
+    /// Sets the summarizer.
     pub fn with_summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
         self.summarizer = Arc::new(summarizer);
         self
     }
 
-    /// Sets how tokens are counted.
+    /// Sets the token counter.
     pub fn with_token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
         self

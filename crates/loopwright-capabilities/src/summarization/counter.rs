@@ -1,4 +1,4 @@
-//! How many tokens a text is.
+//! Token counters.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,14 +7,14 @@ use loopwright_core::messages::{Content, Media, MediaSource, Message, Part, Turn
 
 /// Counts tokens.
 ///
-/// Each turn of a conversation is counted once. A caller that counts need not know how a provider does it
-/// exactly; limits mean what the counter says.
+/// Each turn of a conversation is counted once. A counter does not need to match the provider
+/// exactly; all limits refer to the counter.
 pub trait TokenCounter: Send + Sync {
-    /// Returns how many tokens a text is.
+    /// Returns the number of tokens of a text.
     fn count(&self, text: &str) -> u64;
 
-    /// Returns how many tokens an attachment is. By default 1,600, and for text that is part of the
-    /// conversation a fourth of its bytes.
+    /// Returns the number of tokens of an attachment. The default is 1,600, and for inline text a
+    /// quarter of its bytes.
     fn count_media(&self, media: &Media) -> u64 {
         match &media.source {
             MediaSource::Base64(bytes) if media.mime.starts_with("text/") => {
@@ -25,8 +25,8 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// Counts four bytes of ASCII text as a token, and every other character as one. Real tokens are fewer as
-/// a rule.
+/// Counts four bytes of ASCII text as one token, and every other character as one. The real number
+/// is usually lower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApproximateCounter;
 
@@ -39,7 +39,7 @@ impl TokenCounter for ApproximateCounter {
     }
 }
 
-/// Counts with something that is made when it is first needed, once: a tokenizer whose tables take time
+/// Counts with a counter that is created on first use, such as a tokenizer whose tables take time
 /// to load.
 pub struct LazyCounter<F> {
     made: OnceLock<Arc<dyn TokenCounter>>,
@@ -47,7 +47,7 @@ pub struct LazyCounter<F> {
 }
 
 impl<F: Fn() -> Arc<dyn TokenCounter>> LazyCounter<F> {
-    /// Counts with what this makes.
+    /// Creates the counter with a constructor function.
     pub fn new(make: F) -> Self {
         Self { made: OnceLock::new(), make }
     }
@@ -75,7 +75,7 @@ impl<F> fmt::Debug for LazyCounter<F> {
     }
 }
 
-/// Counts a turn: its texts, the names and arguments of its calls, their results, and what is attached.
+/// Counts a turn: its texts, the names and arguments of its calls, their results, and attachments.
 pub fn turn_tokens(counter: &dyn TokenCounter, turn: &Turn) -> u64 {
     let message = |message: &Message| parts(counter, message.parts());
     match turn.body() {

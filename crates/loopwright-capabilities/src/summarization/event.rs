@@ -1,4 +1,4 @@
-//! What summarization and compaction report.
+//! Events of summarization and compaction.
 
 use loopwright_core::CustomEvent;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct MessageBufferSummarized {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SummarizationFailed {
-    /// Why.
+    /// The reason.
     pub error: String,
     /// Number of failures in a row.
     pub failures: u32,

@@ -1,4 +1,4 @@
-//! The two stages: into the buffer, and out of it as a summary.
+//! The two stages: moving turns into the buffer, and summarizing the buffer.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Counts of tokens that grow with a conversation: no turn is counted twice.
+//! Token counts that grow with a conversation: no turn is counted twice.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,8 +17,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts what came since, and tells whether the section continues. One that is another one than before
-    /// is counted from its beginning.
+    /// Counts the new turns, and returns `true` if the section continues. One that is another one
+    /// than before is counted from its beginning.
     pub(crate) fn follow(&mut self, section: &Transcript, counter: &dyn TokenCounter) -> bool {
         let goes_on = section.extends(self.mark);
         if !goes_on {
@@ -95,7 +95,7 @@ pub(crate) struct Counts {
     pub(crate) buffer: Ledger,
 }
 
-/// How many conversations are remembered. One that was forgotten is counted anew.
+/// The number of remembered conversations. Others are counted again.
 const REMEMBERED: usize = 256;
 
 /// What is known of the conversations that were looked at last, newest first.

@@ -1,25 +1,25 @@
-//! How much of a conversation stays as it was said.
+//! The limits of a conversation.
 
 use loopwright_core::messages::SectionName;
 use serde::Deserialize;
 
-/// How much of a conversation stays as it was said.
+/// The limits of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummarizationPolicy {
-    /// The most tokens of the conversation; 4,096 by default. The excess goes to the buffer, oldest
-    /// first, but for what came since the model spoke last, and what it spoke then.
+    /// The maximum number of tokens of the conversation; 4,096 by default. Older turns move to the
+    /// buffer, except the last message of the model and everything after it.
     pub max_message_tokens: u64,
-    /// The most tokens of the buffer; 8,192 by default. If there are more, it is summarised.
+    /// The maximum number of tokens of the buffer; 8,192 by default. A larger buffer is summarized.
     pub max_buffer_tokens: u64,
-    /// The most tokens of a summary; 512 by default. One that is longer is cut.
+    /// The maximum number of tokens of a summary; 512 by default. Longer summaries are truncated.
     pub max_summary_tokens: u64,
-    /// The most tokens that a summary is made of at once; 32,768 by default. It matters where summaries
-    /// failed for some time: the rest stays in the buffer until the next step.
+    /// The maximum number of tokens to summarize at once; 32,768 by default. It matters after
+    /// summaries have failed for some time: the rest stays in the buffer until the next step.
     pub max_input_tokens: u64,
-    /// The section that is the buffer; `buffer` by default.
+    /// The section of the buffer; `buffer` by default.
     pub buffer_section: SectionName,
-    /// The section that holds the summary; `summary` by default.
+    /// The section of the summary; `summary` by default.
     pub summary_section: SectionName,
 }
 

@@ -1,4 +1,4 @@
-//! Who sums up.
+//! Summarizers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,36 +14,37 @@ use crate::{
     summarization::{contained::contained, counter::TokenCounter, prompt},
 };
 
-/// What is to be summed up.
+/// The input of a summary.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SummaryInput<'a> {
-    /// The summary of what came before.
+    /// The previous summary.
     pub earlier: Option<&'a str>,
     /// The turns, oldest first.
     pub turns: &'a [Arc<Turn>],
-    /// The most tokens of the summary.
+    /// The maximum number of tokens of the summary.
     pub max_tokens: u64,
 }
 
 impl SummaryInput<'_> {
-    /// Puts it into words, with all that was said quoted.
+    /// Formats the input as text, with all messages quoted.
     pub fn to_text(&self) -> String {
         prompt::question(self.earlier, self.turns, self.max_tokens)
     }
 }
 
-/// Sums up conversations.
+/// Summarizes conversations.
 #[async_trait]
 pub trait Summarizer: Send + Sync {
-    /// Returns a summary of the turns and of what came before them.
+    /// Returns a summary of the previous summary and the turns.
     ///
-    /// A model is asked through `cx`, so that the run is charged for it and cancels it with itself.
-    /// Dropping the future gives it up.
+    /// Model calls go through `cx`, so that they are charged to the run and cancelled with it.
+    /// Dropping the future abandons the summary.
     ///
     /// # Errors
     ///
-    /// If there is none. The run continues, and asks again some steps later.
+    /// Returns an error if no summary was written. The run continues, and tries again some steps
+    /// later.
     async fn summarize(
         &self,
         material: SummaryInput<'_>,
@@ -52,18 +53,18 @@ pub trait Summarizer: Send + Sync {
     ) -> Result<String, StepError>;
 }
 
-/// Has a model sum up: by default the agent's own.
+/// Summarizes with a model, by default the agent's own.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct ModelSummarizer(Option<ModelSource>);
 
 impl ModelSummarizer {
-    /// Asks one model, whatever the agent's own is.
+    /// Uses one model, regardless of the agent's own model.
     pub fn with_model(model: impl ChatModel + 'static) -> Self {
         Self(Some(ModelSource::One(Arc::new(model))))
     }
 
-    /// Asks the models that states select.
+    /// Uses the models that states select.
     pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self(Some(ModelSource::OfState(models)))
     }
@@ -71,7 +72,7 @@ impl ModelSummarizer {
     fn asked(&self, cx: &HookCx<'_>) -> Result<ModelSource, StepError> {
         let own = || cx.agent().driver().models().map(|_| ModelSource::Own(None));
         self.0.clone().or_else(own).ok_or_else(|| {
-            let text = "the agent's driver has no model to share: name one that sums up";
+            let text = "the agent's driver has no model to share; name a model for summaries";
             StepError::Driver(text.into())
         })
     }
@@ -94,7 +95,8 @@ impl Summarizer for ModelSummarizer {
         let response = cx.infer(state, &*model, request).await?;
         match response.finish_reason {
             FinishReason::ContentFilter | FinishReason::Refusal => {
-                let text = format!("the model did not sum up: {}", response.finish_reason.as_str());
+                let text =
+                    format!("the model wrote no summary: {}", response.finish_reason.as_str());
                 Err(StepError::Invalid(text))
             }
             _ => Ok(response.message.text()),
@@ -157,7 +159,7 @@ fn fitting(text: &str, most: u64, counter: &dyn TokenCounter) -> String {
     }
 }
 
-/// Returns how many turns, of so many tokens each, are summed up at once: at least one.
+/// Returns the number of turns, with these token counts, to summarize at once: at least one.
 pub(crate) fn first_of(tokens: impl Iterator<Item = u64>, most: u64) -> usize {
     let mut sum = 0_u64;
     let fits = |tokens: &u64| {

@@ -1,4 +1,4 @@
-//! What is never summarised.
+//! Messages that are never summarized.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The derived prompt as a capability.
+//! The capability for the derived prompt.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,12 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::system_prompt::prompt::Recipe;
 
-/// Tells the model what it can do: a preamble, a line for each tool that it is shown, and guidelines.
+/// Describes the agent's abilities to the model: a preamble, a line for each visible tool, and
+/// guidelines.
 ///
-/// It is a fragment of the system prompt like others: a state's own prompt, the prompt of
-/// `UseContextConfig` and the fragments of other capabilities stay. It is made of the tools that the
-/// agent has when it runs, so that a copy of the agent with other tools is told of those.
+/// It is one fragment of the system prompt: a state's own prompt, the prompt of `UseContextConfig`
+/// and the fragments of other capabilities stay. It is derived from the tools that the agent has
+/// when it runs, so it is correct for a copy of the agent with other tools.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseSystemPrompt(Recipe);
@@ -19,12 +20,12 @@ pub struct UseSystemPrompt(Recipe);
 const ORDER: i16 = -50;
 
 impl UseSystemPrompt {
-    /// Begins with a preamble; blank text counts as none.
+    /// Creates the capability with a preamble; blank text means none.
     pub fn new(preamble: impl Into<String>) -> Self {
         Self(Recipe { preamble: preamble.into(), ..Recipe::default() })
     }
 
-    /// Adds a guideline, before those that are always there.
+    /// Adds a guideline before the built-in ones.
     pub fn guideline(mut self, line: impl Into<String>) -> Self {
         self.0.guidelines.push(line.into());
         self

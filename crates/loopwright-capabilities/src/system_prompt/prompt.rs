@@ -1,4 +1,4 @@
-//! How the prompt is put together.
+//! The composition of the prompt.
 
 use loopwright_core::{ToolDescriptor, ToolSet, ToolVisibility};
 
@@ -11,13 +11,13 @@ pub(super) struct Recipe {
 }
 
 const LOOK_WITH_TOOLS: &str =
-    "Prefer grep, search_files and list_dir to bash for searching and listing files.";
-const LOOK_WITH_BASH: &str = "Use bash to list files and to search in them.";
+    "To search and list files, prefer grep, search_files and list_dir to bash.";
+const LOOK_WITH_BASH: &str = "Use bash to list and search files.";
 const LOOKING: [&str; 3] = ["grep", "search_files", "list_dir"];
 const ALWAYS: [&str; 3] = [
     "Be concise.",
-    "Name files by their paths.",
-    "Say what you did and what you found as it is, also where something failed.",
+    "Refer to files by their paths.",
+    "Report truthfully what you did and found, including failures.",
 ];
 
 impl Recipe {

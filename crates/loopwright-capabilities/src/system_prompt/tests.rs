@@ -52,9 +52,9 @@ There may be other tools besides these.
 Guidelines:
 - Be concise.
 - Test.
-- Use bash to list files and to search in them.
-- Name files by their paths.
-- Say what you did and what you found as it is, also where something failed.
+- Use bash to list and search files.
+- Refer to files by their paths.
+- Report truthfully what you did and found, including failures.
 
 Good luck.";
 
@@ -86,6 +86,6 @@ fn an_agent_with_search_tools_is_asked_to_use_them() {
     let agent = builder(&model).with_capability(grep).build().unwrap();
     drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
     let prompt = model.requests()[0].system.clone().unwrap();
-    assert!(prompt.contains("- Prefer grep, search_files and list_dir to bash"), "{prompt}");
+    assert!(prompt.contains("- To search and list files, prefer grep"), "{prompt}");
     assert!(prompt.contains(&format!("- grep: {}...\n", "ü".repeat(157))), "{prompt}");
 }

@@ -1,4 +1,4 @@
-//! Task planning as a capability.
+//! The capability for task planning.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 
 use crate::tasks::{compiler::Reminding, policy::TodoPolicy, tool};
 
-/// Adds the tool `todo_write`, which keeps a list of tasks, and reminds the model of the list.
+/// Adds the tool `todo_write`, which maintains a task list, and reminds the model of the list.
 ///
-/// A list that is not done is shown in each request of a later execution until the model writes it.
+/// An unfinished list is shown in each request of a later execution until the model writes it.
 ///
-/// The list is [`TASKS`](loopwright_agent::tasks::TASKS) of the state: it outlives the execution, and
-/// programs read and write it with [`TaskList`](super::TaskList). Reminders stand at
-/// the end of a request, once, and are never part of the conversation.
+/// The list is [`TASKS`](loopwright_agent::tasks::TASKS) of the state: it outlives the execution,
+/// and programs read and write it with [`TaskList`](super::TaskList). Reminders appear once, at the
+/// end of a request, and are never part of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct UseTaskPlanning(TodoPolicy);
 
 impl UseTaskPlanning {
-    /// Takes lists that a policy allows, and reminds as often as it says.
+    /// Creates the capability with a policy.
     pub fn new(policy: TodoPolicy) -> Self {
         Self(policy)
     }

@@ -1,4 +1,4 @@
-//! What the model is reminded of: said at the end of a request, and never recorded.
+//! Reminders at the end of a request, which are never recorded.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub(super) struct Reminding {
 }
 
 const HINT: &str =
-    "[tasks] If this takes several steps, write a list of tasks with todo_write first.";
-const NO_LIST: &str = "[tasks] There is no list of tasks. If this takes several more steps, write one with \
-                       todo_write; otherwise ignore this.";
-const OLD_LIST: &str = "[tasks] The list of tasks was not written for a while. If it is out of date, bring it \
-                        up to date with todo_write; otherwise ignore this.";
+    "[tasks] If the work takes several steps, first write a task list with todo_write.";
+const NO_LIST: &str = "[tasks] There is no task list. If the work takes several more steps, \
+    write one with todo_write; otherwise ignore this message.";
+const OLD_LIST: &str = "[tasks] The task list has not been updated for a while. If it is out of \
+    date, update it with todo_write; otherwise ignore this message.";
 
 #[async_trait]
 impl ContextCompiler for Reminding {
@@ -59,7 +59,7 @@ impl Reminding {
         let reminder = reminds.then_some(if tasks.0.is_empty() { NO_LIST } else { OLD_LIST });
         let reminder = reminder.filter(|_| tasks.0.is_empty() || !is_done).map(str::to_owned);
         let list = (is_earlier || renders && !tasks.0.is_empty())
-            .then(|| format!("[tasks] Where things stand:\n{tasks}\n{}", tasks.summary()));
+            .then(|| format!("[tasks] Current status:\n{tasks}\n{}", tasks.summary()));
         hint.into_iter().chain(reminder).chain(list).collect()
     }
 }

@@ -67,7 +67,7 @@ fn a_list_is_written_shown_and_kept_over_turns() {
     assert_eq!((TaskList::of(&next), written.0.len()), (written, 4));
     let request = model.requests().pop().unwrap();
     let shown: Vec<String> = request.prompt.tail.iter().map(Message::text).collect();
-    assert_eq!(shown, [format!("[tasks] Where things stand:\n{text}")]);
+    assert_eq!(shown, [format!("[tasks] Current status:\n{text}")]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_list_of_an_earlier_turn_is_shown_until_it_is_written_or_done() {
     let state = block_on(agent.execute(asked()));
     let state = block_on(agent.execute(state.with_user_message("more")));
     block_on(agent.execute(state.with_user_message("and more")));
-    let list = "Where things stand";
+    let list = "Current status";
     let expect: [&[&str]; 8] = [&[], &[], &[list], &[list], &[list], &[], &[], &[]];
     assert_eq!(tails(&model), expect);
 }
@@ -121,9 +121,12 @@ fn lists_that_are_wrong_are_refused_with_their_position() {
         json!([item("A", "pending"), { "content": " " }]),
         "the `content` of task 2 cannot be empty",
     );
-    check(json!([{ "content": "A", "activeForm": "B" }]), "task 1 must have a text `status`");
-    check(json!([{ "content": "A", "status": "pending" }]), "task 1 must have a text `activeForm`");
-    check(json!([{ "status": "pending" }]), "task 1 must have a text `content`");
+    check(json!([{ "content": "A", "activeForm": "B" }]), "task 1 must have a string `status`");
+    check(
+        json!([{ "content": "A", "status": "pending" }]),
+        "task 1 must have a string `activeForm`",
+    );
+    check(json!([{ "status": "pending" }]), "task 1 must have a string `content`");
     check(
         json!([{ "content": "A", "status": "pending", "activeForm": "" }]),
         "the `activeForm` of task 1 cannot be empty",
@@ -170,9 +173,9 @@ fn reminders_and_the_list_come_at_their_steps_once_and_are_never_recorded() {
     let agent = agent(policy, &model);
     let state = block_on(agent.execute(asked()));
     let (hint, old, list) = (
-        "If this takes several steps, write a list of tasks with todo_write first",
-        "The list of tasks was not written for a while",
-        "Where things stand",
+        "If the work takes several steps, first write a task list with todo_write",
+        "The task list has not been updated for a while",
+        "Current status",
     );
     // Written in step 1: reminded after 2 and 4 steps more, shown after 3 and 6 in all.
     let expect: [&[&str]; 7] = [&[hint], &[], &[], &[old, list], &[], &[old], &[list]];

@@ -18,23 +18,23 @@ pub(super) const NAME: &str = "todo_write";
 /// The step of the execution in which the list was written last.
 pub(super) const WRITTEN: Key<u32> = Key::execution("tasks", "written");
 
-const DESCRIPTION: &str = "\
-Writes the list of tasks, in the place of the list before. Pass all tasks each time, also those that \
-are completed. Use it for work that takes several steps: write the list first, mark a task as \
-in_progress before you begin with it, and as completed as soon as it is done. An empty list clears it.";
+const DESCRIPTION: &str = "Writes the task list, replacing the previous one. Pass all tasks each \
+    time, including completed ones. Use it for work that takes several steps: write the list \
+    first, mark a task as in_progress before you start it, and as completed as soon as it is \
+    done. An empty list clears it.";
 
-/// Why a list is not taken; the model is told. Positions are counted from one.
+/// An error of an invalid list, for the model. Positions are counted from one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TodoError {
-    /// There is no list.
+    /// The list is missing.
     #[error("todos must be a list of tasks")]
     NotAList,
-    /// Something on the list is no task.
+    /// An entry of the list is not a task.
     #[error("task {0} must be an object")]
     NotAnObject(usize),
-    /// A task lacks a field, or has something else than text there.
-    #[error("task {position} must have a text `{field}`")]
+    /// A field of a task is missing or not a string.
+    #[error("task {position} must have a string `{field}`")]
     Missing {
         /// The position.
         position: usize,
@@ -49,7 +49,7 @@ pub enum TodoError {
         /// The field.
         field: &'static str,
     },
-    /// A task has a status that does not exist.
+    /// The status of a task is unknown.
     #[error(
         "task {position} has the unknown status `{status}`; use pending, in_progress or completed"
     )]
@@ -62,7 +62,7 @@ pub enum TodoError {
     /// The list is too long.
     #[error("too many tasks: {count}; pass at most {max}")]
     TooMany {
-        /// How many there are.
+        /// The number of tasks.
         count: usize,
         /// The limit.
         max: usize,
@@ -70,7 +70,7 @@ pub enum TodoError {
     /// Too many tasks are in progress.
     #[error("{count} tasks are in progress; at most {max} may be")]
     TooManyInProgress {
-        /// How many there are.
+        /// The number of tasks.
         count: usize,
         /// The limit.
         max: usize,
@@ -112,7 +112,7 @@ fn schema(policy: TodoPolicy) -> Value {
                     "properties": {
                         "content": {
                             "type": "string",
-                            "description": "What is to be done, such as: Run the tests",
+                            "description": "The task in the imperative, such as: Run the tests",
                         },
                         "status": {
                             "type": "string",
@@ -120,7 +120,8 @@ fn schema(policy: TodoPolicy) -> Value {
                         },
                         "activeForm": {
                             "type": "string",
-                            "description": "What to say meanwhile, such as: Running the tests",
+                            "description": "The text shown while the task is in progress, such \
+                                as: Running the tests",
                         },
                     },
                     "required": required,
@@ -155,7 +156,7 @@ impl ToolHandler for TodoWrite {
 ///
 /// # Errors
 ///
-/// If it is none, or longer than the policy allows.
+/// Returns an error if it is none, or longer than the policy allows.
 pub(super) fn parse(todos: &Value, policy: TodoPolicy) -> Result<TaskList, TodoError> {
     let items = match todos {
         Value::Null => &Vec::new(),

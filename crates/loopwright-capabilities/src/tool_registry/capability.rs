@@ -1,4 +1,4 @@
-//! A registry of tools as a capability.
+//! The capability for a tool registry.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool_registry::{hook::OfferActivatedTools, tool::ToolsTool};
 
-/// Adds the tool `tools`, with which a model lists, searches and reads about the tools of a registry,
-/// and asks for those that it wants to call.
+/// Adds the tool `tools`, with which a model lists, searches and reads about the tools of a
+/// registry, and activates those that it wants to call.
 ///
-/// Until then requests leave them out. What the model has asked for stays for the session. Each tool
-/// that is added breaks the prefix of requests once; the event says
+/// Until then, requests omit them. Activated tools stay for the session. Each activation breaks the
+/// prefix of requests once; the cause in the event is
 /// [`ToolAdded`](loopwright_core::messages::CacheBreak::ToolAdded).
 #[derive(Clone, Debug)]
 #[must_use]
@@ -34,32 +34,32 @@ enum Source {
     Agent(NameList),
 }
 
-/// What a model may do with the tools of a registry.
+/// The access of a model to the tools of a registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolExposure {
-    /// Ask for them and call them.
+    /// The model can activate and call them.
     #[default]
     Callable,
-    /// Read about them.
+    /// The model can only read about them.
     DescribeOnly,
 }
 
 impl UseToolRegistry {
-    /// Offers the tools of a registry.
+    /// Creates the capability with the tools of a registry.
     pub fn new(registry: ToolRegistry) -> Self {
         Self { source: Source::Registry(Arc::new(registry)), offer: ToolExposure::default() }
     }
 
-    /// Offers tools that other capabilities of the agent bring, by their names. Names that the agent does
-    /// not have are left out.
+    /// Also includes tools of other capabilities of the agent, by name. Names that the agent does
+    /// not have are ignored.
     pub fn of_agent<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         Self { source: Source::Agent(names), offer: ToolExposure::default() }
     }
 
-    /// Sets what the model may do with them. Tools that are only described are made when the model asks
-    /// about them, and others when the agent is built.
+    /// Sets the model's access to the tools. Tools that are only described are created when the
+    /// model asks about them, others when the agent is built.
     pub fn offering(mut self, offer: ToolExposure) -> Self {
         self.offer = offer;
         self

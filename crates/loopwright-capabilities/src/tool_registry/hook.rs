@@ -1,4 +1,4 @@
-//! What of the tools a request offers.
+//! The selection of the tools in a request.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::earlier_calls;
 use crate::tool_registry::capability::ToolExposure;
 
-/// Lists, searches and explains the tools of a registry, and adds them to the next requests.
+/// Lists, searches and describes the tools of a registry, and adds them to later requests.
 #[derive(Clone, Debug)]
 pub struct ToolsTool {
     registry: Arc<ToolRegistry>,
@@ -25,49 +25,49 @@ pub struct ToolsTool {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolsArgs {
-    /// What to do; to list them if it is left out.
+    /// The action; `list` if omitted.
     #[serde(default)]
     pub action: ToolsAction,
-    /// The tool's name, to get help about it or to activate it.
+    /// Name of the tool to describe or activate.
     #[serde(default)]
     pub tool: Option<String>,
     /// Words to search for in names and descriptions.
     #[serde(default)]
     pub query: Option<String>,
-    /// The most tools to show, from 1 to 100.
+    /// Maximum number of tools to show, from 1 to 100.
     #[serde(default)]
     pub limit: Option<i64>,
 }
 
-/// What to do with tools.
+/// An action on tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolsAction {
     /// List them.
     #[default]
     List,
-    /// Explain one.
+    /// Describe one.
     Help,
-    /// Search for some.
+    /// Search for tools.
     Search,
-    /// Make one available to be called.
+    /// Activate one, so that it can be called.
     Activate,
 }
 
-/// Why there is no answer; the model is told.
+/// An error of `tools`, for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolsError {
-    /// No tool is named.
+    /// The tool name is missing.
     #[error("no tool named; pass its name as `tool`")]
     NoTool,
-    /// There is no such tool.
+    /// The tool is unknown.
     #[error("unknown tool `{0}`; find tools with action `search`")]
     Unknown(String),
-    /// There is nothing to search for.
+    /// The search text is missing.
     #[error("no search text; pass it as `query`")]
     NoQuery,
-    /// The tools are only described.
+    /// The tools cannot be activated.
     #[error("tools cannot be activated here")]
     OnlyDescribed,
 }
@@ -76,7 +76,7 @@ pub enum ToolsError {
 const MAX: i64 = 100;
 
 impl ToolsTool {
-    /// Describes the tools of a registry.
+    /// Creates the tool with a registry.
     pub fn new(registry: Arc<ToolRegistry>, offer: ToolExposure) -> Self {
         Self { registry, offer }
     }
@@ -127,7 +127,7 @@ impl ToolsTool {
                 active.push(name);
             }
         }
-        let note = "it can be called from the next step on";
+        let note = "the tool can be called from the next step on";
         let value = json!({ "success": true, "tool": tool.name(), "note": note });
         Ok(ToolOutput::json(value).with_value(&ACTIVATED_TOOLS, &active)?)
     }
@@ -202,11 +202,13 @@ impl Tool for ToolsTool {
     fn description(&self) -> &'static str {
         match self.offer {
             ToolExposure::Callable => {
-                "Finds more tools. There are tools that you are not shown: list them, search for what \
-                 you need, read about one with help, and activate it to call it from the next step on."
+                "Finds more tools. Some tools are not shown to you: list them, search for what \
+                    you need, read about one with help, and activate it to call it from the next \
+                    step on."
             }
             ToolExposure::DescribeOnly => {
-                "Describes tools that there are: list them, search among them, read about one with help."
+                "Describes the available tools: list them, search among them, or read about one \
+                    with help."
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which machines are reached.
+//! Reachable addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,22 +11,22 @@ use tokio::net::{TcpStream, lookup_host};
 /// Addresses of one host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// The network that pages come from. It finds addresses and connects with them; which of them may be connected with is
-/// decided between the two.
+/// The network for page requests. It resolves names and connects to addresses; between the two, the
+/// addresses are checked.
 #[async_trait]
 pub trait Network: Send + Sync {
-    /// Finds the addresses of a name.
+    /// Resolves a name to its addresses.
     ///
     /// # Errors
     ///
-    /// If it cannot be looked up.
+    /// Returns an error if the name cannot be resolved.
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 
-    /// Connects with an address that was checked. Dropping the future ends the attempt.
+    /// Connects to a checked address. Dropping the future ends the attempt.
     ///
     /// # Errors
     ///
-    /// If nobody answers there.
+    /// Returns an error if the connection fails.
     async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
 }
 
@@ -60,7 +60,7 @@ impl<N: Network> Dial for PublicOnly<N> {
         let mut failed = match others.first() {
             Some(address) => io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("it leads to {}, which is no address of the internet", address.ip()),
+                format!("it resolves to {}, which is not a public address", address.ip()),
             ),
             None => io::Error::new(io::ErrorKind::NotFound, "it has no address"),
         };

@@ -1,4 +1,4 @@
-//! The web as a capability.
+//! The capability for web access.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 use super::fetch::WebFetchTool;
 use super::policy::WebPolicy;
 
-/// Adds the tool `web_fetch`, which gives pages of the web as Markdown.
+/// Adds the tool `web_fetch`, which returns web pages as Markdown.
 ///
-/// The agent reaches every machine of the internet with it that the rules of permissions do not deny, such as
-/// `WebFetch(domain:example.com)`.
+/// With it, the agent can reach every public host that permission rules, such as
+/// `WebFetch(domain:example.com)`, do not deny.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct UseWeb(WebFetchTool);
 
 impl UseWeb {
-    /// Requests pages so.
+    /// Creates the capability with a policy.
     pub fn new(policy: WebPolicy) -> Self {
         Self(WebFetchTool::new(policy))
     }
 
-    /// Requests pages as this tool does.
+    /// Creates the capability from a configured tool.
     pub fn from_tool(tool: WebFetchTool) -> Self {
         Self(tool)
     }

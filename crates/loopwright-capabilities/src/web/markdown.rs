@@ -1,4 +1,4 @@
-//! Pages as Markdown.
+//! Conversion of pages to Markdown.
 
 use std::rc::Rc;
 

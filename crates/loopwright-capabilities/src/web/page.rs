@@ -1,4 +1,4 @@
-//! Pages, and how they are requested and kept.
+//! Requests for pages, and their cache.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,45 +26,45 @@ const HEADERS: [(&str, &str); 2] = [
     ("accept", "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1"),
 ];
 
-/// Why there is no page.
+/// An error of a page request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The address cannot be or may not be requested.
-    #[error("`{url}` is not requested: {reason}")]
+    /// The address is invalid or not allowed.
+    #[error("`{url}` was not requested: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The requested value.
         url: String,
-        /// Why it is not.
+        /// The reason.
         reason: String,
     },
-    /// It leads to another host, for which other rules may hold.
+    /// The page redirects to another host, to which other rules may apply.
     #[error(
-        "it redirects to another place: {to}; call web_fetch with that address if it is what you want"
+        "it redirects to another site: {to}; to follow the redirect, call web_fetch with that address"
     )]
     Elsewhere {
-        /// Where to.
+        /// The target.
         to: Url,
     },
-    /// The server answered with an error.
-    #[error("the server answers with status {status}")]
+    /// The server responded with an error.
+    #[error("the server responded with status {status}")]
     Status {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
     },
-    /// The server answered with something that is no text.
-    #[error("it is of type `{0}`, and only text can be read")]
+    /// The response is not text.
+    #[error("it has type `{0}`, but only text can be read")]
     NoText(String),
-    /// The elements of the page are too deep in each other.
-    #[error("its elements are too deep in each other to be read")]
+    /// The elements of the page are nested too deeply.
+    #[error("its elements are nested too deeply")]
     TooDeep,
-    /// It redirects again and again.
-    #[error("it redirects more than {0} times")]
+    /// There are too many redirects.
+    #[error("it redirected more than {0} times")]
     Redirects(usize),
-    /// It took too long.
-    #[error("it takes longer than {} seconds", .0.as_secs_f64())]
+    /// The request took too long.
+    #[error("it took longer than {} seconds", .0.as_secs_f64())]
     Late(Duration),
-    /// No answer came.
+    /// The request failed.
     #[error(transparent)]
     Connection(#[from] WebError),
 }
@@ -75,7 +75,7 @@ pub(super) struct Page {
     /// Where it was found at last.
     pub(super) url: Url,
     pub(super) text: String,
-    /// Whether it goes on after what was read.
+    /// Whether there is more after the part that was read.
     pub(super) is_cut: bool,
 }
 
@@ -135,13 +135,13 @@ impl Pages {
             Err(error) => return refused(error.to_string()),
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return refused("only http and https are".to_owned());
+            return refused("only http and https are allowed".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refused("it has a user name or a password".to_owned());
+            return refused("it contains a user name or a password".to_owned());
         }
         if let Some(port) = url.port().filter(|port| !self.allows(*port)) {
-            return refused(format!("port {port} may not be"));
+            return refused(format!("port {port} is not allowed"));
         }
         url.set_fragment(None);
         Ok(url)

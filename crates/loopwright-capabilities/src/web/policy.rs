@@ -1,34 +1,34 @@
-//! How pages are requested.
+//! The policy of page requests.
 
 use std::time::Duration;
 
-/// What is requested of the web, and how much of it.
+/// The limits of page requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebPolicy {
-    /// Ports beside 80 and 443; none by default.
+    /// Allowed ports in addition to 80 and 443; none by default.
     pub other_ports: Vec<u16>,
-    /// Bytes of a page that are read, after decompression; 2 MiB by default. What is beyond is left out, and that is
-    /// said.
+    /// The maximum number of bytes of a page to read, after decompression; 2 MiB by default. Longer
+    /// pages are truncated, with a note.
     pub max_bytes: usize,
-    /// Characters of a page that one call gives to the model; 40,000 by default.
+    /// The number of characters of a page that one call returns; 40,000 by default.
     pub max_chars: usize,
-    /// How long a page may take with all redirects; 30 seconds by default.
+    /// The timeout of a page with all redirects; 30 seconds by default.
     pub timeout: Duration,
-    /// Redirects that are followed, within a host; 5 by default.
+    /// The maximum number of redirects to follow within a host; 5 by default.
     pub max_redirects: usize,
-    /// Whether `robots.txt` is asked; it is by default.
+    /// Whether `robots.txt` is obeyed; it is by default.
     pub robots: Robots,
-    /// How long a page is kept for further calls; 15 minutes by default.
+    /// The time that a page is cached for further calls; 15 minutes by default.
     pub kept_for: Duration,
 }
 
-/// What is done about `robots.txt`.
+/// The handling of `robots.txt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Robots {
-    /// Pages that it forbids are not requested.
+    /// Pages that it disallows are not requested.
     #[default]
     Obeyed,
-    /// It is not asked for, since a person wants each page and no crawler does.
+    /// It is ignored, because each request serves a person and not a crawler.
     Ignored,
 }
 

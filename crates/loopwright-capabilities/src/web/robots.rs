@@ -1,4 +1,4 @@
-//! What a site asks of programs.
+//! The rules of a site for programs.
 
 /// The name that rules may call this program by.
 const OWN: &str = "loopwright";

@@ -214,7 +214,7 @@ async fn a_name_that_changes_its_address_is_checked_for_each_connection() {
     let tool = internet.tool(eager());
     internet.name("rebinding.example", &[&["93.184.216.34"], &["127.0.0.1"]]);
     let error = get(&tool, "http://rebinding.example/again").await.unwrap_err().to_string();
-    assert!(error.contains("127.0.0.1, which is no address of the internet"), "{error}");
+    assert!(error.contains("127.0.0.1, which is not a public address"), "{error}");
     internet.name("mixed.example", &[&["10.0.0.1", "93.184.216.34", "::1"]]);
     assert!(get(&tool, "http://mixed.example/").await.unwrap().ends_with("hello"));
     assert_eq!(*internet.connected.lock().unwrap(), [PUBLIC, PUBLIC]);
@@ -237,11 +237,11 @@ async fn redirects_are_followed_within_a_host_and_told_beyond_it() {
     let text = get(&tool, "http://site.example/a").await.unwrap();
     assert_eq!(text, "http://site.example/b\n\nhere");
     for (path, wanted) in [
-        ("loop", "it redirects more than 5 times"),
-        ("away", "https://other.example/x; call web_fetch"),
-        ("inside", "it redirects to another place: http://169.254.169.254"),
-        ("port", "port 6379 may not be"),
-        ("scheme", "only http and https are"),
+        ("loop", "it redirected more than 5 times"),
+        ("away", "https://other.example/x; to follow"),
+        ("inside", "it redirects to another site: http://169.254.169.254"),
+        ("port", "port 6379 is not allowed"),
+        ("scheme", "only http and https are allowed"),
         ("missing", "status 404"),
     ] {
         let error = get(&tool, &format!("http://site.example/{path}")).await.unwrap_err();
@@ -264,7 +264,7 @@ async fn a_compressed_page_is_read_up_to_the_limit_only() {
     let policy = WebPolicy { max_bytes: 5_000, ..eager() };
     let text = get(&internet.tool(policy), "http://site.example/").await.unwrap();
     let wanted = format!(
-        "http://site.example/\n\n{}\n\n[the page is longer than what was read of it]",
+        "http://site.example/\n\n{}\n\n[only the beginning of the page was read: it is too long]",
         "a".repeat(5_000)
     );
     assert_eq!(text, wanted);
@@ -276,7 +276,7 @@ async fn a_page_is_requested_once_and_given_in_parts() {
     let internet = Internet::serving(move |_| page("text/html; charset=utf-8", html)).await;
     let tool = internet.tool(WebPolicy { max_chars: 8, ..eager() });
     let first = get(&tool, "http://site.example/#top").await.unwrap();
-    let more = "[characters 0 to 8 of 13; go on with offset 8]";
+    let more = "[characters 0 to 8 of 13; continue with offset 8]";
     assert_eq!(first, format!("http://site.example/\n\n# Title\n\n\n{more}"));
     let args = WebFetchArgs { url: "http://site.example/".to_owned(), offset: Some(9) };
     assert_eq!(tool.fetch(&args).await.unwrap(), "http://site.example/\n\nText");
@@ -302,5 +302,5 @@ async fn pages_that_robots_txt_forbids_are_not_requested_unless_it_is_ignored() 
 async fn a_page_that_is_no_text_is_reported_with_its_type() {
     let internet = Internet::serving(|_| page("image/png", "PNG")).await;
     let error = get(&internet.tool(eager()), "http://site.example/").await.unwrap_err();
-    assert_eq!(error.to_string(), "it is of type `image/png`, and only text can be read");
+    assert_eq!(error.to_string(), "it has type `image/png`, but only text can be read");
 }

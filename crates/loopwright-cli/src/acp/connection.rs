@@ -116,7 +116,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If standard output does not take it.
+    /// Returns an error if standard output does not take it.
     fn write(&self, message: &Value) -> io::Result<()> {
         let line = json_line(message)?;
         let _guard = lock(&self.writing);
@@ -146,7 +146,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If standard output does not take it.
+    /// Returns an error if standard output does not take it.
     pub(super) fn update(&self, session: &str, update: &Value) -> io::Result<()> {
         let params = json!({"sessionId": session, "update": update});
         self.write(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
@@ -156,7 +156,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the editor refuses or goes away.
+    /// Returns an error if the editor refuses or goes away.
     pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         let id = self.last_id.fetch_add(1, Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
@@ -166,7 +166,7 @@ impl Connection {
         answer.unwrap_or_else(|_| Err(RpcError::internal("the client has closed the connection")))
     }
 
-    /// Takes the answer to a request. One that nobody waits for is ignored.
+    /// Delivers the response to a request. Unexpected responses are ignored.
     pub(super) fn settle(&self, id: &Value, result: Result<Value, RpcError>) {
         let waiting = id.as_u64().and_then(|id| lock(&self.waiting).remove(&id));
         if let Some(waiting) = waiting {
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Lets nobody wait any longer.
+    /// Ends all pending requests.
     pub(super) fn close(&self) {
         lock(&self.waiting).clear();
     }

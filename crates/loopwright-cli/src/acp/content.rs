@@ -11,7 +11,7 @@ use super::error::RpcError;
 ///
 /// # Errors
 ///
-/// If a block is malformed or of a kind that was not offered.
+/// Returns an error if a block is malformed or of a kind that was not offered.
 pub(super) fn message(blocks: &Value) -> Result<Message, RpcError> {
     let blocks = blocks.as_array().ok_or_else(|| invalid("`prompt` must be a list"))?;
     let parts = blocks.iter().map(part).collect::<Result<Vec<_>, _>>()?;

@@ -48,7 +48,7 @@ impl RpcError {
     /// Reads the error of a response.
     pub(super) fn of(error: &Value) -> Self {
         let code = error["code"].as_i64().and_then(|it| i32::try_from(it).ok());
-        let message = error["message"].as_str().unwrap_or("the client refused");
+        let message = error["message"].as_str().unwrap_or("the client rejected the request");
         Self { code: code.unwrap_or(-32603), message: message.to_owned() }
     }
 

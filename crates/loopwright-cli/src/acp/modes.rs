@@ -40,7 +40,7 @@ pub(super) fn options(permissions: &RunPermissions) -> Value {
         .collect();
     json!([{
         "id": OPTION, "name": "Permission mode", "category": "mode", "type": "select",
-        "description": "Which tool calls run without a question",
+        "description": "Which tool calls run without approval",
         "currentValue": permissions.policy().mode().name(), "options": modes,
     }])
 }
@@ -62,7 +62,7 @@ fn description(mode: Mode) -> &'static str {
         Mode::Ask => "Asks before file changes and commands",
         Mode::AcceptEdits => "Changes files in the folder; asks before commands",
         Mode::Auto => "Changes files in the folder and runs sandboxed commands",
-        Mode::Deny => "Denies what no rule allows",
-        Mode::Unconfined => "Runs everything that no rule denies",
+        Mode::Deny => "Denies every call that no rule allows",
+        Mode::Unconfined => "Runs every call that no rule denies",
     }
 }

@@ -13,8 +13,9 @@ use crate::sessions::UserDecision;
 /// The most characters of an option.
 const OPTION: usize = 120;
 
-/// What a model is told of a call that waited when the user cancelled the turn.
-pub(super) const CANCELLED: &str = "the user cancelled the turn before deciding about this call";
+/// The result for the model of a call that waited when the user cancelled the turn.
+pub(super) const CANCELLED: &str = "the user cancelled the turn before the decision about this \
+    call";
 
 const ALLOW: &str = "allow";
 const ALLOW_SESSION: &str = "allow-session";
@@ -70,7 +71,7 @@ fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
     if asked.question.is_recovery() {
         return json!([
             option(ALLOW, "Run it again", "allow_once"),
-            option(MARK_DONE, "It was done", "allow_once"),
+            option(MARK_DONE, "Already done", "allow_once"),
             option(REJECT, "Skip it", "reject_once"),
         ]);
     }

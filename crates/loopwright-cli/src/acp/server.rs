@@ -276,8 +276,8 @@ fn initialize() -> Value {
         },
         "authMethods": [{
             "id": API_KEY, "name": "API key",
-            "description": "Set the key of a provider, such as OPENAI_API_KEY, in the environment \
-                of the editor; `loopwright doctor` shows what is missing",
+            "description": "Set the key of a provider, such as OPENAI_API_KEY, in the \
+                environment of the editor; `loopwright doctor` shows which keys are missing",
         }],
     })
 }

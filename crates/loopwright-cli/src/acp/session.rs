@@ -118,7 +118,7 @@ impl EditorSession {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or a turn is under way.
+    /// Returns an error if it cannot be read, or a turn is under way.
     pub(super) async fn replay(&self) -> Result<(), RpcError> {
         let store = match &*self.conversation.borrow() {
             Some(conversation) => Arc::clone(&conversation.store),
@@ -143,7 +143,7 @@ impl EditorSession {
     ///
     /// # Errors
     ///
-    /// If the mode cannot be selected.
+    /// Returns an error if the mode cannot be selected.
     pub(super) fn set_mode(&self, name: &str) -> Result<(), RpcError> {
         let unknown = || RpcError::invalid_params(format!("unknown mode `{name}`"));
         let mode = modes::find(&self.permissions, name).ok_or_else(unknown)?;
@@ -166,7 +166,7 @@ impl EditorSession {
     ///
     /// # Errors
     ///
-    /// If the run fails, or another turn is under way.
+    /// Returns an error if the run fails, or another turn is under way.
     pub(super) async fn prompt(&self, message: Message) -> Result<Value, RpcError> {
         let mut conversation = self.conversation.borrow_mut().take().ok_or_else(busy)?;
         let brake = CancelSwitch::new();
@@ -381,5 +381,5 @@ impl EditorSession {
 }
 
 fn busy() -> RpcError {
-    RpcError::invalid_request("a turn of this session is under way; cancel it first")
+    RpcError::invalid_request("a turn of this session is running; cancel it first")
 }

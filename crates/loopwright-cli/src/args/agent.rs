@@ -55,7 +55,7 @@ pub struct AgentArgs {
     /// The permissions of the run.
     #[command(flatten)]
     pub permissions: PermissionArgs,
-    /// Choose what happens with a call that needs approval; at a terminal, `pause` asks there
+    /// Choose what happens to a call that needs approval; at a terminal, `pause` asks you
     #[arg(
         long,
         help_heading = "Permissions",
@@ -102,7 +102,7 @@ pub enum OnAskArg {
     /// The run pauses and ends with exit code 9
     #[default]
     Pause,
-    /// The call is denied, and the model is told
+    /// The call is denied, and the model receives the denial
     Deny,
     /// The run ends with exit code 8; a sub-agent ends, and its parent continues
     Fail,
@@ -121,7 +121,8 @@ pub struct LimitArgs {
     /// Stop a turn after S seconds [default: 900]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_seconds: Option<Duration>,
-    /// Stop a turn at a cost of USD dollars if prices are known; the last response may exceed the limit
+    /// Stop a turn at this cost in US dollars, if prices are known; the last response may exceed
+    /// the limit
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
     /// Stop the session after N steps over all turns; later turns keep the limit
@@ -133,7 +134,7 @@ pub struct LimitArgs {
     /// Stop the session after S seconds of work over all turns
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_session_seconds: Option<Duration>,
-    /// Stop the session at a cost of USD dollars over all turns if prices are known
+    /// Stop the session at this cost in US dollars over all turns, if prices are known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_session_cost: Option<Dollars>,
 }

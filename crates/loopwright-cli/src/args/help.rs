@@ -157,18 +157,18 @@ workers take over the rest. A second signal exits immediately.";
 /// Ends `loopwright serve --help`.
 pub(super) const SERVE: &str = "\
 Examples:
-  Serve the agents of this project to programs of this machine
+  Serve the agents of this project to programs on this machine
     loopwright serve
 
   Give each session a directory of its own
     loopwright serve --session-dirs /srv/sessions
 
-  Serve behind a proxy that terminates TLS, to holders of tokens
+  Serve clients with tokens, behind a proxy that terminates TLS
     loopwright tokens create --principal ada --role run
     loopwright serve --listen 0.0.0.0:8787 --behind-proxy --host agents.example.org \\
         --session-dirs /srv/sessions --store env:DATABASE_URL
 
-After Ctrl-C or SIGTERM, the server begins no more runs, finishes the running steps
+After Ctrl-C or SIGTERM, the server starts no new runs, finishes the running steps
 and exits; other servers and workers of the session store continue the rest. A second
 signal exits immediately.";
 
@@ -190,17 +190,17 @@ Secrets appear as references, such as env:MY_KEY, never as values.";
 
 /// Ends `loopwright acp --help`.
 pub(super) const ACP: &str = "\
-The editor starts this program, and names the working directory of each session.
+The editor starts this program and sets the working directory of each session.
 Standard output carries the protocol; warnings go to standard error.
 
 Examples:
-  In the settings of Zed
-    \"agent_servers\": {
-      \"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
-    }
+Use it in Zed, in the settings
+\"agent_servers\": {
+\"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
+}
 
-  With a model and a permission mode
-    loopwright acp -m openai/gpt-5-mini --permission-mode ask
+Set a model and a permission mode
+loopwright acp -m openai/gpt-5-mini --permission-mode ask
 
-  Continue in the terminal with the latest session of the directory
-    loopwright chat --continue";
+Continue the latest session of the directory in the terminal
+loopwright chat --continue";

@@ -32,15 +32,15 @@ pub enum McpCommand {
     Test(McpTestArgs),
     /// Call a tool of a server and print its result as JSON
     Call(McpCallArgs),
-    /// Add a server for you, or to the project
+    /// Add a server for yourself or for the project
     Add(McpAddArgs),
-    /// Remove a server that `mcp add` has added
+    /// Remove a server that was added with `mcp add`
     Remove(McpRemoveArgs),
     /// Approve the tools of a server as they are now
     Approve(McpApproveArgs),
-    /// Log in at a server with a URL, in a browser
+    /// Log in to a server that has a URL, in a browser
     Login(McpLoginArgs),
-    /// Forget the login at a server
+    /// Delete the login of a server
     Logout(McpLogoutArgs),
     /// Serve agents, sessions and skills, or tools, to a client over standard input and output
     Serve(Box<McpServeArgs>),
@@ -108,7 +108,7 @@ pub struct McpCallArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The server's own name of the tool
+    /// The name of the tool on the server
     #[arg(value_name = "TOOL")]
     pub tool: String,
     /// Arguments of the tool, one JSON object
@@ -130,7 +130,7 @@ pub struct McpAddArgs {
         allow_hyphen_values = true
     )]
     pub target: Vec<String>,
-    /// Add it to the file .mcp.json of the project, for everyone who works on it
+    /// Add the server to the .mcp.json file of the project, for all its users
     #[arg(long)]
     pub project: bool,
     /// Set an environment variable of the command; refer to your own as '${NAME}'
@@ -139,7 +139,7 @@ pub struct McpAddArgs {
     /// Send a header to the URL; refer to environment variables as '${NAME}'
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// Confine the command, or let it do whatever you may do [default: on]
+    /// Confine the command, or run it with your permissions [default: on]
     #[arg(long, value_name = "WHICH")]
     pub sandbox: Option<SandboxArg>,
     /// Let the command reach this host; `all` for every host
@@ -156,9 +156,9 @@ pub struct McpAddArgs {
 /// Whether a command is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
-    /// It is confined.
+    /// The command is confined.
     On,
-    /// It may do whatever the user may do.
+    /// The command has your permissions.
     Off,
 }
 
@@ -168,7 +168,7 @@ pub struct McpRemoveArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Remove it from the file .mcp.json of the project
+    /// Remove the server from the .mcp.json file of the project
     #[arg(long)]
     pub project: bool,
 }
@@ -179,10 +179,10 @@ pub struct McpLoginArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Use this client, which was registered by hand
+    /// Use this client ID, registered in advance
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
-    /// Take the secret of that client from this environment variable
+    /// Read the secret of that client from this environment variable
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub client_secret_env: Option<String>,
 }

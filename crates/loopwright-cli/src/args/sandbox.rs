@@ -165,7 +165,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 fn network(text: &str) -> Result<Network, String> {
     let network = NetworkSetting::from_text(text).map(|it| it.0);
     network.ok_or_else(|| {
-        "must be `off`, `loopback`, `host`, or names of hosts such as `crates.io,*.crates.io`"
+        "must be `off`, `loopback`, `host`, or host names such as `crates.io,*.crates.io`"
             .to_owned()
     })
 }

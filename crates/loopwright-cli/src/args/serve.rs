@@ -16,10 +16,10 @@ use crate::config::Text;
 /// Arguments of `serve`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ServeArgs {
-    /// Listen on this address; one that is not of this machine alone requires --behind-proxy
+    /// Listen on this address; any address except loopback requires --behind-proxy
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8787")]
     pub listen: SocketAddr,
-    /// Answer requests for this host name, with its port unless that is the usual one; repeatable
+    /// Serve requests for this host name, with its port unless that is the default; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]
     pub hosts: Vec<String>,
     /// Trust that a proxy terminates TLS, and that nothing else reaches the server
@@ -65,12 +65,12 @@ pub struct ServeArgs {
 pub enum RoleArg {
     /// Read its own sessions
     Read,
-    /// Create, run and delete its own sessions, too
+    /// Also create, run and delete its own sessions
     #[default]
     Run,
-    /// Decide about tool calls that need approval, too
+    /// Also decide about tool calls that need approval
     Approve,
-    /// Read the metrics of the server, too
+    /// Also read the metrics of the server
     Admin,
 }
 
@@ -90,9 +90,9 @@ pub struct TokensArgs {
 pub enum TokensCommand {
     /// Create a token and print it; it cannot be shown again
     Create(TokenCreateArgs),
-    /// List the tokens, without the tokens themselves
+    /// List the tokens without their secrets
     List(TokenListArgs),
-    /// Revoke a token; it is refused from the next request on
+    /// Revoke a token; later requests with it are rejected
     Revoke(TokenRevokeArgs),
 }
 

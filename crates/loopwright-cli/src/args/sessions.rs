@@ -40,7 +40,7 @@ pub enum SessionsCommand {
     Fork(ForkArgs),
     /// Rewind a session to the end of a step; 0 is the start
     Rewind(RewindArgs),
-    /// Decide a tool call that needs approval, or answer a question
+    /// Approve or deny a tool call, or answer a question
     Decide(DecideArgs),
     /// Ask a running session to stop after the current step
     Stop(SessionIdsArgs),
@@ -66,10 +66,10 @@ pub const LIMIT: u32 = 20;
 /// Arguments of `approvals`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ApprovalsArgs {
-    /// Look through the N sessions that were written last
+    /// Search the N most recently changed sessions
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// Keep looking, and print what starts to wait; Ctrl-C ends it
+    /// Keep watching and print new waiting calls, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
     /// Print one JSON object; with --follow, one per line and session
@@ -114,7 +114,7 @@ pub enum StatusArg {
     Completed,
     /// Abandoned
     Failed,
-    /// Deleted; the ID stays taken
+    /// Deleted; the ID cannot be reused
     Deleted,
 }
 

@@ -8,8 +8,8 @@ use super::rewind::Rewind;
 pub(super) const COMMANDS: [(&str, &str); 29] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
-    ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
-    ("/continue", "resume what was interrupted"),
+    ("/resume [TEXT]", "choose a session of this directory, or only those that contain TEXT"),
+    ("/continue", "resume the interrupted run"),
     ("/fork", "continue in a copy; the original session stays unchanged"),
     (
         "/rewind [STEP] [files]",
@@ -17,7 +17,7 @@ pub(super) const COMMANDS: [(&str, &str); 29] = [
     ),
     ("/turns", "choose a message and go back to before it, like Esc Esc"),
     ("/compact", "summarize older messages and report the tokens saved"),
-    ("/diff", "show how files differ from what they were before this session"),
+    ("/diff", "show how files have changed since the start of this session"),
     ("/context", "show what fills the context window"),
     ("/thinking", "show how the model reasoned last"),
     ("/cost", "show the tokens and the cost of this session"),
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: [(&str, &str); 29] = [
     ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
-    ("/hooks", "show the commands that run at events"),
+    ("/hooks", "show the hooks, which are commands that run at events"),
     ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),

@@ -92,7 +92,7 @@ impl SessionAction for Compact {
     ) -> Result<AgentSession, SessionError> {
         session.require_active()?;
         if session.state().is_interrupted() {
-            let text = "the last run was interrupted: /continue or say something first";
+            let text = "the last run was interrupted; first type /continue or send a message";
             return Err(SessionError::Action(SessionsError::Usage(text.to_owned()).into()));
         }
         let mut state = session.state().clone();

@@ -26,7 +26,7 @@ struct Parts {
     results: u64,
 }
 
-/// Returns what `/context` shows: what fills a window of so many tokens.
+/// Returns the output of `/context`: the use of a context window of this size.
 pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> String {
     let parts = Parts::of(agent, state);
     let tools = format!("tools ({})", agent.tools().len());

@@ -27,7 +27,7 @@ pub(super) async fn diff(
         lines.extend(of_file);
     }
     if files == 0 {
-        return Ok("no file differs from what it was before this session".to_owned());
+        return Ok("no file has changed in this session".to_owned());
     }
     lines.push(format!("{} changed in this session", count(files, "file")));
     Ok(lines.join("\n"))

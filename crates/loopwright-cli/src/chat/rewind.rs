@@ -97,7 +97,7 @@ fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
     if !has_words(taken_back) {
         let is_run =
             taken_back.iter().any(|it| matches!(it.change, Change::ExecutionStarted { .. }));
-        let what = if is_run { "compaction undone" } else { "nothing to take back" };
+        let what = if is_run { "compaction undone" } else { "nothing to undo" };
         return format!("{what}; still at the end of step {steps}");
     }
     match steps {
@@ -112,7 +112,7 @@ impl Asked<'_> {
         if !self.is_watched {
             return InputEvent::TextOrSecret(String::new());
         }
-        console::tell(&format!("files changed since: {}", names(changed)));
+        console::tell(&format!("files changed since then: {}", names(changed)));
         console::tell("also undo these changes? [y/N]");
         self.input.next(self.signals).await
     }

@@ -14,8 +14,8 @@ use crate::user_command;
 /// The most characters of an output that the agent sees.
 const SEEN: usize = 20_000;
 
-/// Runs a command as the agent's are run, shows what it printed, and returns what the agent is told of it. `None` if it did
-/// not run.
+/// Runs a command as the agent's are run, shows what it printed, and returns the text for the
+/// agent. `None` if it did not run.
 pub(super) async fn run(
     conversation: &Conversation,
     command: &str,

@@ -41,7 +41,7 @@ pub(super) async fn choose(
 ) -> Result<Choice, SessionsError> {
     let found = matching(store, workdir, &text.to_lowercase()).await?;
     if found.is_empty() {
-        return Ok(Choice::None("no such session of this directory"));
+        return Ok(Choice::None("no such session in this directory"));
     }
     let now = now();
     for (number, header) in (1..).zip(&found) {
@@ -101,7 +101,7 @@ async fn contains(
     }))
 }
 
-/// Shows what was said last in a session: at most so many messages.
+/// Shows the last messages of a session, up to a limit.
 pub(super) async fn show_last(
     store: &dyn SessionStore,
     id: &SessionId,

@@ -65,7 +65,7 @@ struct Remembered {
     started: HashSet<String>,
     /// Calls whose arguments a hook has changed: it is not asked to change them again.
     rewritten: HashSet<String>,
-    /// What the model is told with the result of a call.
+    /// Additional text for the model with the result of a call.
     contexts: HashMap<String, Vec<String>>,
     /// How often runs were kept from finishing.
     continued: HashMap<String, u32>,
@@ -120,7 +120,7 @@ impl HookSetup {
     /// Runs the hooks about a run that waits for the user.
     pub(crate) async fn notify(&self, session: &str) {
         let input = json!({
-            "message": "the agent waits for your answer", "notification_type": "permission_prompt",
+            "message": "the agent is waiting for your answer", "notification_type": "permission_prompt",
         });
         self.run(HookEvent::Notification, &["permission_prompt"], input, session, |_| true).await;
     }
@@ -279,7 +279,7 @@ impl Hook for Runner {
             return Ok(Flow::Stop(Self::stop(reason)));
         }
         if let Some(HookDecision::Block(reason)) = said.decision {
-            return Ok(Flow::Stop(Self::stop(format!("a hook blocks the prompt: {reason}"))));
+            return Ok(Flow::Stop(Self::stop(format!("a hook blocked the prompt: {reason}"))));
         }
         if !said.context.is_empty() {
             state.push_message(Message::user(told(&said.context)));

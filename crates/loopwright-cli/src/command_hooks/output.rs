@@ -62,7 +62,7 @@ impl Said {
         let stderr = shortened(&output.stderr.to_text());
         match output.outcome {
             ExitOutcome::Exited(0) => self.answer(event, &output.stdout.to_text()),
-            ExitOutcome::Exited(BLOCKS) => self.block(or(stderr, "a hook blocks this")),
+            ExitOutcome::Exited(BLOCKS) => self.block(or(stderr, "a hook blocked this")),
             outcome => self.fail(&format!("{outcome}: {stderr}"), on_failure),
         }
     }
@@ -108,7 +108,7 @@ impl Said {
                     HookEvent::PreToolUse | HookEvent::UserPromptSubmit => OnFailure::Block,
                     _ => OnFailure::Continue,
                 };
-                return self.fail(&format!("its output is not understood: {error}"), on_failure);
+                return self.fail(&format!("its output cannot be parsed: {error}"), on_failure);
             }
         };
         let Specific {
@@ -122,8 +122,8 @@ impl Said {
             .map(|it| shortened(&it))
             .unwrap_or_default();
         match permission_decision.as_deref().or(answer.decision.as_deref()) {
-            Some("deny" | "block") => self.block(or(reason, "a hook blocks this")),
-            Some("ask") => self.decide(HookDecision::Ask(or(reason, "a hook asks"))),
+            Some("deny" | "block") => self.block(or(reason, "a hook blocked this")),
+            Some("ask") => self.decide(HookDecision::Ask(or(reason, "a hook requests approval"))),
             Some("allow" | "approve") => self.decide(HookDecision::Allow),
             None | Some("defer") => {}
             Some(other) => {
@@ -139,7 +139,7 @@ impl Said {
         self.messages.extend(answer.system_message.map(|it| shortened(&it)));
         if answer.continues == Some(false) {
             let reason = answer.stop_reason.map(|it| shortened(&it)).unwrap_or_default();
-            self.stop.get_or_insert(or(reason, "a hook stops the run"));
+            self.stop.get_or_insert(or(reason, "a hook stopped the run"));
         }
     }
 }

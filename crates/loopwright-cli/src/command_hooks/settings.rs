@@ -63,7 +63,7 @@ impl Reader {
         };
         for (name, groups) in events {
             let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
-                self.warn(&format!("hooks of the event `{name}` are not run here"));
+                self.warn(&format!("hooks of the event `{name}` are not supported"));
                 continue;
             };
             match Vec::<Group>::deserialize(groups) {
@@ -102,7 +102,7 @@ impl Reader {
             ("command", _) => return self.warn(&format!("a hook of `{name}` has no command")),
             (kind, _) => {
                 return self.warn(&format!(
-                    "a hook of `{name}` has the type `{kind}`, which is not run here"
+                    "a hook of `{name}` has the type `{kind}`, which is not supported"
                 ));
             }
         };

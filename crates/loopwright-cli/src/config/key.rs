@@ -61,64 +61,88 @@ impl Key {
 
 /// Every key.
 pub const KEYS: &[Key] = &[
-    key::<ModelRef>("model", "the model and the provider that serves it")
+    key::<ModelRef>("model", "the model, and the provider that serves it")
         .option("--model")
         .variable("LOOPWRIGHT_MODEL"),
-    key::<ModelRefs>("fallback", "the models to ask, in this order, when that one cannot answer")
+    key::<ModelRefs>("fallback", "the models to try, in this order, when the model fails")
         .option("--fallback")
         .variable("LOOPWRIGHT_FALLBACK"),
-    key::<BaseUrl>("base_url", "where the provider of the model is reached")
+    key::<BaseUrl>("base_url", "the base URL of the model's provider")
         .option("--base-url")
         .variable("LOOPWRIGHT_BASE_URL"),
-    key::<String>("system_prompt", "the system prompt; with an agent, what is added to its own")
-        .option("--system-prompt")
-        .variable("LOOPWRIGHT_SYSTEM_PROMPT"),
-    key::<OutputFormat>("output_format", "what standard output carries")
+    key::<String>(
+        "system_prompt",
+        "the system prompt; with an agent, text to append to the \
+        agent's prompt",
+    )
+    .option("--system-prompt")
+    .variable("LOOPWRIGHT_SYSTEM_PROMPT"),
+    key::<OutputFormat>("output_format", "the format of standard output")
         .option("--output-format")
         .variable("LOOPWRIGHT_OUTPUT_FORMAT"),
-    key::<bool>("stream", "whether answers are asked for piece by piece").option("--no-stream"),
-    key::<NonZeroU32>("limits.steps", "steps of a turn")
+    key::<bool>("stream", "whether responses are streamed").option("--no-stream"),
+    key::<NonZeroU32>("limits.steps", "the maximum number of steps per turn")
         .option("--max-steps")
         .variable("LOOPWRIGHT_MAX_STEPS"),
-    key::<NonZeroU64>("limits.tokens", "tokens of a turn, input and output together")
-        .option("--max-tokens")
-        .variable("LOOPWRIGHT_MAX_TOKENS"),
-    key::<Duration>("limits.seconds", "seconds of a turn")
+    key::<NonZeroU64>(
+        "limits.tokens",
+        "the maximum number of tokens per turn, input and output \
+        together",
+    )
+    .option("--max-tokens")
+    .variable("LOOPWRIGHT_MAX_TOKENS"),
+    key::<Duration>("limits.seconds", "the maximum duration of a turn, in seconds")
         .option("--max-seconds")
         .variable("LOOPWRIGHT_MAX_SECONDS"),
-    key::<Dollars>("limits.cost", "US dollars of a turn, where prices are known")
+    key::<Dollars>("limits.cost", "the maximum cost of a turn in US dollars, if prices are known")
         .option("--max-cost")
         .variable("LOOPWRIGHT_MAX_COST"),
-    key::<NonZeroU32>("limits.session.steps", "steps of a session, over all its turns")
-        .option("--max-session-steps")
-        .variable("LOOPWRIGHT_MAX_SESSION_STEPS"),
-    key::<NonZeroU64>("limits.session.tokens", "tokens of a session, over all its turns")
-        .option("--max-session-tokens")
-        .variable("LOOPWRIGHT_MAX_SESSION_TOKENS"),
-    key::<Duration>("limits.session.seconds", "seconds that a session works, over all its turns")
-        .option("--max-session-seconds")
-        .variable("LOOPWRIGHT_MAX_SESSION_SECONDS"),
-    key::<Dollars>("limits.session.cost", "US dollars of a session, over all its turns")
-        .option("--max-session-cost")
-        .variable("LOOPWRIGHT_MAX_SESSION_COST"),
+    key::<NonZeroU32>(
+        "limits.session.steps",
+        "the maximum number of steps per session, over all \
+        its turns",
+    )
+    .option("--max-session-steps")
+    .variable("LOOPWRIGHT_MAX_SESSION_STEPS"),
+    key::<NonZeroU64>(
+        "limits.session.tokens",
+        "the maximum number of tokens per session, over \
+        all its turns",
+    )
+    .option("--max-session-tokens")
+    .variable("LOOPWRIGHT_MAX_SESSION_TOKENS"),
+    key::<Duration>(
+        "limits.session.seconds",
+        "the maximum working time of a session, over all \
+        its turns, in seconds",
+    )
+    .option("--max-session-seconds")
+    .variable("LOOPWRIGHT_MAX_SESSION_SECONDS"),
+    key::<Dollars>(
+        "limits.session.cost",
+        "the maximum cost of a session in US dollars, over all \
+        its turns",
+    )
+    .option("--max-session-cost")
+    .variable("LOOPWRIGHT_MAX_SESSION_COST"),
     key::<Duration>("timeouts.connect", "seconds to wait for a connection"),
-    key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
-    key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
-    key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
+    key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of a response"),
+    key::<Duration>("timeouts.idle", "seconds to wait for each further piece of a response"),
+    key::<Duration>("timeouts.total", "seconds to wait for a complete response"),
     key::<Mode>("permissions.mode", "which calls run without a rule that allows them")
         .option("--permission-mode")
         .variable("LOOPWRIGHT_PERMISSION_MODE"),
-    key::<RuleList>("permissions.allow", "calls that run without a question").option("--allow"),
-    key::<RuleList>("permissions.ask", "calls that ask the user").option("--ask"),
-    key::<RuleList>("permissions.deny", "calls that do not run").option("--deny"),
-    key::<BackendChoice>("sandbox.backend", "what confines the commands that are run"),
-    key::<Strings>("sandbox.read", "paths that commands may read as well"),
-    key::<Strings>("sandbox.write", "paths that they may write to as well"),
-    key::<Strings>("sandbox.hide", "paths below the working directory that they may not read"),
-    key::<Strings>("sandbox.allow", "names that they may leave behind although others obey them"),
+    key::<RuleList>("permissions.allow", "calls that run without approval").option("--allow"),
+    key::<RuleList>("permissions.ask", "calls that need approval").option("--ask"),
+    key::<RuleList>("permissions.deny", "calls that are denied").option("--deny"),
+    key::<BackendChoice>("sandbox.backend", "the sandbox backend that confines commands"),
+    key::<Strings>("sandbox.read", "further paths that commands may read"),
+    key::<Strings>("sandbox.write", "further paths that commands may write to"),
+    key::<Strings>("sandbox.hide", "paths in the working directory that commands may not read"),
+    key::<Strings>("sandbox.allow", "protected names that commands may change"),
     key::<Strings>(
         "sandbox.direct",
-        "folders below the working directory in which their changes are made at once",
+        "folders in the working directory in which changes of commands are applied immediately",
     ),
     key::<NetworkSetting>(
         "sandbox.network",
@@ -126,20 +150,25 @@ pub const KEYS: &[Key] = &[
     ),
     key::<Strings>(
         "sandbox.path",
-        "folders that come first in their `PATH`, and that they may read",
+        "folders that come first in the `PATH` of commands, and that commands may read",
     ),
     key::<Strings>(
         "sandbox.environment",
-        "variables that they have: `NAME` as the user has it, or `NAME=VALUE`",
+        "environment variables of commands: `NAME` to pass on the user's value, or `NAME=VALUE`",
     ),
-    key::<Bytes>("sandbox.memory", "memory of all processes of a command"),
-    key::<NonZeroU64>("sandbox.processes", "processes and threads of a command"),
-    key::<Duration>("sandbox.timeout", "seconds that a command may take at most"),
+    key::<Bytes>("sandbox.memory", "the maximum memory of all processes of a command"),
+    key::<NonZeroU64>(
+        "sandbox.processes",
+        "the maximum number of processes and threads of a \
+        command",
+    ),
+    key::<Duration>("sandbox.timeout", "the maximum duration of a command, in seconds"),
     key::<McpTable>("mcp.NAME", "a server of the Model Context Protocol"),
     key::<CapabilitySetting>(
         "capabilities.NAME",
-        "a capability of the own agent of `run` and `chat`, such as `use_task_planning`, `use_skills`, `use_subagents` or \
-         `use_compaction`: off, on, or on with settings, which agents whose files name it without settings have as well",
+        "a capability of the built-in agent of `run` and `chat`, such as `use_task_planning`, \
+            `use_skills`, `use_subagents` or `use_compaction`: off, on, or on with settings; the \
+            settings also apply to agents whose files name the capability without settings",
     ),
     key::<String>(
         "chat.status_line",
@@ -153,12 +182,10 @@ pub const KEYS: &[Key] = &[
         "aliases.NAME",
         "the model that NAME stands for in definitions of agents, such as `sonnet`",
     ),
-    key::<Text>("store.url", "where sessions are kept")
-        .option("--store")
-        .variable("LOOPWRIGHT_STORE"),
+    key::<Text>("store.url", "the session store").option("--store").variable("LOOPWRIGHT_STORE"),
     key::<Roots>(
         "worker.roots",
-        "below which folders a worker may work; where it is started, if left out",
+        "the folders in which a worker may work; by default the directory where it is started",
     )
     .option("--root"),
     key::<CommandLine>(
@@ -169,37 +196,43 @@ pub const KEYS: &[Key] = &[
         "notify.webhook",
         "the address that gets the same object when a run waits for you",
     ),
-    key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
-    key::<SecretRef>("providers.NAME.key", "where its key is"),
+    key::<BaseUrl>("providers.NAME.base_url", "the base URL of the provider"),
+    key::<SecretRef>("providers.NAME.key", "a reference to the key of the provider"),
     key::<String>(
         "providers.NAME.wire_api",
-        "the protocol that it speaks; `loopwright models` has the names",
+        "the wire API of the provider; `loopwright models` lists the names",
     ),
-    key::<String>("providers.NAME.model", "its model for runs that choose none"),
-    key::<Text>("providers.NAME.headers.HEADER", "a header that every request carries"),
-    key::<NonZeroU32>("providers.NAME.rate_limit.requests_per_minute", "requests in any minute"),
+    key::<String>("providers.NAME.model", "the default model of the provider"),
+    key::<Text>("providers.NAME.headers.HEADER", "a header for every request"),
+    key::<NonZeroU32>(
+        "providers.NAME.rate_limit.requests_per_minute",
+        "the maximum number of \
+        requests per minute",
+    ),
     key::<NonZeroU64>(
         "providers.NAME.rate_limit.tokens_per_minute",
-        "tokens in any minute, both ways",
+        "the maximum number of tokens per minute, input and output",
     ),
-    key::<NonZeroU64>("models.\"PROVIDER/NAME\".context_window", "how many tokens it takes"),
-    key::<NonZeroU64>("models.\"PROVIDER/NAME\".max_output", "how many tokens it writes at most"),
-    key::<Capabilities>("models.\"PROVIDER/NAME\".capabilities", "what it can do"),
-    key::<DollarsPerMillion>(
-        "models.\"PROVIDER/NAME\".prices.input",
-        "price of tokens that are read",
+    key::<NonZeroU64>(
+        "models.\"PROVIDER/NAME\".context_window",
+        "the context window of the \
+        model, in tokens",
     ),
-    key::<DollarsPerMillion>(
-        "models.\"PROVIDER/NAME\".prices.output",
-        "price of tokens that are written",
+    key::<NonZeroU64>(
+        "models.\"PROVIDER/NAME\".max_output",
+        "the maximum output of the model, \
+        in tokens",
     ),
+    key::<Capabilities>("models.\"PROVIDER/NAME\".capabilities", "the capabilities of the model"),
+    key::<DollarsPerMillion>("models.\"PROVIDER/NAME\".prices.input", "price of input tokens"),
+    key::<DollarsPerMillion>("models.\"PROVIDER/NAME\".prices.output", "price of output tokens"),
     key::<DollarsPerMillion>(
         "models.\"PROVIDER/NAME\".prices.cache_read",
-        "price of tokens from the cache",
+        "price of tokens read from the cache",
     ),
     key::<DollarsPerMillion>(
         "models.\"PROVIDER/NAME\".prices.cache_write",
-        "price of tokens into the cache",
+        "price of tokens written to the cache",
     ),
 ];
 

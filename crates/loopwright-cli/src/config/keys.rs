@@ -1,4 +1,4 @@
-//! The keys that there are, and which one somebody meant.
+//! The known keys, and suggestions for unknown ones.
 
 use super::document::Section;
 use super::warning::Warning;

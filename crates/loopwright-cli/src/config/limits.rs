@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Dollars, Origin, Setting};
 
-/// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
+/// The default limits of a run: enough for work, and low enough to prevent a catastrophe.
 pub const STEPS: NonZeroU32 = NonZeroU32::new(50).unwrap();
 /// The same for tokens.
 pub const TOKENS: NonZeroU64 = NonZeroU64::new(1_000_000).unwrap();

@@ -17,7 +17,7 @@ pub enum Origin {
     User(Arc<Path>),
     /// Kept with the session that continues.
     Session,
-    /// Decided by nobody.
+    /// Not set.
     Default,
 }
 

@@ -14,12 +14,12 @@ pub enum OutputFormat {
     Json,
     /// One JSON object per line for every event
     StreamJson,
-    /// One line for people for every event, and the answer
+    /// One readable line for every event, and the answer
     Events,
 }
 
 impl OutputFormat {
-    /// Returns `true` if people read it, who are told more on standard error.
+    /// Returns `true` if people read it; standard error then shows more.
     pub fn is_for_people(self) -> bool {
         matches!(self, Self::Text | Self::Events)
     }

@@ -91,7 +91,7 @@ fn both(
 pub struct Strings(pub Vec<String>);
 
 impl SettingValue for Strings {
-    const EXPECTED: &'static str = "an array of strings that are not empty";
+    const EXPECTED: &'static str = "an array of non-empty strings";
     const EXAMPLE: &'static str = "[\"…\"]";
 
     fn from_text(text: &str) -> Option<Self> {

@@ -59,16 +59,16 @@ impl fmt::Display for Reason {
                 "a repository could send your prompts and keys to a server of its choice"
             }
             Self::Secret => "a repository could choose which of your secrets are sent",
-            Self::Sandbox => "a repository could take away the limits of the commands that are run",
+            Self::Sandbox => "a repository could remove the limits of commands",
             Self::Store => "a repository could choose where your conversations are kept",
             Self::Prices => "a repository could hide what a run costs you",
-            Self::Rate => "a repository could use up what your account allows",
+            Self::Rate => "a repository could use up the quota of your account",
             Self::Capabilities => {
                 "a repository could change what your agents do and what they cost"
             }
             Self::Notify => "a repository could run a program outside the sandbox",
             Self::Chat => "a repository could run its commands while a chat is open",
-            Self::Worker => "a repository could have your worker work in other folders",
+            Self::Worker => "a repository could let your worker work in other folders",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A model that says what it was told to say.
+//! A scripted model.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl ChatModel for Script {
     ) -> Result<InferenceResponse, ModelError> {
         let number = self.next.fetch_add(1, Relaxed);
         let Some(line) = self.lines.get(number) else {
-            return Err(ModelError::new(ModelErrorKind::Protocol, "the script is over"));
+            return Err(ModelError::new(ModelErrorKind::Protocol, "the script has ended"));
         };
         self.pause(cx.clock, 500).await;
         for word in line.text.split_inclusive([' ', '\n']) {

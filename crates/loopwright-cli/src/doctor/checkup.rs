@@ -249,7 +249,7 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         Ok(place) => place,
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
-            return Check::problem("sessions", "", told, "name a place with `--store`");
+            return Check::problem("sessions", "", told, "name a session store with `--store`");
         }
     };
     if !place.is_there() && !matches!(place, StoreLocation::Postgres(_)) {
@@ -263,7 +263,7 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         Ok(_) => Check::good("sessions", "", format!("{place} opens; format {FORMAT_VERSION}")),
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
-            Check::problem("sessions", "", told, "`loopwright sessions check` looks into it")
+            Check::problem("sessions", "", told, "run `loopwright sessions check`")
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// What was typed while nobody read: lines, and the beginning of another one.
+/// Input typed ahead: complete lines, and the beginning of another one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(super) lines: VecDeque<String>,

@@ -61,7 +61,10 @@ pub(super) async fn log_in(
     console::tell("open this address in a browser:");
     console::tell(&format!("  {}", sanitize_terminal(login.url())));
     if io::stdin().is_terminal() {
-        console::tell("on another machine, paste here the address that the browser ends at:");
+        console::tell(
+            "if the browser runs on another machine, paste the address of its last \
+            page here:",
+        );
     }
     let redirected = tokio::select! {
         redirected = browser(&listener, port) => redirected,

@@ -69,7 +69,8 @@ async fn prepare(
     let mut tools = ToolSet::new();
     let every = typed.agents.is_empty();
     if every || typed.agents.iter().any(|it| it == AGENT) {
-        let about = "Works on the files of one directory: reads, changes and runs what it needs.";
+        let about = "Works on the files of one directory: reads and changes files and runs \
+            commands.";
         tools.add(agent_tool(cli, &agent, &session, None, about));
     }
     for definition in defined.agents.all() {

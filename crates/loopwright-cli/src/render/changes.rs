@@ -179,7 +179,8 @@ pub(crate) fn planned_change(
     Some((path, before, after))
 }
 
-/// Returns the lines of the difference between two texts, at most so many; none if they have the same lines.
+/// Returns the lines of the difference between two texts, up to a limit; none if they have the same
+/// lines.
 pub(crate) fn content_diff(before: &str, after: &str, width: usize, most: usize) -> Vec<String> {
     FileDiff::of_rows(before, after, most).map(|it| it.lines(width)).unwrap_or_default()
 }
@@ -221,7 +222,7 @@ impl FileDiff {
         (added + removed > 0).then_some(Self { before, after, rows, rest, added, removed })
     }
 
-    /// Returns the lines that are shown, each of at most so many columns.
+    /// Returns the shown lines, each of at most this number of columns.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let numbers = self.rows.iter().filter_map(|it| it.number).max().unwrap_or(0);
         let digits = numbers.to_string().len();

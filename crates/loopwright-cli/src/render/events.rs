@@ -16,7 +16,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Writes to the standard output of this process, in colours if it is a terminal and nobody objects.
+    /// Writes to the standard output of this process, in color if it is a terminal and colors are
+    /// not disabled.
     pub fn stdout(progress: Progress, scope: Scope) -> Self {
         Self::to(Box::new(AutoStream::auto(io::stdout())), progress, scope)
     }

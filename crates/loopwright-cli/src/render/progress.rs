@@ -82,8 +82,8 @@ struct Pending {
 }
 
 impl Progress {
-    /// Shows it on the standard error of this process: coloured if it is a terminal and nobody
-    /// objects, and in motion if it is one.
+    /// Shows it on the standard error of this process: colored if it is a terminal and colors are
+    /// not disabled, and in motion if it is one.
     pub fn stderr(details: Verbosity) -> Self {
         let moves = details != Verbosity::Errors && io::stderr().is_terminal() && !is_dumb();
         Self {
@@ -267,7 +267,7 @@ impl Progress {
         }
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
             self.say(
-                "warning: prices are not known for this model, so --max-cost does not bound it",
+                "warning: the prices of this model are unknown, so --max-cost has no effect on it",
             );
         }
     }

@@ -29,7 +29,7 @@ pub struct StreamJson {
 }
 
 impl StreamJson {
-    /// Writes to the standard output of this process. What happens is told there, so that standard
+    /// Writes to the standard output of this process. Events are written there, so that standard
     /// error only shows what went wrong.
     pub fn stdout(scope: Scope) -> Self {
         Self::to(Box::new(io::stdout()), Progress::stderr(Verbosity::Errors), scope)

@@ -38,7 +38,7 @@ fn steers(c: char) -> bool {
     )
 }
 
-/// Breaks a text between words into at most so many lines.
+/// Breaks a text between words into at most this number of lines.
 pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     let text = sanitize_terminal(text);
     let mut lines: Vec<String> = Vec::new();

@@ -41,7 +41,7 @@ pub enum SessionsError {
     },
     /// Another process uses it.
     #[error(
-        "session {} is in use by {owner} until {until} at least; wait, send it a message with `--steer`, or stop the run with `loopwright sessions stop {}`",
+        "session {} is in use by {owner} until at least {until}; wait, send it a message with `--steer`, or stop the run with `loopwright sessions stop {}`",
         short(id),
         short(id)
     )]
@@ -55,7 +55,7 @@ pub enum SessionsError {
     },
     /// The run of another session uses it.
     #[error(
-        "session {} is a sub-agent of session {session}, which {owner} runs until {until} at least; wait, or stop that run with `loopwright sessions stop {session}`",
+        "session {} is a sub-agent of session {session}, which {owner} runs until at least {until}; wait, or stop that run with `loopwright sessions stop {session}`",
         short(id),
         session = short(session)
     )]
@@ -162,8 +162,7 @@ pub enum SessionsError {
     Taken(SessionId),
     /// A file sets what only the user's own agents may set.
     #[error(
-        "line {line} of {} sets `{key}`, which cannot be imported: it controls what is sent with your key; remove \
-         it from the file, or set it in an agent of your own",
+        "line {line} of {} sets `{key}`, which cannot be imported: it controls what is sent with your key; remove it from the file, or set it in an agent of your own",
         path.display()
     )]
     Privileged {
@@ -174,7 +173,7 @@ pub enum SessionsError {
         /// What it sets.
         key: String,
     },
-    /// What was typed makes no sense here.
+    /// The input is invalid here.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read or written.

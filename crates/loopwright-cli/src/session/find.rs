@@ -29,7 +29,7 @@ pub fn short(id: &SessionId) -> &str {
 ///
 /// # Errors
 ///
-/// If there is none, or more than one.
+/// Returns an error if there is none, or more than one.
 pub async fn find(
     store: &dyn SessionStore,
     beginning: &SessionId,
@@ -70,7 +70,7 @@ pub async fn find(
 ///
 /// # Errors
 ///
-/// If there is none.
+/// Returns an error if there is none.
 pub async fn latest(
     store: &dyn SessionStore,
     workdir: &Path,
@@ -84,7 +84,8 @@ pub async fn latest(
     for id in &list.unreadable {
         let id = short(id);
         console::warn(&format!(
-            "session {id} cannot be read and may be the latest; run `loopwright sessions check`"
+            "session {id} cannot be read and may be the latest one; run `loopwright sessions \
+                check`"
         ));
     }
     let none = || SessionsError::NoLatest { workdir: workdir.to_path_buf() };
@@ -95,7 +96,7 @@ pub async fn latest(
 ///
 /// # Errors
 ///
-/// If the store fails.
+/// Returns an error if the store fails.
 pub(crate) async fn all(
     store: &dyn SessionStore,
     query: SessionQuery,

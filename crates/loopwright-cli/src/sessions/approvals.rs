@@ -46,7 +46,7 @@ pub(super) async fn approvals(
             return Ok(console::print_json(&told));
         }
         if waiting.is_empty() {
-            console::tell("nothing waits");
+            console::tell("no calls are waiting");
         }
         return Ok(console::print(
             waiting.iter().map(Waiting::in_words).collect::<String>().as_bytes(),

@@ -84,12 +84,12 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
     }
     let reason = match header.parent.as_ref().filter(|_| header.call.is_none()) {
         Some(parent) => format!(
-            "this session is a fork; their earlier content belongs to session {}: rewind \
-             that session to undo the changes",
+            "this session is a fork, and the earlier content of the files belongs to session {}; \
+                rewind that session to undo the changes",
             short(parent)
         ),
-        None => "this session has no earlier content of these files: it was imported, or ran \
-                 without recording it"
+        None => "this session has no earlier content of these files: it was imported, or it ran \
+            without recording file changes"
             .to_owned(),
     };
     console::tell(&reason);

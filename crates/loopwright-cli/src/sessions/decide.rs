@@ -20,11 +20,11 @@ use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::session::{SessionsError, address, find, short};
 use crate::tools;
 
-/// What a model is told of a call that was interrupted and is not made again.
-const INTERRUPTED: &str = "the call started and was interrupted, so its effect is unknown. The \
-    user decided to skip it: it is not made again. Find out what became of it if that matters";
+/// The result for the model of an interrupted call that is not repeated.
+const INTERRUPTED: &str = "the call was interrupted after it started, so its effects are \
+    unknown, and the user decided not to repeat it. Check its effects if they matter";
 
-/// What a model is told of a question that was denied without a reason.
+/// The result for the model of a question that was denied without a reason.
 pub(crate) const DECLINED: &str = "the user declined to answer";
 
 /// What was typed: a call, and a decision about it.
@@ -161,7 +161,7 @@ impl UserDecision {
         let default = match (is_recovery, is_question) {
             (true, _) => INTERRUPTED,
             (_, true) => DECLINED,
-            _ => "the user decided against it",
+            _ => "the user denied the call",
         };
         match self {
             Self::Approve(None) => ApprovalDecision::Approve,
@@ -177,7 +177,7 @@ impl UserDecision {
             }
             Self::Fail(message) => ApprovalDecision::Fail { message },
             Self::MarkDone(None) => ApprovalDecision::Answer(ToolOutput::text(
-                "The user says that this was done; what it returned is not known.",
+                "The user reports that this was done; its result is unknown.",
             )),
             Self::MarkDone(Some(result)) => ApprovalDecision::Answer(ToolOutput::text(result)),
             Self::Reply(answer) => reply(answer, asked, state),

@@ -32,7 +32,8 @@ const OPEN: usize = 20;
 /// How much of a line is shown of what a tool was asked.
 const WIDTH: usize = 60;
 
-/// Shows what is told of a session until the run has ended. A signal ends the watching and not the run.
+/// Shows the events of a session until the run has ended. A signal ends only the output, not the
+/// run.
 pub(super) async fn follow(
     store: &Arc<dyn SessionStore>,
     args: &FollowArgs,

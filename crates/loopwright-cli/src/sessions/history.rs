@@ -45,7 +45,7 @@ pub enum HistoryEntry {
         /// Its number, counted from one.
         run: u64,
     },
-    /// A run went on.
+    /// A run resumed.
     Resumed,
     /// The model answered.
     Answered {
@@ -246,7 +246,7 @@ impl HistoryBuilder {
             Change::MessageSteered(message) => said(message)?,
             Change::StateEdited { edit, .. } => return edited(edit),
             Change::StopRaised(signal) => {
-                HistoryEntry::Changed { what: format!("asked to stop: {}", signal.message) }
+                HistoryEntry::Changed { what: format!("stop requested: {}", signal.message) }
             }
             Change::ExecutionPaused => HistoryEntry::Paused,
             Change::ExecutionEnded(status) => HistoryEntry::Ended {
@@ -258,7 +258,7 @@ impl HistoryBuilder {
                 },
             },
             Change::ExecutionCleared => {
-                HistoryEntry::Changed { what: "the run was let go".to_owned() }
+                HistoryEntry::Changed { what: "the run was abandoned".to_owned() }
             }
             _ => return None,
         })
@@ -307,7 +307,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
             if turns.is_empty() {
                 return None;
             }
-            "older messages were summed up".to_owned()
+            "older messages were summarized".to_owned()
         }
         Edit::Replace { turns, .. } if turns.is_empty() => {
             "the conversation was cleared".to_owned()

@@ -15,7 +15,7 @@ use crate::render::{count, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::session::{SessionsError, all, now, short};
 
-/// Deletes sessions that no one used for long, and frees what is unreachable.
+/// Deletes sessions that were not used for long, and frees unreachable data.
 pub(super) async fn prune(
     store: &dyn SessionStore,
     args: &PruneArgs,
@@ -87,7 +87,7 @@ async fn deleted(
 /// How many sessions are deleted at once.
 const AT_ONCE: usize = 500;
 
-/// Deletes a session unless somebody works with it by now, or did in the meantime.
+/// Deletes a session unless it is in use by now, or was used in the meantime.
 async fn is_deleted(
     store: &dyn SessionStore,
     header: &SessionHeader,

@@ -194,7 +194,7 @@ fn entry(text: &mut String, entry: &HistoryEntry, extent: Extent) {
         }
         HistoryEntry::Began { .. } | HistoryEntry::Ended { status: "completed", .. } => {}
         HistoryEntry::Resumed => {
-            text.push_str("(went on)\n");
+            text.push_str("(resumed)\n");
         }
         HistoryEntry::Answered { text: said, .. } if said.trim().is_empty() => {}
         HistoryEntry::Answered { text: said, .. } => {
@@ -233,7 +233,7 @@ fn entry(text: &mut String, entry: &HistoryEntry, extent: Extent) {
         HistoryEntry::Changed { what } => {
             writeln!(text, "({})", sanitize_terminal(what)).ok();
         }
-        HistoryEntry::Paused => text.push_str("(waits for a decision)\n"),
+        HistoryEntry::Paused => text.push_str("(waiting for a decision)\n"),
         HistoryEntry::Ended { status, reason } => {
             let reason = reason.as_deref().map(sanitize_terminal).unwrap_or_default();
             writeln!(text, "({status}: {reason})").ok();
@@ -264,7 +264,7 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let pending = state.pending();
     for it in &pending {
         let (call, question) = (address(it), sanitize_terminal(&it.question.text));
-        writeln!(text, "\nwaits: call {call}, {}: {question}", waiting_call(it)).ok();
+        writeln!(text, "\nwaiting: call {call}, {}: {question}", waiting_call(it)).ok();
         let decisions = decisions(it);
         writeln!(text, "  decide with: loopwright sessions decide {id} {call} {decisions}").ok();
     }

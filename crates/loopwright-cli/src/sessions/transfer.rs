@@ -163,9 +163,9 @@ pub(super) async fn import(
     if created.status == SessionStatus::Suspended {
         let id = short(&created.id);
         console::tell(&format!(
-            "its run was interrupted, and resuming it makes the calls that the file requests; look \
-             at them with `loopwright sessions show {id}`, then allow it with `loopwright sessions \
-             resume {id}`"
+            "its run was interrupted, and resuming it would make the calls that the file \
+                contains; review them with `loopwright sessions show {id}`, then allow them with \
+                `loopwright sessions resume {id}`"
         ));
     }
     Ok(console::print(format!("{}\n", created.id).as_bytes()))
@@ -258,7 +258,7 @@ impl<'a, R: BufRead> Reader<'a, R> {
             subagents.push(self.part()?);
         }
         if self.next()? {
-            return Err(self.wrong(&"more follows than the session has"));
+            return Err(self.wrong(&"the file has more changes than the session"));
         }
         let subagents = session.head.subagents.map(|_| subagents);
         Ok(Imported { session, subagents })

@@ -46,8 +46,8 @@ impl From<ConfigError> for StartError {
 impl From<Interruption> for StartError {
     fn from(reason: Interruption) -> Self {
         let (text, stop_reason) = match reason {
-            Interruption::Terminate => ("terminated before the run began", "terminated"),
-            _ => ("interrupted before the run began", "user_requested"),
+            Interruption::Terminate => ("terminated before the run started", "terminated"),
+            _ => ("interrupted before the run started", "user_requested"),
         };
         Self { error: text.into(), exit_code: signals::exit_code(reason), stop_reason }
     }

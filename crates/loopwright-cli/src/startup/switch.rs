@@ -17,7 +17,7 @@ impl Startup {
     ///
     /// # Errors
     ///
-    /// If the session or its model cannot be used. The conversation stays as it is.
+    /// Returns an error if the session or its model cannot be used. The conversation stays as it is.
     pub(crate) async fn switch(
         cli: &Cli,
         args: &ChatArgs,

@@ -17,7 +17,7 @@ use crate::loops::maintenance_runtime;
 ///
 /// # Errors
 ///
-/// If the store fails.
+/// Returns an error if the store fails.
 pub(super) async fn open(
     store: &Arc<dyn SessionStore>,
     queue: &dyn JobQueue,

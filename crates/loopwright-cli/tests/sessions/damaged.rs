@@ -25,7 +25,11 @@ fn a_session_that_lost_its_end_is_shown_with_the_loss_and_runs_once_that_is_acce
     assert_eq!(shown.status, 0, "{}", shown.stderr);
     let loss = format!("warning: session {} is incomplete: the last ", &id[..8]);
     assert!(shown.stderr.starts_with(&loss), "{}", shown.stderr);
-    assert!(shown.stderr.contains("are torn: its last write is missing\n"), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("are incomplete: its last write is missing\n"),
+        "{}",
+        shown.stderr
+    );
     let accept = format!("loopwright sessions resume {}", &id[..8]);
     assert!(shown.stderr.trim_end().ends_with(&accept), "{}", shown.stderr);
     let refused = place.run(&["--store", &store, "-c", "3?"]);

@@ -18,7 +18,7 @@ fn is_whole(place: &Place, store: &str, told: &str) {
     let doctor = || place.sessions(&["check", "--store", store]);
     let found = doctor();
     if found.status != 0 {
-        let left = |line: &&str| line.ends_with("is a session that was never there as a whole");
+        let left = |line: &&str| line.ends_with("is a session whose creation was never completed");
         assert_eq!(found.stderr.lines().filter(left).count(), 1, "{told}: {found:?}");
         assert!(found.stderr.contains("\n1 problem found;"), "{told}: {found:?}");
         let repaired = place.sessions(&["check", "--store", store, "--repair"]);

@@ -100,7 +100,7 @@ fn the_outcome_of_a_sub_agent_missing_in_a_file_is_unknown() {
     let file = lines.join("\n").replacen(r#""subagents":1,"#, "", 1) + "\n";
     let done = run.imported(&file, "taken");
     assert_eq!((done.status, done.stdout.as_str()), (0, "Outer.\n"), "{}", done.stderr);
-    assert!(run.told().contains("not known"), "{}", run.told());
+    assert!(run.told().contains("unknown"), "{}", run.told());
     assert_eq!(run.made(), "made\n");
 }
 
@@ -184,7 +184,7 @@ fn an_interrupted_call_of_a_sub_agent_is_decided_about_by_its_address() {
     let id = killed_in_command(&place, &["--agent", "lead", "go"]);
     let paused = place.run(&["--continue", "--on-interrupted", "require-decision"]);
     assert_eq!(paused.status, 9, "{}", paused.stderr);
-    let needed = "approval needed: bash touch begun; sleep 1000 of child: the tool was interrupted";
+    let needed = "approval needed: bash touch begun; sleep 1000 of child: the call was interrupted";
     assert!(paused.stderr.contains(needed), "{}", paused.stderr);
     let waits = &place.shown(&id)["pending"][0];
     assert_eq!((&waits["address"], &waits["tool"]), (&"0.0".into(), &"bash".into()));
@@ -193,7 +193,7 @@ fn an_interrupted_call_of_a_sub_agent_is_decided_about_by_its_address() {
     let decide = |line: &[&str]| place.sessions(&[&["decide", &id], line].concat());
     let wrong = decide(&["0.0", "approve", r#"{"command":7}"#]);
     assert_eq!(wrong.status, 2, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("do not fit the schema of `bash`"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("do not match the schema of `bash`"), "{}", wrong.stderr);
     assert_eq!(decide(&["0.1", "deny"]).status, 2);
     assert_eq!(decide(&["0.0", "reply", "yes"]).status, 2);
     let decided = decide(&["0.0", "approve", r#"{"command":"echo other > other"}"#]);

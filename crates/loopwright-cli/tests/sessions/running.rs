@@ -123,7 +123,9 @@ fn a_call_that_was_interrupted_is_decided_about() {
     assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
     assert!(
-        told.as_str().unwrap().contains("its effect is unknown. The user decided to skip it"),
+        told.as_str()
+            .unwrap()
+            .contains("its effects are unknown, and the user decided not to repeat it"),
         "{told}"
     );
 }

@@ -132,7 +132,8 @@ pub trait Hook: Send + Sync {
         Ok(Flow::Continue)
     }
 
-    /// Called with each tool call before it runs. Calls of one step may be seen concurrently.
+    /// Called with each tool call before it runs. The hook may receive calls of one step
+    /// concurrently.
     async fn before_tool(
         &self,
         _call: &ToolCall,
@@ -322,7 +323,8 @@ pub enum ToolDecision {
     Rewrite(Arguments),
     /// Return this output instead of running the tool.
     Answer(ToolOutput),
-    /// Pause the run until the call is decided about. If it already is, this counts as `Run`.
+    /// Pause the run until there is a decision about the call. If the call is already decided, this
+    /// counts as `Run`.
     Ask(ApprovalRequest),
     /// Do not run the call.
     Block {

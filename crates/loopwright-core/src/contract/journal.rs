@@ -102,7 +102,7 @@ pub enum JournalError {
     #[error("another writer changed the session; load it again and repeat the missing changes")]
     Conflict,
     /// Changes existed, and they are permanently lost.
-    #[error("the history was deleted, and what it held is not known")]
+    #[error("the history was deleted, so its content is unknown")]
     Lost,
     /// Another process uses the session of a sub-agent.
     #[error("the session of the sub-agent is in use: {0}; wait until it is free, then resume")]

@@ -41,7 +41,7 @@ pub trait ChatModel: Send + Sync {
     /// Responds to a request, and reports fragments of the response as they arrive.
     ///
     /// A caller that does not need fragments passes [`DiscardDeltas`]. The response is complete: a
-    /// response that broke off is an error, never a short success. Dropping the future cancels the
+    /// truncated response is an error, never a short success. Dropping the future cancels the
     /// request and closes its connection.
     async fn infer(
         &self,
@@ -274,7 +274,7 @@ pub struct ModelError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The connection failed or broke.
+    /// The connection failed or was lost.
     Network,
     /// The provider exceeded the timeout.
     Timeout,
@@ -292,7 +292,7 @@ pub enum ModelErrorKind {
     InvalidRequest,
     /// The request is too long for the model.
     ContextLength,
-    /// The provider's response is invalid or broke off.
+    /// The provider's response is invalid or incomplete.
     Protocol,
     /// No model is configured.
     NoModel,

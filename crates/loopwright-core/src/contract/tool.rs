@@ -376,14 +376,14 @@ pub enum ToolError {
     Stop(StopSignal),
     /// The tool needs an answer first; not a failure. The call waits, and runs again with the
     /// answer.
-    #[error("the tool waits for an answer")]
+    #[error("the tool is waiting for an answer")]
     Pause(Box<ToolPause>),
     /// The journal of a sub-agent could not be read or written. The run ends before its next
     /// effect, as when its own journal fails. A resumed run makes the call again.
     #[error("{0}")]
     Journal(Failure),
     /// The outcome of an earlier attempt is unknown. The model receives this error.
-    #[error("what the call did before an interruption is not known")]
+    #[error("the effect of the call before an interruption is unknown")]
     OutcomeUnknown,
     /// The tool failed. The model receives the error.
     #[error(transparent)]

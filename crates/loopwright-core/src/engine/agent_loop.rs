@@ -166,7 +166,7 @@ impl AgentLoop {
 impl AgentLoop {
     fn parts(&self) -> &AgentParts {
         let Some(parts) = self.0.downcast_ref() else {
-            unreachable!("only `AgentLoop::new` makes agents, of `AgentParts`")
+            unreachable!("`AgentLoop::new` is the only constructor, and it takes `AgentParts`")
         };
         parts
     }

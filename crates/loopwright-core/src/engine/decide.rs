@@ -18,7 +18,7 @@ use crate::{
 #[non_exhaustive]
 pub enum DecisionError {
     /// No call waits at this address.
-    #[error("no call waits at {}: see what `pending` lists; decide about one of those", PendingApproval::format_address(.path))]
+    #[error("no call is waiting at {}; decide on a call that `pending` lists", PendingApproval::format_address(.path))]
     NotPending {
         /// The address of the call.
         path: Vec<u16>,
@@ -38,9 +38,7 @@ pub enum DecisionError {
         tool: Arc<str>,
     },
     /// The agent does not have the tool.
-    #[error(
-        "`{tool}` is not a tool of this agent: deny the call, or answer in the place of the tool"
-    )]
+    #[error("`{tool}` is not a tool of this agent; deny the call, or supply its result")]
     UnknownTool {
         /// The tool.
         tool: Arc<str>,
@@ -55,7 +53,7 @@ pub enum DecisionError {
     },
     /// The edited arguments do not match the schema of the tool.
     #[error(
-        "the edited arguments do not fit the schema of `{tool}`: {reason}; correct them and decide again"
+        "the edited arguments do not match the schema of `{tool}`: {reason}; correct them and decide again"
     )]
     InvalidArguments {
         /// The tool.
@@ -64,7 +62,9 @@ pub enum DecisionError {
         reason: String,
     },
     /// The reply does not match the schema of the tool's question, or of its result.
-    #[error("the reply does not fit what `{tool}` asks for: {reason}; correct it and reply again")]
+    #[error(
+        "the reply to `{tool}` does not match its schema: {reason}; correct it and reply again"
+    )]
     InvalidReply {
         /// The tool.
         tool: Arc<str>,

@@ -23,7 +23,7 @@ use crate::{
 
 /// Produces a response from a state: compiles the context and calls a model.
 ///
-/// A driver never changes the state and never runs a tool: the loop records the returned thought
+/// A driver never changes the state and never runs a tool: the loop records the returned response
 /// and runs its calls. A driver gets everything that it needs from `cx`, so agents can share it.
 #[async_trait]
 pub trait Driver: Send + Sync {

@@ -246,7 +246,7 @@ impl CallContext {
         state: &AgentState,
     ) -> CallDisposition {
         let Some(written) = self.call(index) else {
-            return CallDisposition::over(failed(FailureKind::Other, "there is no such call"));
+            return CallDisposition::over(failed(FailureKind::Other, "unknown call"));
         };
         let call = match edited {
             None => Cow::Borrowed(written),
@@ -326,11 +326,17 @@ impl CallContext {
         }
         let effective = ToolCall { arguments: Arc::clone(to.shared()), ..call.clone() };
         let parsed = effective.parse_arguments().map_err(|error| {
-            failed(FailureKind::InvalidArguments, format!("the arguments are not JSON: {error}"))
+            failed(
+                FailureKind::InvalidArguments,
+                format!(
+                    "the arguments are not valid JSON: \
+                {error}"
+                ),
+            )
         })?;
         if let Some(violation) = tool.violation(&parsed) {
             let text =
-                format!("the arguments do not fit the schema of `{}`: {violation}", call.name);
+                format!("the arguments do not match the schema of `{}`: {violation}", call.name);
             return Err(failed(FailureKind::InvalidArguments, text));
         }
         Ok((tool.clone(), Some(parsed)))
@@ -351,7 +357,7 @@ impl CallContext {
                 Err(error) => {
                     return FinishedCall {
                         journal: Some(Failure::from_error(FailureKind::Journal, &error)),
-                        ..ToolOutcome::Skipped { reason: "the journal is not available".into() }
+                        ..ToolOutcome::Skipped { reason: "the journal is unavailable".into() }
                             .into()
                     };
                 }
@@ -445,7 +451,7 @@ impl CallContext {
         inner: &Inference,
     ) -> FinishedCall {
         let Some(call) = key.call.and_then(|index| self.call(index)) else {
-            return failed(FailureKind::Other, "there is no such call").into();
+            return failed(FailureKind::Other, "unknown call").into();
         };
         let cx = ToolCx {
             state,
@@ -525,7 +531,7 @@ impl CallContext {
         let mut left = limit;
         let mut parts: Vec<Part> = output.content.iter().map(|part| cut(part, &mut left)).collect();
         let note =
-            format!("\n[cut: the tool answered with {size} bytes, of which {limit} are shown]");
+            format!("\n[truncated: the tool returned {size} bytes; the first {limit} are shown]");
         parts.push(Part::text(note));
         ToolOutput { content: parts.into(), value: None, ..output }
     }
@@ -539,7 +545,7 @@ fn cut(part: &Part, left: &mut usize) -> Part {
 }
 
 fn timed_out(limit: Duration) -> ToolOutcome {
-    let text = format!("the tool did not answer within {limit:?}; it may have taken effect");
+    let text = format!("the tool did not finish within {limit:?} and may have taken effect");
     failed(FailureKind::Timeout, text)
 }
 

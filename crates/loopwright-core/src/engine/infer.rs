@@ -479,6 +479,6 @@ pub(crate) fn check_prompt(prompt: &Prompt) -> Result<(), ModelError> {
     if said {
         return Ok(());
     }
-    let text = "there is nothing to send: add a user message to the state";
+    let text = "no messages to send; add a user message to the state";
     Err(ModelError::new(ModelErrorKind::InvalidRequest, text))
 }

@@ -353,7 +353,7 @@ impl Interceptor {
                     rewrites += 1;
                     if rewrites > REWRITES {
                         let reason =
-                            format!("the arguments were rewritten more than {REWRITES} times");
+                            format!("hooks rewrote the arguments more than {REWRITES} times");
                         return Ok((ToolDecision::Block { reason }, by, call));
                     }
                     call.arguments = Arc::clone(arguments.shared());

@@ -1,4 +1,4 @@
-//! Questions and answers: the short way to run a state.
+//! Questions and answers: the shortest way to run a state.
 
 use std::{fmt, ops::Deref, sync::Arc};
 

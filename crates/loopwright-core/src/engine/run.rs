@@ -1,9 +1,9 @@
 //! One execution in progress.
 //!
 //! [`Run`] is a state machine: [`Phase`] is the current point, and each point does one thing and
-//! returns the next point. The run itself, and not the future that awaits them, holds hooks, a
-//! thought, running tools and an append. So `next()` can be dropped at any await: the next call
-//! continues the work and starts nothing twice.
+//! returns the next point. The run itself, and not the future that awaits them, holds pending
+//! hooks, a model call, running tools and an append. So `next()` can be dropped at any await: the
+//! next call continues the work and starts nothing twice.
 
 mod act;
 mod batch;

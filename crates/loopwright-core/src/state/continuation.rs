@@ -222,13 +222,13 @@ impl Execution {
         let step = self.last_step()?;
         let (decision, reason) = match step.kind {
             StepKind::ToolExecution => {
-                (ContinuationDecision::RequestContinuation, "the model asked for tools")
+                (ContinuationDecision::RequestContinuation, "the model called tools")
             }
             StepKind::FinalResponse => {
-                (ContinuationDecision::AllowStop, "the model asked for no tools")
+                (ContinuationDecision::AllowStop, "the model called no tools")
             }
             StepKind::Error => {
-                (ContinuationDecision::RequestContinuation, "the step is to be tried again")
+                (ContinuationDecision::RequestContinuation, "the step will be retried")
             }
         };
         let stop_reason = (step.kind == StepKind::FinalResponse).then_some(StopReason::Completed);
@@ -247,30 +247,30 @@ impl AgentState {
     /// ```
     /// use loopwright_core::AgentState;
     ///
-    /// assert_eq!(AgentState::new().explain_stop(), "it has not run yet");
+    /// assert_eq!(AgentState::new().explain_stop(), "not run yet");
     /// ```
     pub fn explain_stop(&self) -> String {
-        let Some(execution) = &self.execution else { return "it has not run yet".to_owned() };
+        let Some(execution) = &self.execution else { return "not run yet".to_owned() };
         let after = match execution.step_count() {
             1 => "after 1 step".to_owned(),
             steps => format!("after {steps} steps"),
         };
         match &execution.status {
-            ExecutionStatus::Pending => "it has not run yet".to_owned(),
+            ExecutionStatus::Pending => "not run yet".to_owned(),
             ExecutionStatus::Paused => {
-                format!("it waits {after} for a decision about {} calls", self.pending().len())
+                format!("paused {after}; calls waiting for a decision: {}", self.pending().len())
             }
-            ExecutionStatus::Failed(failure) => format!("it failed {after}: {failure}"),
+            ExecutionStatus::Failed(failure) => format!("failed {after}: {failure}"),
             ExecutionStatus::InProgress => {
-                format!("it is under way {after}: {}", execution.continuation().explain())
+                format!("in progress {after}: {}", execution.continuation().explain())
             }
             ExecutionStatus::Stopped(signal) => {
                 let by = signal.source.as_deref().unwrap_or("unknown");
-                format!("it was stopped {after} by {by}: {signal}")
+                format!("stopped {after} by {by}: {signal}")
             }
             ExecutionStatus::Completed => match execution.strongest_signal() {
-                Some(signal) => format!("it completed {after}: {signal}"),
-                None => format!("it completed {after}: the model asked for no tools"),
+                Some(signal) => format!("completed {after}: {signal}"),
+                None => format!("completed {after}: the model called no tools"),
             },
         }
     }

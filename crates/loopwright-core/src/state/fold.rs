@@ -24,7 +24,7 @@ use crate::{
 /// An invalid history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "change {seq} ({change}) does not follow from the state: {reason}; the journal is damaged or belongs to another state"
+    "change {seq} ({change}) does not apply to the state: {reason}; the journal is damaged or belongs to another state"
 )]
 pub struct ReplayError {
     /// The number of the change.
@@ -143,22 +143,22 @@ impl AgentState {
     fn keep_interrupted_answer(&mut self, message: &Message) -> Result<(), &'static str> {
         let execution = self.running()?;
         let open = execution.open.take_if(|open| open.thought.is_none());
-        let open = open.ok_or("there is no open step without an answer")?;
+        let open = open.ok_or("no open step is waiting for a response")?;
         // No step recorded it: the step starts again under the same number.
         let meta = TurnMeta { execution: Some(execution.id.clone()), step: None, is_trace: false };
         let turn = Turn::new(TurnBody::Reply(message.clone()))
-            .map_err(|_| "the answer is not the model's, or calls tools")?;
+            .map_err(|_| "the response is not from the model, or it calls tools")?;
         self.context.sections.messages_mut().push(Arc::new(turn.with_meta(meta)));
         self.append_all(&open.said);
         Ok(())
     }
 
     fn running(&mut self) -> Result<&mut Execution, &'static str> {
-        self.execution.as_mut().ok_or("there is no execution")
+        self.execution.as_mut().ok_or("no execution exists")
     }
 
     fn open_step(&mut self) -> Result<&mut OpenStep, &'static str> {
-        self.running()?.open.as_mut().ok_or("there is no open step")
+        self.running()?.open.as_mut().ok_or("no step is open")
     }
 
     fn open_execution(&mut self, id: ExecutionId, at: Timestamp) {
@@ -277,7 +277,7 @@ impl AgentState {
             return;
         }
         let is_users = execution.signals.iter().any(|it| it.reason == StopReason::UserRequested);
-        let reason = if is_users { "interrupted by the user" } else { "the run ended before it" };
+        let reason = if is_users { "interrupted by the user" } else { "the run ended first" };
         execution.renew_budget();
         let is_open =
             self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);
@@ -308,10 +308,10 @@ impl AgentState {
 
     fn close_step(&mut self, duration: Duration) -> Result<(), &'static str> {
         let execution = self.running()?;
-        let open = execution.open.as_ref().ok_or("there is no open step")?;
-        let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no answer")?);
-        let outcomes = open.outcomes().ok_or("a call is not over")?;
-        let open = execution.open.take().ok_or("there is no open step")?;
+        let open = execution.open.as_ref().ok_or("no step is open")?;
+        let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no response")?);
+        let outcomes = open.outcomes().ok_or("a call has not completed")?;
+        let open = execution.open.take().ok_or("no step is open")?;
         let id = execution.id.clone();
         let turn = record(&thought, &outcomes, &id, open.number);
         if let Some(turn) = &turn {
@@ -357,7 +357,7 @@ impl AgentState {
         let open = execution.open.take();
         if open.as_ref().is_some_and(|it| it.thought.is_some()) {
             execution.open = open;
-            return Err("the step has an answer");
+            return Err("the step already has a response");
         }
         let (number, id) = (execution.step_count() + 1, execution.id.clone());
         let started_at = open.as_ref().map_or(at, |it| it.started_at);
@@ -553,9 +553,9 @@ impl OpenStep {
     }
 
     fn set(&mut self, call: u16, to: CallState) -> Result<(), &'static str> {
-        let state = self.calls.get_mut(usize::from(call)).ok_or("there is no such call")?;
+        let state = self.calls.get_mut(usize::from(call)).ok_or("unknown call")?;
         if matches!(state, CallState::Completed(_)) {
-            return Err("the call is over");
+            return Err("the call has already completed");
         }
         if matches!(to, CallState::Completed(_)) {
             self.notes.retain(|it| it.call != call);

@@ -185,13 +185,16 @@ impl ToolOutcome {
             Self::Failed(failure) => failure.to_string(),
             Self::Blocked { reason } | Self::Skipped { reason } => reason.clone(),
             Self::Cancelled { started: false } => {
-                "the run was cancelled before the tool began".to_owned()
+                "the run was cancelled before the tool started".to_owned()
             }
             Self::Cancelled { started: true } => {
-                "the run was cancelled while the tool ran; it may have taken effect".to_owned()
+                "the run was cancelled while the tool ran, and the call may have taken effect"
+                    .to_owned()
             }
             Self::Unknown => {
-                "the tool began and was interrupted; whether it took effect is not known, so check before repeating it".to_owned()
+                "the tool was interrupted after it started and may have taken effect; check \
+                    before you call it again"
+                    .to_owned()
             }
         }
     }
@@ -287,7 +290,7 @@ pub enum ApprovalDecision {
         /// The reason, for the model.
         reason: String,
     },
-    /// Use this as the tool's output; after an interruption, the call is taken as done.
+    /// Use this as the tool's output; after an interruption, the call counts as done.
     Answer(ToolOutput),
     /// The answer to the tool's question in the middle of the call: the tool is called again with
     /// it. For a tool that runs elsewhere, its result.

@@ -18,7 +18,7 @@ use crate::{
 /// [`ToolCx::resume_value`](crate::ToolCx::resume_value).
 ///
 /// The call runs again from its beginning, even if it must not happen twice. A tool that asks
-/// before it takes effect needs no further care. A tool that asks afterwards has to record that in
+/// before it takes effect needs no further care. A tool that asks afterwards must record that in
 /// the resume value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[must_use = "a pause does nothing until the tool returns it"]

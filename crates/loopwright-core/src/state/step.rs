@@ -35,7 +35,7 @@ pub struct StepResponse {
 }
 
 impl StepResponse {
-    /// Creates a thought from a response.
+    /// Creates a step response from an inference response.
     pub fn from_response(response: InferenceResponse) -> Self {
         let spend = Spend { usage: response.usage, cost: response.cost.unwrap_or_default() };
         Self {
@@ -84,11 +84,11 @@ pub struct Step {
     pub(crate) continued_by: Option<Arc<str>>,
 }
 
-/// When a tool call started and ended, hooks before it excluded. The two are equal for a call that did not run, or
-/// whose execution was dropped before the call ended.
+/// When a tool call started and ended, without the hooks before it. The two are equal for a call
+/// that did not run, or whose execution was dropped before the call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTimes {
-    /// When the call started. A call that runs again after an interruption starts again.
+    /// When the call started. A call that runs again after an interruption gets a new start time.
     pub started_at: Timestamp,
     /// When the outcome of the call was recorded.
     pub ended_at: Timestamp,

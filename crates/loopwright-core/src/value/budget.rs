@@ -208,12 +208,12 @@ impl Budget {
         if let Some(max) = self.steps.filter(|max| used.steps >= *max) {
             let signal = signal(
                 StopReason::StepsLimitReached,
-                format!("the limit of steps, {max}, is reached"),
+                format!("the step limit of {max} was reached"),
             );
             return Some(signal.with("current_steps", used.steps).with("max_steps", max));
         }
         if let Some(max) = self.tokens.filter(|max| used.tokens >= *max) {
-            let text = format!("{} of {max} tokens are used", used.tokens);
+            let text = format!("{} of {max} tokens used", used.tokens);
             let signal = signal(StopReason::TokenLimitReached, text);
             return Some(signal.with("total_tokens", used.tokens).with("max_tokens", max));
         }
@@ -224,18 +224,24 @@ impl Budget {
     pub(crate) fn late_by(&self, used: BudgetUsage, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.time.filter(|max| used.time >= *max) {
             let (elapsed, max) = (used.time.as_secs_f64(), max.as_secs_f64());
-            let text = format!("{max} seconds are used up");
+            let text = format!("the time limit of {max} seconds was reached");
             let signal = signal(StopReason::TimeLimitReached, text).with("limit", "seconds");
             return Some(signal.with("elapsed_seconds", elapsed).with("max_seconds", max));
         }
         let deadline = self.deadline.filter(|deadline| now >= *deadline)?;
-        let signal = signal(StopReason::TimeLimitReached, format!("{deadline} has passed"));
+        let signal = signal(
+            StopReason::TimeLimitReached,
+            format!(
+                "the deadline {deadline} has \
+            passed"
+            ),
+        );
         Some(signal.with("limit", "deadline").with("deadline", json!(deadline)))
     }
 
     fn too_dear(&self, used: BudgetUsage) -> Option<StopSignal> {
         let max = self.cost.filter(|max| used.cost >= *max)?;
-        let text = format!("{} of {max} are used", used.cost);
+        let text = format!("{} of {max} used", used.cost);
         let signal = signal(StopReason::CostLimitReached, text);
         Some(signal.with("cost", used.cost.dollars()).with("max_cost", max.dollars()))
     }

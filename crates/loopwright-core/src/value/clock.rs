@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Timestamp {
             type Value = Timestamp;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a moment as RFC 3339 writes it")
+                f.write_str("an RFC 3339 timestamp")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {

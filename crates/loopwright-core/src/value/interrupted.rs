@@ -6,6 +6,6 @@ pub enum OnInterrupted {
     /// The model receives the information that the outcome is unknown.
     #[default]
     ReportUnknown,
-    /// The run pauses until the call is decided about.
+    /// The run pauses until there is a decision about the call.
     RequireApproval,
 }

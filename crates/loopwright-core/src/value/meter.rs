@@ -32,7 +32,7 @@ struct Account {
 
 /// A reserved part of the budget. Dropping it releases the reservation.
 #[derive(Debug)]
-#[must_use = "a dropped reservation gives back what it reserved"]
+#[must_use = "dropping a reservation releases it"]
 pub struct Reservation {
     meter: BudgetAccount,
     tokens: u64,
@@ -136,7 +136,7 @@ impl Account {
             Err(StopSignal::new(
                 reason,
                 "budget",
-                format!("what is left of the {what} does not cover another model call"),
+                format!("the remaining {what} cannot cover another model call"),
             ))
         };
         if try_subtract(&self.tokens, tokens).is_err() {

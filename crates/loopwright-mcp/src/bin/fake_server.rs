@@ -1,4 +1,5 @@
-//! A server for tests, which behaves as badly as its first argument tells it to. It is the helper of the sandbox too.
+//! A faulty server for tests, whose behavior its first argument selects. It is also the helper of
+//! the sandbox.
 
 use std::io::{self, BufRead as _, Read as _, Write as _, stderr, stdin, stdout};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Requests that end with a token, whatever the server still says.
+//! Requests that end when a token fires, regardless of the server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ type Failure<C> = StreamableHttpError<<C as StreamableHttpClient>::Error>;
 
 /// A client whose requests and streams end when a token fires.
 ///
-/// The task of the library waits for the answers of the handshake even if nobody waits for the handshake any more, and
-/// a server can answer without end.
+/// The task of the library waits for the responses of the handshake even if no caller waits for the
+/// handshake any more, and a server can answer without end.
 #[derive(Clone)]
 pub(crate) struct EndingClient<C> {
     client: C,

@@ -1,4 +1,4 @@
-//! A driver that makes the call of a client in the place of a model.
+//! A driver that makes a client's call instead of calling a model.
 
 use async_trait::async_trait;
 use loopwright_core::{

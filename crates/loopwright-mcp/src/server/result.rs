@@ -1,4 +1,4 @@
-//! What became of a call, as clients are told.
+//! The results of calls for clients.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use loopwright_core::{

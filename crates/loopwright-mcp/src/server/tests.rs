@@ -138,7 +138,7 @@ async fn a_hooks_approval_request_reaches_the_user() {
     for refusal in [json!({"allow": false}), json!({}), json!({"allow": "true"})] {
         let refused = asked(refusal).await;
         assert_eq!(refused.is_error, Some(true));
-        assert!(text(&refused).contains("the user decided against it"), "{refused:?}");
+        assert!(text(&refused).contains("the user denied the call"), "{refused:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A block of an answer while it is being put together.
+//! A block of a response in progress.
 
 use loopwright_core::{
     Delta, DeltaSink,
@@ -52,7 +52,7 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// If it is no object.
+    /// Returns an error if it is no object.
     pub(super) fn begin(
         raw: &RawValue,
         calls: u16,

@@ -1,8 +1,9 @@
-//! The container in which the provider runs code for the model.
+//! The container in which the provider runs the model's code.
 //!
-//! An answer names it beside its content, and a request that goes on with the work in it names it beside
-//! its messages: otherwise the provider refuses results of tools that code in the container called. It is
-//! kept as a part of the answer. A container expires, and the provider refuses one that has expired.
+//! A response names the container beside its content, and a request that continues the work must
+//! name it beside its messages: otherwise the provider rejects results of tools that code in the
+//! container called. The container is kept as a part of the response. The provider rejects expired
+//! containers.
 
 use loopwright_core::{
     Timestamp,

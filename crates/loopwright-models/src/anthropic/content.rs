@@ -1,4 +1,4 @@
-//! Blocks of what users and tools say.
+//! Content blocks of users and tools.
 
 use std::borrow::Cow;
 
@@ -84,7 +84,7 @@ impl<'a> WireBlock<'a> {
 
 /// Stands in the place of what cannot be sent.
 pub(super) fn not_shown<'a>(what: &str) -> WireBlock<'a> {
-    let text = format!("[{what}: not shown, this provider cannot be given it]");
+    let text = format!("[{what}: omitted, because this provider does not accept it]");
     WireBlock::Text { text: text.into() }
 }
 

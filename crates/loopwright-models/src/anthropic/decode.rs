@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl MessageReading {
         deltas: &mut dyn DeltaSink,
     ) -> Result<(), ModelError> {
         if !self.blocks.is_empty() {
-            return Err(self.fail("the answer began twice"));
+            return Err(self.fail("the response started twice"));
         }
         self.is_begun = true;
         self.take_usage(message.usage);
@@ -81,10 +81,10 @@ impl MessageReading {
         deltas: &mut dyn DeltaSink,
     ) -> Result<(), ModelError> {
         let block = Block::begin(raw, self.calls, deltas).map_err(|error| {
-            self.fail("a block of the answer is not what it should be").with_source(error)
+            self.fail("a block of the response is malformed").with_source(error)
         })?;
         if block.is_nameless_call() {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         }
         self.is_begun = true;
         self.calls = self.calls.saturating_add(block.is_call().into());
@@ -102,7 +102,7 @@ impl MessageReading {
     ) -> Result<(), ModelError> {
         if self.block(index).is_none() {
             let Some(block) = Block::unannounced(delta) else {
-                return Err(self.fail("the answer adds to a block that has not begun"));
+                return Err(self.fail("the response adds to a block that has not started"));
             };
             self.is_begun = true;
             self.blocks.push((index, block));
@@ -145,7 +145,7 @@ impl MessageReading {
         }
     }
 
-    /// Corrects the counts; tells whether there were any.
+    /// Updates the counts. Returns `true` if there were any.
     pub(super) fn take_usage(&mut self, raw: Option<&RawValue>) -> Option<Usage> {
         self.counts.get_or_insert_default().correct(WireUsage::read(raw?)?);
         self.usage_so_far()
@@ -155,7 +155,7 @@ impl MessageReading {
         self.counts.map(WireUsage::to_usage)
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage_so_far())
     }
@@ -163,9 +163,9 @@ impl MessageReading {
     /// Makes an error of text that is not what the wire says.
     pub(super) fn unreadable(&self, error: serde_json::Error) -> ModelError {
         let message = if error.is_eof() {
-            "the answer broke off"
+            "the response was cut off"
         } else {
-            "the answer is not the JSON of a message"
+            "the response is not valid message JSON"
         };
         self.fail(message).with_source(error)
     }
@@ -187,7 +187,7 @@ impl MessageReading {
             "end_turn" | "stop_sequence" | "tool_use" | "" if self.calls > 0 => {
                 FinishReason::ToolCalls
             }
-            "tool_use" => return Err(self.fail("the answer is to call tools and calls none")),
+            "tool_use" => return Err(self.fail("the response should call tools but calls none")),
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "refusal" => FinishReason::Refusal,

@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Encodes requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     Delta, DeltaSink, DiscardDeltas, ModelError,
@@ -36,7 +36,7 @@ impl ResponseReader for MessageReading {
             }
             "content_block_start" => match wire.content_block {
                 Some(block) => self.begin_block(index, block, deltas)?,
-                None => return Err(self.fail("a block of the answer is missing")),
+                None => return Err(self.fail("a block of the response is missing")),
             },
             "content_block_stop" => self.close_block(index, deltas),
             "message_start" => {
@@ -62,7 +62,7 @@ impl ResponseReader for MessageReading {
             return Err(self.context.of_body(body));
         }
         if message.content.is_none() {
-            return Err(self.fail("the answer holds no message"));
+            return Err(self.fail("the response contains no message"));
         }
         self.begin(&message, &mut DiscardDeltas)?;
         self.close(&mut DiscardDeltas);
@@ -79,7 +79,7 @@ impl ResponseReader for MessageReading {
 
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
         if !self.is_done || !self.is_begun {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         }
         self.into_response()
     }

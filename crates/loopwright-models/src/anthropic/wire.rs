@@ -1,6 +1,6 @@
-//! What stands on the wire, borrowed from it where it needs no unescaping.
+//! The wire format, borrowed from the input if it needs no unescaping.
 //!
-//! Every field may be missing, and what is not named here is let go or kept as it is.
+//! Every field may be missing, and unknown fields are ignored or kept unchanged.
 
 use loopwright_core::messages::Usage;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ impl WireUsage {
         serde_json::from_str(raw.get()).ok()
     }
 
-    /// Corrects the counts that are told anew, each for itself.
+    /// Replaces the counts that are reported again, each separately.
     pub(super) fn correct(&mut self, by: Self) {
         for (mine, new) in [
             (&mut self.input_tokens, by.input_tokens),

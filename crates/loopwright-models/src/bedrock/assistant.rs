@@ -1,4 +1,4 @@
-//! Writes what the model said, as it is sent back to it.
+//! Encodes messages of the model.
 
 use loopwright_core::messages::{Content, Message, Part};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! A block of an answer while it is being put together.
+//! A block of a response in progress.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use loopwright_core::{

@@ -1,4 +1,4 @@
-//! Blocks of what users and tools say.
+//! Content blocks of users and tools.
 
 use std::borrow::Cow;
 
@@ -79,7 +79,7 @@ impl<'a> WireBlock<'a> {
 
 /// Stands in the place of what cannot be sent.
 pub(super) fn not_shown<'a>(what: &str) -> WireBlock<'a> {
-    WireBlock::Text(format!("[{what}: not shown, this provider cannot be given it]").into())
+    WireBlock::Text(format!("[{what}: omitted, because this provider does not accept it]").into())
 }
 
 fn image(media: &Media) -> Option<WireBlock<'_>> {

@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -54,13 +54,13 @@ impl ConverseReading {
     pub(super) fn take(&mut self, raw: &RawValue) -> Result<(), ModelError> {
         match Block::whole(raw, self.calls) {
             Some(block) => self.put(None, block),
-            None => Err(self.fail("a block of the answer is not what it should be")),
+            None => Err(self.fail("a block of the response is malformed")),
         }
     }
 
     fn put(&mut self, index: Option<u64>, block: Block) -> Result<(), ModelError> {
         if block.is_nameless_call() {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         }
         self.calls = self.calls.saturating_add(block.is_call().into());
         self.blocks.push((index, block));
@@ -78,7 +78,7 @@ impl ConverseReading {
             match Block::unannounced(delta) {
                 Some(block) => self.put(index, block)?,
                 None if delta.tool_use.is_some() => {
-                    return Err(self.fail("the answer adds to a call that has not begun"));
+                    return Err(self.fail("the response adds to a call that has not started"));
                 }
                 None => return Ok(()),
             }
@@ -99,7 +99,7 @@ impl ConverseReading {
         self.counts = raw.and_then(WireUsage::read).or(self.counts);
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.counts)
     }
@@ -107,9 +107,9 @@ impl ConverseReading {
     /// Makes an error of text that is not what the wire says.
     pub(super) fn unreadable(&self, error: serde_json::Error) -> ModelError {
         let message = if error.is_eof() {
-            "the answer broke off"
+            "the response was cut off"
         } else {
-            "the answer is not the JSON of Converse"
+            "the response is not valid Converse JSON"
         };
         self.fail(message).with_source(error)
     }
@@ -129,13 +129,13 @@ impl ConverseReading {
             "end_turn" | "stop_sequence" | "tool_use" | "" if self.calls > 0 => {
                 FinishReason::ToolCalls
             }
-            "tool_use" => return Err(self.fail("the answer is to call tools and calls none")),
+            "tool_use" => return Err(self.fail("the response should call tools but calls none")),
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
             "refusal" => FinishReason::Refusal,
             "malformed_model_output" | "malformed_tool_use" => {
-                let message = "the model wrote what the provider could not read";
+                let message = "the model wrote output that the provider could not parse";
                 let error = self.context.error(ModelErrorKind::Unavailable, message);
                 return Err(with_usage(error, self.counts));
             }

@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Encodes requests.
 
 use loopwright_core::messages::{
     Content, Message, Part, Role, ToolCallFormat, ToolExchange, TurnMeta,

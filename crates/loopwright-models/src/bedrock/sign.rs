@@ -1,4 +1,4 @@
-//! Signs requests with AWS's fourth signature.
+//! Signs requests with AWS Signature Version 4.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError,
@@ -38,7 +38,7 @@ impl ResponseReader for ConverseReading {
             serde_json::from_slice(body).map_err(|error| self.unreadable(error))?;
         let Some(output) = answer.output else { return Err(self.context.of_body(body)) };
         let Some(content) = output.message.unwrap_or_default().content else {
-            return Err(self.fail("the answer holds no message"));
+            return Err(self.fail("the response contains no message"));
         };
         self.take_usage(answer.usage);
         self.counts.get_or_insert_default();
@@ -56,7 +56,7 @@ impl ResponseReader for ConverseReading {
 
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
         if !self.is_done() {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         }
         self.into_response()
     }

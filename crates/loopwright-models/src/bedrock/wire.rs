@@ -1,6 +1,6 @@
-//! What stands on the wire, borrowed from it where it needs no unescaping.
+//! The wire format, borrowed from the input if it needs no unescaping.
 //!
-//! Every field may be missing, and what is not named here is let go; so is `p`, which is padding.
+//! Every field may be missing, and unknown fields are ignored; so is `p`, which is padding.
 
 use loopwright_core::messages::Usage;
 use serde::Deserialize;

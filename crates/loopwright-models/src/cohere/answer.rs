@@ -1,4 +1,4 @@
-//! An answer while it is being put together.
+//! A response in progress.
 
 use loopwright_core::{
     Delta, DeltaSink,
@@ -52,7 +52,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// If it is not what it should be.
+    /// Returns an error if it is not what it should be.
     pub(super) fn take(
         &mut self,
         said: &Said<'_>,
@@ -109,7 +109,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// If they are not what they should be.
+    /// Returns an error if they are not what they should be.
     pub(super) fn begin_calls(
         &mut self,
         calls: Option<&RawValue>,
@@ -138,7 +138,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// If they are not what they should be.
+    /// Returns an error if they are not what they should be.
     pub(super) fn continue_call(
         &mut self,
         calls: Option<&RawValue>,

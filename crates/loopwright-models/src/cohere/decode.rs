@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -38,16 +38,16 @@ impl CohereReading {
         }
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }
 
     pub(super) fn fail_json(&self, error: serde_json::Error) -> ModelError {
         self.fail(if error.is_eof() {
-            "the answer broke off"
+            "the response was cut off"
         } else {
-            "the answer is not the JSON of Cohere's chat"
+            "the response is not valid Cohere chat JSON"
         })
         .with_source(error)
     }
@@ -68,7 +68,7 @@ impl CohereReading {
     /// Returns the answer, if it has ended.
     pub(super) fn finish(self) -> Result<InferenceResponse, ModelError> {
         let Some(reason) = &self.finish else {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         };
         let finish = self.finish_reason(reason)?;
         let parts = self.answer.into_parts();
@@ -80,20 +80,20 @@ impl CohereReading {
     fn finish_reason(&self, reason: &str) -> Result<FinishReason, ModelError> {
         let has_calls = self.answer.has_calls();
         if self.answer.has_nameless_call() {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         }
         let gave_up = |kind, message| with_usage(self.context.error(kind, message), self.usage);
         Ok(match reason {
             "" if has_calls && !self.answer.has_whole_arguments() => {
-                return Err(self.fail("the answer broke off within a tool call"));
+                return Err(self.fail("the response was cut off within a tool call"));
             }
             "COMPLETE" | "STOP_SEQUENCE" | "TOOL_CALL" | "" if has_calls => FinishReason::ToolCalls,
             "COMPLETE" | "STOP_SEQUENCE" => FinishReason::Stop,
-            "TOOL_CALL" => return Err(self.fail("the answer is to call tools and calls none")),
+            "TOOL_CALL" => return Err(self.fail("the response should call tools but calls none")),
             "MAX_TOKENS" => FinishReason::Length,
             "ERROR_TOXIC" => FinishReason::ContentFilter,
             "ERROR" => {
-                let message = "the provider gave up in the middle of the answer";
+                let message = "the provider stopped before the response was complete";
                 return Err(gave_up(ModelErrorKind::Unavailable, message));
             }
             "ERROR_LIMIT" => {
@@ -101,7 +101,7 @@ impl CohereReading {
                 return Err(gave_up(ModelErrorKind::ContextLength, message));
             }
             "TIMEOUT" => {
-                let message = "the provider took too long over the answer";
+                let message = "the provider took too long to respond";
                 return Err(gave_up(ModelErrorKind::Timeout, message));
             }
             "" => FinishReason::Other("unknown".into()),

@@ -1,4 +1,4 @@
-//! Writes what a request says besides its messages.
+//! Encodes the fields of a request except its messages.
 
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Parts of what users say, and what tools cannot say themselves.
+//! Parts of user messages, and tool results that need one.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,10 @@ use serde::Serialize;
 use crate::result_text::result_text;
 
 /// What stands in the place of a picture that cannot be shown.
-pub(super) const NO_IMAGE: &str = "[image: not shown, this provider cannot be given it]";
+pub(super) const NO_IMAGE: &str = "[image: omitted, because this provider does not accept it]";
 /// What stands in the place of a file that cannot be shown.
-pub(super) const NO_DOCUMENT: &str = "[document: not shown, this provider cannot be given it]";
+pub(super) const NO_DOCUMENT: &str = "[document: omitted, because this provider does not accept \
+    it]";
 /// What a tool says that showed a picture.
 const SHOWN_BELOW: &str = "[image: shown in the next message]";
 

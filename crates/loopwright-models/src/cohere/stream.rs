@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     DeltaSink, DiscardDeltas, ModelError, ModelErrorKind,
@@ -39,7 +39,7 @@ impl ResponseReader for CohereReading {
             "tool-call-delta" => {
                 let known = self.answer.continue_call(said.tool_calls, wire.index, deltas);
                 if !known.map_err(|error| self.fail_json(error))? {
-                    return Err(self.fail("the answer goes on with a call that it did not begin"));
+                    return Err(self.fail("the response continues a call that it did not start"));
                 }
             }
             "message-end" => {

@@ -1,6 +1,6 @@
-//! What stands on the wire, borrowed from it where it needs no unescaping.
+//! The wire format, borrowed from the input if it needs no unescaping.
 //!
-//! Every field may be missing. What is a list in a whole answer is one thing in an event.
+//! Every field may be missing. A list in a complete response is a single value in an event.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -112,7 +112,7 @@ fn a_changed_byte_is_noticed() {
 fn a_stream_that_breaks_off_within_a_message_is_broken() {
     let bytes = event("a", "{1}");
     for cut in 1..bytes.len() {
-        let expect = (Vec::new(), Err(Fault::Broken("the answer broke off")));
+        let expect = (Vec::new(), Err(Fault::Broken("the response was cut off")));
         assert_eq!(split_pieces([&bytes[..cut]]), expect, "{cut}");
     }
 }
@@ -129,7 +129,7 @@ fn lengths_and_headers_that_make_no_sense_are_broken() {
         [&b"\x05abc"[..], b"\x01a\x0A", b"\x01a\x07\xFF\xFFa", b"\x0b:event-type\x07\0\x01\xFF"]
     {
         let bytes = raw_message(headers, b"{}");
-        let expect = broken("the headers of an event make no sense");
+        let expect = broken("the headers of an event are malformed");
         assert_eq!(split_pieces([&bytes[..]]), expect, "{headers:?}");
     }
 }

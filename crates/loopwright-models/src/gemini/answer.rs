@@ -1,4 +1,4 @@
-//! An answer while it is being put together.
+//! A response in progress.
 
 use loopwright_core::{
     Delta, DeltaSink,
@@ -201,7 +201,7 @@ impl Answer {
             }
             self.begin(call, part, deltas);
         } else if self.open.is_none() {
-            return Err("the answer calls a tool without a name");
+            return Err("the response calls a tool without a name");
         }
         self.go_on(call, part)?;
         if call.will_continue != Some(true) {
@@ -249,7 +249,7 @@ impl Answer {
 
     /// Adds arguments to the open call.
     fn go_on(&mut self, call: &FunctionCall<'_>, part: &WirePart<'_>) -> Result<(), &'static str> {
-        const NONSENSE: &str = "the arguments of a tool call make no sense";
+        const NONSENSE: &str = "the arguments of a tool call are malformed";
         let Some(Piece::Call(open)) = self.open.and_then(|at| self.pieces.get_mut(at)) else {
             return Ok(());
         };

@@ -1,12 +1,11 @@
-//! Reads answers.
+//! Decodes responses.
 //!
-//! The wire has no mark for the end of a stream. The last event gives a reason to finish, but so may
-//! events before it, with more of the answer after them. An answer is therefore taken for whole if
-//! the bytes ended cleanly, a reason was given, nothing was said after the last reason and no code
-//! that the provider runs was left without its result. A connection that closes early is told by the
-//! transport, unless it is one of HTTP/1.0; a stream of that kind that is cut right behind an early
-//! reason to finish, where the model might just as well have stopped, cannot be told from a whole
-//! one.
+//! The wire has no marker for the end of a stream. The last event has a finish reason, but so may
+//! earlier events, with more of the response after them. A response therefore counts as complete if
+//! the bytes ended cleanly, there was a finish reason, nothing followed the last one, and all code
+//! that the provider runs has a result. The transport reports connections that close early, except
+//! with HTTP/1.0; such a stream that is cut right after an early finish reason cannot be
+//! distinguished from a complete one.
 
 use std::sync::Arc;
 
@@ -132,16 +131,16 @@ impl GeminiReading {
         Ok(())
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }
 
     pub(super) fn broken(&self, error: serde_json::Error) -> ModelError {
         self.fail(if error.is_eof() {
-            "the answer broke off"
+            "the response was cut off"
         } else {
-            "the answer is not the JSON of Gemini"
+            "the response is not valid Gemini JSON"
         })
         .with_source(error)
     }
@@ -163,7 +162,7 @@ impl GeminiReading {
         let reason = self.finish.as_ref().map(|it| it.reason.as_str());
         Ok(match reason {
             None | Some("STOP") if self.answer.is_cut() => {
-                return Err(self.fail("the answer broke off within a part"));
+                return Err(self.fail("the response was cut off within a part"));
             }
             None | Some("STOP") if self.answer.has_calls() => FinishReason::ToolCalls,
             None => FinishReason::Other("unknown".into()),
@@ -199,7 +198,7 @@ impl GeminiReading {
         let Some(Finish { reason, message }) = &self.finish else { return self.fail("no reason") };
         let colon = if message.is_empty() { "" } else { ": " };
         let error =
-            self.context.error(kind, format!("the answer failed: {reason}{colon}{message}"));
+            self.context.error(kind, format!("the response failed: {reason}{colon}{message}"));
         with_usage(ModelError { code: Some(reason.clone()), ..error }, self.usage)
     }
 }

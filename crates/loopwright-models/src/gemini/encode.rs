@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Encodes requests.
 
 use loopwright_core::messages::{
     Content, Message, Part, ProviderPayload, Role, ToolCall, ToolCallFormat, ToolExchange,

@@ -1,4 +1,4 @@
-//! Writes what a request says besides its contents.
+//! Encodes the fields of a request except its contents.
 
 use loopwright_core::messages::{Message, Part, ResponseFormat, ToolChoice, ToolSpec};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What the name of a model says.
+//! Properties derived from a model's name.
 
 use loopwright_core::messages::ReasoningEffort;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ impl Gemini {
         self.major >= 3
     }
 
-    /// Returns the setting for so much thinking; `None` for models that do not think.
+    /// Returns the setting for a reasoning effort; `None` for models without reasoning.
     pub(super) fn thinking(self, effort: ReasoningEffort) -> Option<Value> {
         if self.is_third() {
             return Some(json!({ "includeThoughts": true, "thinkingLevel": self.level(effort) }));

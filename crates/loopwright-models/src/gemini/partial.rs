@@ -18,7 +18,7 @@ enum Step<'a> {
 
 /// Puts a value where its path leads; a text continues the text that is there.
 ///
-/// Returns nothing if the path makes no sense: it is none, or it leads through something that is
+/// Returns `None` if the path is invalid: it is malformed, or it leads through something that is
 /// neither an object nor a list.
 pub(super) fn put(arguments: &mut Map<String, Value>, arg: &PartialArg<'_>) -> Option<()> {
     let mut rest = arg.json_path.strip_prefix('$')?;

@@ -1,4 +1,4 @@
-//! Parts as users say them.
+//! Parts of user messages.
 
 use std::borrow::Cow;
 
@@ -66,7 +66,10 @@ fn wire_media<'a>(media: &'a Media, what: &str) -> WirePart<'a> {
     };
     match address {
         Some(file_uri) => WirePart::FileData(FileData { mime_type, file_uri }),
-        None => WirePart::text(format!("[{what}: not shown, this provider cannot be given it]")),
+        None => WirePart::text(format!(
+            "[{what}: omitted, because this provider does not accept \
+            it]"
+        )),
     }
 }
 

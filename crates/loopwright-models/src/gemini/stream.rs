@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     DeltaSink, DiscardDeltas, ModelError,
@@ -49,10 +49,10 @@ impl ResponseReader for GeminiReading {
 
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
         if self.stream != Stream::None && self.finish.is_none() {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         }
         if !self.seen {
-            return Err(self.fail("the answer holds no candidate"));
+            return Err(self.fail("the response contains no candidate"));
         }
         GeminiReading::end(*self)
     }

@@ -1,4 +1,4 @@
-//! What stands on the wire, borrowed from it where it needs no unescaping.
+//! The wire format, borrowed from the input if it needs no unescaping.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Where the body of an answer ends.
+//! Framing of response bodies.
 
 use std::io;
 
@@ -30,7 +30,7 @@ pub(super) enum Framing {
 pub(super) enum Chunk {
     /// Before the line with its size.
     Size,
-    /// Before so many bytes of it.
+    /// Before this number of bytes of it.
     Data(u64),
     /// Before the end of line that follows them.
     DataEnd,
@@ -45,7 +45,7 @@ pub(super) enum Chunk {
 pub(super) enum Piece {
     /// A part of it.
     Bytes(Bytes),
-    /// Nothing before more is read, of which so much is expected.
+    /// Unknown until more is read, of which this number of bytes is expected.
     Missing(u64),
     /// Nothing any more.
     End,
@@ -56,7 +56,10 @@ impl Framing {
     pub(super) fn of(status: u16, headers: &HeaderMap) -> io::Result<Self> {
         let encodings = headers.get_all(CONTENT_ENCODING).into_iter().flat_map(names);
         if encodings.into_iter().any(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity")) {
-            return Err(invalid("its answer is compressed, which was not asked for"));
+            return Err(invalid(
+                "its response is compressed, although compression was not \
+                requested",
+            ));
         }
         if matches!(status, 204 | 304) {
             return Ok(Self::Length(0));
@@ -67,14 +70,14 @@ impl Framing {
             (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => {
                 return Ok(Self::Chunked(Chunk::Size));
             }
-            _ => return Err(invalid("its answer is encoded in a way that was not asked for")),
+            _ => return Err(invalid("its response has an encoding that was not requested")),
         }
         let mut lengths = headers.get_all(CONTENT_LENGTH).into_iter().flat_map(names);
         let Some(length) = lengths.next() else { return Ok(Self::UntilClose) };
         let is_number = !length.is_empty() && length.bytes().all(|it| it.is_ascii_digit());
         match length.parse() {
             Ok(number) if is_number && lengths.all(|it| it == length) => Ok(Self::Length(number)),
-            _ => Err(invalid("the length of its answer is no number")),
+            _ => Err(invalid("the length of its response is not a number")),
         }
     }
 
@@ -114,7 +117,7 @@ impl Chunk {
     fn after(self, line: &[u8]) -> io::Result<Self> {
         match self {
             Self::Size => {
-                match size(line).ok_or_else(|| invalid("the size of a chunk is no number"))? {
+                match size(line).ok_or_else(|| invalid("the size of a chunk is not a number"))? {
                     0 => Ok(Self::Trailer(0)),
                     size => Ok(Self::Data(size)),
                 }
@@ -124,7 +127,7 @@ impl Chunk {
             Self::Trailer(_) if line.is_empty() => Ok(Self::Done),
             Self::Trailer(before) => match before + line.len() + 1 {
                 most @ ..=MAX_TRAILER => Ok(Self::Trailer(most)),
-                _ => Err(invalid("the trailers of its answer do not come to an end")),
+                _ => Err(invalid("the trailers of its response do not end")),
             },
             at => Ok(at),
         }

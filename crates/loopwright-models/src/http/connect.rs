@@ -1,4 +1,4 @@
-//! Ways to a server: TCP, TLS, and the tunnels of proxies.
+//! Connections to servers: TCP, TLS, and proxy tunnels.
 
 use std::{
     io,
@@ -38,15 +38,15 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// How long one of a server's addresses is tried alone before the next one is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Connects with servers, and decides which of them may be reached.
+/// Connects to servers, and decides which of them are allowed.
 #[async_trait::async_trait]
 pub trait Dial: Send + Sync {
-    /// Connects with a host, which is a name or an address without brackets. Called for every new connection.
-    /// Dropping the future ends the attempt.
+    /// Connects to a host, which is a name or an address without brackets. Called for every new
+    /// connection. Dropping the future ends the attempt.
     ///
     /// # Errors
     ///
-    /// If the host may not or cannot be reached; the error says which.
+    /// Returns an error if the host is not allowed or cannot be reached; the error says which.
     async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream>;
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn connect(
 /// Connects to a proxy, which tunnels what is encrypted.
 async fn through(proxy: &Proxy, url: &Url, tls: &Tls, time: Duration) -> io::Result<Stream> {
     if proxy.scheme == ProxyScheme::Socks {
-        let message = "it wants SOCKS, and only HTTP and HTTPS are spoken";
+        let message = "SOCKS is not supported; use an HTTP or HTTPS proxy";
         return Err(io::Error::new(io::ErrorKind::Unsupported, message));
     }
     let mut stream = dial(&proxy.host, proxy.port, time).await?;
@@ -123,9 +123,14 @@ async fn tunnel(stream: Stream, url: &Url, proxy: &Proxy) -> io::Result<Stream> 
         None => connection.read_head().await?,
     };
     match head.status {
-        200..300 => connection.into_stream().ok_or_else(|| invalid("it speaks before the server")),
-        407 => Err(io::Error::other("it wants a user name and a password")),
-        status => Err(io::Error::other(format!("it answers with status {status}"))),
+        200..300 => connection.into_stream().ok_or_else(|| {
+            invalid(
+                "it sends data before the \
+            server does",
+            )
+        }),
+        407 => Err(io::Error::other("it requires a user name and a password")),
+        status => Err(io::Error::other(format!("it responds with status {status}"))),
     }
 }
 

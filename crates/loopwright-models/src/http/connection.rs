@@ -1,9 +1,9 @@
-//! HTTP/1.1 to servers: through TLS, through proxies, or directly to models on this machine and gateways beside the
-//! program.
+//! HTTP/1.1 connections: through TLS, through proxies, or directly to models and gateways on this
+//! machine.
 //!
-//! A connection is polled by the task that waits for its answer: no task of its own, no wake-up of another thread
-//! for each piece, and, without TLS, no buffer while nothing is there to be read. A thousand agents that wait cost a
-//! thousand sockets and little more.
+//! A connection is polled by the task that waits for its response: it needs no task of its own, no
+//! wake-up of another thread for each piece, and, without TLS, no buffer while there is no data. A
+//! thousand waiting agents cost a thousand sockets and little more.
 
 use std::{
     borrow::Cow,
@@ -33,7 +33,7 @@ use super::{
     stream::Stream,
 };
 
-/// How long a connection is kept that nobody uses.
+/// The time for which an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
 
 /// How much is read at once when it is not known how much comes.
@@ -276,9 +276,9 @@ impl Connection {
         while let Some((length, head)) = parse(&self.buffer)? {
             let _head = self.buffer.split_to(length);
             match head.status {
-                101 => return Err(invalid("it changes the protocol, which was not asked for")),
+                101 => return Err(invalid("it switches the protocol, which was not requested")),
                 100..200 if self.announced == MAX_ANNOUNCED => {
-                    return Err(invalid("it announces an answer over and over again"));
+                    return Err(invalid("it sends too many interim responses"));
                 }
                 100..200 => self.announced += 1,
                 _ => return Ok(Some(head)),
@@ -369,5 +369,5 @@ fn server(url: &Url) -> Cow<'_, str> {
 }
 
 fn cut_short() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed before the answer was complete")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed before the response was complete")
 }

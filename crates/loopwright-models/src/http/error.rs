@@ -1,4 +1,4 @@
-//! Why an answer did not arrive.
+//! Errors of HTTP requests.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::record::ExchangeEnd;
 
-/// Why an answer did not arrive. Says where to but shows neither path, query nor user of the address.
+/// Errors of HTTP requests. Says where to but shows neither path, query nor user of the address.
 #[derive(Debug)]
 pub(crate) struct HttpError {
     pub(crate) kind: ModelErrorKind,
@@ -20,7 +20,7 @@ impl HttpError {
     pub(crate) fn recording(error: io::Error) -> Self {
         Self {
             kind: ModelErrorKind::InvalidRequest,
-            message: format!("the exchange before could not be recorded: {error}"),
+            message: format!("the previous exchange could not be recorded: {error}"),
             source: Some(error.into()),
         }
     }
@@ -71,5 +71,5 @@ fn no_connection(url: &Url) -> String {
 }
 
 fn broken(url: &Url) -> String {
-    format!("the connection to {} broke", url.origin().ascii_serialization())
+    format!("the connection to {} was lost", url.origin().ascii_serialization())
 }

@@ -1,4 +1,4 @@
-//! Compressed answers.
+//! Compressed responses.
 
 use std::io::{self, Write as _};
 
@@ -64,5 +64,5 @@ impl Gunzip {
 }
 
 fn spoiled(error: &io::Error) -> io::Error {
-    invalid(&format!("its compressed answer cannot be read: {error}"))
+    invalid(&format!("its compressed response cannot be read: {error}"))
 }

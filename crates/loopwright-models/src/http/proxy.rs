@@ -1,4 +1,4 @@
-//! Which servers are reached through a proxy, as the environment says.
+//! Proxy settings from the environment.
 
 use std::net::IpAddr;
 
@@ -41,7 +41,7 @@ enum Exception {
     All,
     /// A domain with all that is below it, without a leading dot.
     Domain(Box<str>),
-    /// All addresses that begin with so many bits of this one.
+    /// All addresses that share this number of leading bits.
     Network(IpAddr, u32),
 }
 

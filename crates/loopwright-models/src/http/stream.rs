@@ -25,7 +25,8 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Reads up to so many bytes; none at the end of the stream. While nothing comes, there is no buffer.
+    /// Reads up to this number of bytes; none at the end of the stream. While nothing comes, there
+    /// is no buffer.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -63,9 +63,9 @@ impl OllamaReading {
     ) -> Result<(), ModelError> {
         let line: Line<'_> = serde_json::from_slice(text).map_err(|error| {
             self.fail(if error.is_eof() {
-                "the answer broke off"
+                "the response was cut off"
             } else {
-                "the answer is not the JSON of Ollama"
+                "the response is not valid Ollama JSON"
             })
             .with_source(error)
         })?;
@@ -109,7 +109,7 @@ impl OllamaReading {
     /// Takes a call, which is always whole.
     fn take_call(&mut self, call: &Call<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         let Some(function) = call.function.as_ref().filter(|it| !it.name.is_empty()) else {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         };
         let (name, arguments) = (&*function.name, &*function.arguments.0);
         let id = Some(&*call.id).filter(|id| !id.is_empty());
@@ -125,7 +125,7 @@ impl OllamaReading {
         Ok(())
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }

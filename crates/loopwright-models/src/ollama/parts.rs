@@ -1,4 +1,4 @@
-//! What is said in a message: words, and pictures beside them.
+//! The content of a message: text and images.
 
 use std::borrow::Cow;
 
@@ -20,10 +20,14 @@ impl<'a> Words<'a> {
                 Content::Text(more) | Content::Refusal(more) => add(&mut text, more),
                 Content::Image(media) => match &media.source {
                     MediaSource::Base64(data) => images.push(&**data),
-                    _ => add(&mut text, "[image: not shown, this provider cannot be given it]"),
+                    _ => add(
+                        &mut text,
+                        "[image: omitted, because this provider does not accept \
+                        it]",
+                    ),
                 },
                 Content::Document(_) => {
-                    add(&mut text, "[document: not shown, this provider cannot be given it]");
+                    add(&mut text, "[document: omitted, because this provider does not accept it]");
                 }
                 _ => {}
             }

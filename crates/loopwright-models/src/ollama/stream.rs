@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     DeltaSink, DiscardDeltas, ModelError,
@@ -28,7 +28,7 @@ impl ResponseReader for OllamaReading {
 
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
         if self.done.is_none() {
-            return Err(self.fail("the answer closed before it was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         }
         Ok(OllamaReading::end(*self))
     }

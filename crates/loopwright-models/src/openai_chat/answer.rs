@@ -1,4 +1,4 @@
-//! An answer while it is being put together.
+//! A response in progress.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -93,7 +93,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// If a piece of reasoning is not what it should be.
+    /// Returns an error if a piece of reasoning is not what it should be.
     pub(crate) fn take(
         &mut self,
         said: &Said<'_>,

@@ -1,4 +1,4 @@
-//! Writes what the model said, as it is sent back to it.
+//! Encodes messages of the model.
 
 use loopwright_core::messages::{Content, Message, Part, ToolCall};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::json::{key, value};
 /// Writes a message of the model, its calls under these ids.
 ///
 /// What only its own provider understands is written if the message is that provider's own, and let
-/// go otherwise. So is its reasoning: the wire has no form for the reasoning of somebody else.
+/// go otherwise. So is its reasoning: the wire has no format for the reasoning of other models.
 pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own: bool) {
     let (text, refusal) = (message.text(), message.refusal());
     out.extend_from_slice(b"{\"role\":\"assistant\"");

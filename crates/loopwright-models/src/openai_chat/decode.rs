@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -70,9 +70,9 @@ impl ChatReading {
     ) -> Result<(), ModelError> {
         let chunk: Chunk<'_> = serde_json::from_slice(text).map_err(|error| {
             self.fail(if error.is_eof() {
-                "the answer broke off"
+                "the response was cut off"
             } else {
-                "the answer is not the JSON of chat completions"
+                "the response is not valid chat completions JSON"
             })
             .with_source(error)
         })?;
@@ -96,7 +96,7 @@ impl ChatReading {
                     return Err(self.fail(TOO_MANY_CALLS));
                 }
                 self.answer.take(said, entries, deltas).map_err(|error| {
-                    self.fail("the answer's reasoning is not what it should be").with_source(error)
+                    self.fail("the reasoning in the response is malformed").with_source(error)
                 })?;
             }
             if let Some(reason) = choice.finish_reason.as_ref()
@@ -118,7 +118,7 @@ impl ChatReading {
         }
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }
@@ -138,12 +138,12 @@ impl ChatReading {
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {
         let answer = &self.answer;
         if answer.has_nameless_call() {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         }
         let finish = match self.finish.as_deref() {
             None | Some("") if !answer.has_calls() => FinishReason::Other("unknown".into()),
             None if !answer.has_whole_arguments() => {
-                return Err(self.fail("the answer broke off within a tool call"));
+                return Err(self.fail("the response was cut off within a tool call"));
             }
             None | Some("") => FinishReason::ToolCalls,
             Some("stop" | "eos" | "end_turn" | "tool_calls" | "function_call" | "tool_use")
@@ -158,12 +158,12 @@ impl ChatReading {
             Some("length" | "model_length" | "max_tokens") => FinishReason::Length,
             Some("content_filter" | "sensitive") => FinishReason::ContentFilter,
             Some("error" | "network_error" | "insufficient_system_resource") => {
-                let message = "the provider gave up in the middle of the answer";
+                let message = "the provider stopped before the response was complete";
                 let error = self.context.error(ModelErrorKind::Unavailable, message);
                 return Err(with_usage(error, self.usage));
             }
             Some("tool_calls" | "function_call" | "tool_use") if answer.is_empty() => {
-                return Err(self.fail("the answer is to call tools and calls none"));
+                return Err(self.fail("the response should call tools but calls none"));
             }
             Some(other) => FinishReason::Other(other.into()),
         };

@@ -1,4 +1,4 @@
-//! Errors that come in the place of an answer, or in the middle of one.
+//! Errors instead of a response, or within one.
 
 use loopwright_core::ModelError;
 use serde_json::{Map, Value, value::RawValue};
@@ -30,7 +30,7 @@ pub(crate) fn error_in(
     (is_bare && (named || told)).then(|| context.of_body(text))
 }
 
-/// Returns `true` if this is the choice that is read; others are answers nobody asked for.
+/// Returns `true` if this is the choice that is read; others were not requested.
 pub(crate) fn is_first(choice: &Choice<'_>) -> bool {
     choice.index.unwrap_or(0) == 0
 }

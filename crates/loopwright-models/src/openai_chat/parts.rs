@@ -1,4 +1,4 @@
-//! Parts of a user's message, and what tools cannot say themselves.
+//! Parts of user messages, and tool results that need one.
 
 use std::{borrow::Cow, fmt::Write as _};
 

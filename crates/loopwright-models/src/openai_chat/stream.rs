@@ -1,4 +1,4 @@
-//! Reads streamed answers, and whole ones.
+//! Decodes streamed and complete responses.
 
 use loopwright_core::{
     DeltaSink, DiscardDeltas, ModelError,
@@ -45,10 +45,10 @@ impl ResponseReader for ChatReading {
             Stream::Done => !self.seen,
         };
         if is_cut {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         }
         if !self.seen {
-            return Err(self.fail("the answer holds no choice"));
+            return Err(self.fail("the response contains no choice"));
         }
         ChatReading::end(*self)
     }

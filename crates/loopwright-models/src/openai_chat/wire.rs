@@ -1,7 +1,7 @@
-//! What stands on the wire, borrowed from it where it needs no unescaping.
+//! The wire format, borrowed from the input if it needs no unescaping.
 //!
-//! Providers fill fields they do not mean with null, nothing, zeros and empty texts, and add fields of
-//! their own. So every field may be missing, and what is not named here is let go.
+//! Providers fill unset fields with null, zeros or empty strings, omit them, and add their own
+//! fields. So every field may be missing, and unknown fields are ignored.
 
 use std::{borrow::Cow, fmt};
 

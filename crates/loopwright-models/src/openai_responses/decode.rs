@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Decodes responses.
 
 use std::sync::Arc;
 
@@ -55,16 +55,16 @@ impl ResponsesReading {
         }
     }
 
-    /// Makes an error of an answer that makes no sense.
+    /// Creates an error for a malformed response.
     pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }
 
     pub(super) fn fail_json(&self, error: serde_json::Error) -> ModelError {
         self.fail(if error.is_eof() {
-            "the answer broke off"
+            "the response was cut off"
         } else {
-            "the answer is not the JSON of Responses"
+            "the response is not valid Responses API JSON"
         })
         .with_source(error)
     }
@@ -182,7 +182,7 @@ impl ResponsesReading {
             return Err(with_usage(of_error(error, &self.context), self.usage));
         }
         if matches!(status, "failed" | "cancelled") {
-            let message = "the provider gave up on the answer";
+            let message = "the provider abandoned the response";
             let error = self.context.error(ModelErrorKind::Unavailable, message);
             return Err(with_usage(error, self.usage));
         }
@@ -233,7 +233,7 @@ impl ResponsesReading {
     /// Ends the items that were never completed.
     fn close(&mut self, is_complete: bool, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if is_complete && self.slots.iter().any(Slot::is_cut) {
-            return Err(self.fail("the answer broke off within a tool call"));
+            return Err(self.fail("the response was cut off within a tool call"));
         }
         let status = if is_complete { "completed" } else { "incomplete" };
         let told = &mut Told { progress: &mut self.progress, deltas };
@@ -260,7 +260,7 @@ impl ResponsesReading {
     }
 
     fn agreed(&self, result: Result<(), Contradiction>) -> Result<(), ModelError> {
-        result.map_err(|Contradiction| self.fail("the answer contradicts itself"))
+        result.map_err(|Contradiction| self.fail("the response contradicts itself"))
     }
 
     fn add(&mut self, slot: Slot) -> usize {
@@ -269,7 +269,7 @@ impl ResponsesReading {
     }
 
     fn item<'a>(&self, event: &Event<'a>) -> Result<(Item<'a>, &'a RawValue), ModelError> {
-        let raw = event.item.ok_or_else(|| self.fail("an item came without the item"))?;
+        let raw = event.item.ok_or_else(|| self.fail("an item event contains no item"))?;
         let item = serde_json::from_str(raw.get()).map_err(|error| self.fail_json(error))?;
         Ok((item, raw))
     }
@@ -301,11 +301,11 @@ impl ResponsesReading {
     /// Returns the answer, if it has ended.
     pub(super) fn finish(mut self) -> Result<InferenceResponse, ModelError> {
         let Some(ending) = self.ending.take() else {
-            return Err(self.fail("the stream closed before the answer was complete"));
+            return Err(self.fail("the stream closed before the response was complete"));
         };
         let is_lost = self.slots.is_empty() && self.usage.is_some_and(|it| it.output > 0);
         if is_lost && matches!(&*ending.status, "completed" | "") {
-            return Err(self.fail("the answer was written and did not arrive"));
+            return Err(self.fail("the response was generated but did not arrive"));
         }
         let mut slots = std::mem::take(&mut self.slots);
         slots.sort_by_key(|slot| slot.place);
@@ -315,7 +315,7 @@ impl ResponsesReading {
         }
         let message = Message::new(Role::Assistant, parts).with_origin(Arc::clone(&self.origin));
         if message.tool_calls().any(|call| call.name.is_empty()) {
-            return Err(self.fail("the answer calls a tool without a name"));
+            return Err(self.fail("the response calls a tool without a name"));
         }
         let finish = self.finish_reason(&ending, &message)?;
         let usage = self.usage.unwrap_or_default();
@@ -340,7 +340,7 @@ impl ResponsesReading {
             ("incomplete", "") => FinishReason::Other("incomplete".into()),
             ("incomplete", reason) => FinishReason::Other(reason.into()),
             ("in_progress" | "queued", _) => {
-                return Err(self.fail("the provider is still working on the answer"));
+                return Err(self.fail("the provider is still generating the response"));
             }
             (status, _) => FinishReason::Other(status.into()),
         })

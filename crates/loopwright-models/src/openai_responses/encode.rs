@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Encodes requests.
 
 use loopwright_core::messages::{Message, Role, ToolCallFormat, ToolExchange, TurnMeta};
 

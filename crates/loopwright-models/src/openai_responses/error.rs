@@ -1,4 +1,4 @@
-//! Errors that come in the place of an answer, or in the middle of one.
+//! Errors instead of a response, or within one.
 
 use loopwright_core::ModelError;
 use serde_json::{Value, json, value::RawValue};

@@ -1,4 +1,4 @@
-//! Writes what a request says besides its items.
+//! Encodes the fields of a request except its items.
 
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What an item of an answer says.
+//! The content of a response item.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writes what tools returned, each in the form that answers its kind of call.
+//! Encodes tool results, in the format that matches the kind of call.
 
 use loopwright_core::messages::{Content, MediaSource, ToolResult};
 use serde::Deserialize;

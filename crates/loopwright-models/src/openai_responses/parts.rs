@@ -1,4 +1,4 @@
-//! Parts of what users say and tools return.
+//! Parts of user messages and tool results.
 
 use std::borrow::Cow;
 
@@ -48,9 +48,10 @@ impl<'a> WirePart<'a> {
 }
 
 /// What stands in the place of a picture that cannot be shown.
-pub(super) const NO_IMAGE: &str = "[image: not shown, this provider cannot be given it]";
+pub(super) const NO_IMAGE: &str = "[image: omitted, because this provider does not accept it]";
 /// What stands in the place of a file that cannot be shown.
-pub(super) const NO_DOCUMENT: &str = "[document: not shown, this provider cannot be given it]";
+pub(super) const NO_DOCUMENT: &str = "[document: omitted, because this provider does not accept \
+    it]";
 
 fn image(media: &Media) -> WirePart<'_> {
     let (image_url, file_id) = match &media.source {

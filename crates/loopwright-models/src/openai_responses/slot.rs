@@ -1,4 +1,4 @@
-//! An item of an answer while it is being streamed.
+//! A response item that is being streamed.
 
 use loopwright_core::{Delta, DeltaSink, messages::Part};
 use serde_json::{Map, Value, json};
@@ -170,7 +170,7 @@ impl Slot {
     ///
     /// # Errors
     ///
-    /// If something of it was lost on the way, or a call is another one than it was.
+    /// Returns an error if something of it was lost on the way, or a call is another one than it was.
     pub(super) fn complete(
         &mut self,
         item: &Item<'_>,
@@ -200,7 +200,7 @@ impl Slot {
     ///
     /// # Errors
     ///
-    /// If that makes no sense.
+    /// Returns an error if that is invalid.
     pub(super) fn close(&mut self, status: &str, told: &mut Told<'_>) -> Result<(), Contradiction> {
         let raw = self.rebuilt(status);
         let item: Item<'_> = serde_json::from_str(&raw).map_err(|_| Contradiction)?;
@@ -217,7 +217,7 @@ impl Slot {
     ///
     /// # Errors
     ///
-    /// If what stands under its fields is not what it should be.
+    /// Returns an error if what stands under its fields is not what it should be.
     pub(super) fn into_parts(self) -> Result<Vec<Part>, serde_json::Error> {
         if self.raw.is_empty() {
             return Ok(vec![Part::reasoning(self.heard)]);

@@ -1,4 +1,4 @@
-//! Answers that a provider works on in the background: they are asked for until they are there.
+//! Polling of responses that a provider generates in the background.
 
 use std::{
     sync::{Mutex, PoisonError},

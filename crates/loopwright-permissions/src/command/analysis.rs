@@ -1,4 +1,4 @@
-//! From a script to its parts.
+//! The analysis of a script.
 
 use super::cwd::Cwd;
 use super::part::{Analysis, Part, PathUse};
@@ -209,7 +209,7 @@ impl Reader<'_> {
                 None => return,
             }
         }
-        part.hide("too many commands run each other");
+        part.hide("commands run each other too deeply");
         starts(&words, part, nested);
     }
 
@@ -222,7 +222,7 @@ impl Reader<'_> {
     ) -> Option<Vec<Word>> {
         part.start(words);
         let Some(given) = words[0].literal() else {
-            part.hide("the name of the command is not in the text");
+            part.hide("the name of the command is computed");
             let mut unknown = words.to_vec();
             unknown[0] = Word::unknown("…");
             part.see(&unknown);
@@ -258,7 +258,7 @@ impl Reader<'_> {
                 None
             }
             Wrapped::Unclear => {
-                part.hide("it is not clear which command is run");
+                part.hide("it is unknown which command runs");
                 starts(words, part, nested);
                 for text in words.iter().filter_map(Word::literal) {
                     let split = text.strip_prefix("--split-string=");
@@ -271,7 +271,7 @@ impl Reader<'_> {
             }
             Wrapped::At { start, has_more, folder } => {
                 if given != name && !is_system(given) {
-                    part.hide("the program is not the usual one of its name");
+                    part.hide("the program is not the usual one of this name");
                 }
                 if let Some(folder) = folder {
                     let cd = [Word::from_literal("cd"), words[folder].clone()];
@@ -317,7 +317,7 @@ fn find_function(index: usize, words: &[Word], script: &Script, part: &mut Part)
         part.calls_function = true;
     } else {
         part.is_neutral = false;
-        part.hide("a function of this name may be defined or not");
+        part.hide("a function of this name may be defined");
     }
 }
 
@@ -422,7 +422,7 @@ fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
         }
     }
     if words.len() > MAX_STARTS {
-        part.hide("it is not clear which command is run");
+        part.hide("it is unknown which command runs");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that the arguments of well-known programs name. Deny and ask rules for files see them. It is no confinement:
-//! any other program can use any file.
+//! Files in the arguments of well-known programs. Deny and ask rules for files apply to them. This
+//! is not a confinement: any other program can use any file.
 
 use super::part::PathUse;
 use crate::call::Access;

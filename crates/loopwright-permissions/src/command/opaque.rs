@@ -1,4 +1,4 @@
-//! Commands whose effect is not in their words.
+//! Commands whose effects are not visible in their arguments.
 
 use crate::shell::Word;
 use crate::variables::is_powerful;
@@ -102,10 +102,10 @@ const GIT: &[(&str, &[&str])] = &[
 pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
     let arguments = &words[1..];
     if is_shell(name) {
-        return Some("a shell runs what is in a text or a file");
+        return Some("a shell runs a string or a file");
     }
     if BUILTINS.contains(&name) {
-        return Some("the command runs or defines something that its words do not show");
+        return Some("the arguments do not show what the command runs or defines");
     }
     match name {
         "git" => git(arguments),
@@ -114,7 +114,7 @@ pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
         "awk" | "gawk" | "mawk" | "nawk" => awk(arguments),
         "sed" | "gsed" => sed(arguments),
         "script" | "expect" | "at" | "batch" | "crontab" | "entr" => {
-            Some("the command runs others that its words do not show")
+            Some("the arguments do not show which other commands it runs")
         }
         "tar" if has_old_options(arguments) => Some(RISKY),
         _ => {
@@ -138,7 +138,7 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 const RISKY: &str = "an option makes the program run or write something else";
-const UNKNOWN: &str = "an argument that is unknown could be an option that runs something else";
+const UNKNOWN: &str = "an unknown argument could be an option that runs something else";
 
 fn risky(arguments: &[Word], options: &[&str]) -> Option<&'static str> {
     if has_option(arguments, options) {
@@ -254,12 +254,11 @@ fn awk(arguments: &[Word]) -> Option<&'static str> {
     if has_option(arguments, &options) {
         return Some(RISKY);
     }
-    arguments.iter().any(runs).then_some("a program of awk can run commands and write files")
+    arguments.iter().any(runs).then_some("an awk program can run commands and write files")
 }
 
 fn sed(arguments: &[Word]) -> Option<&'static str> {
-    (!super::sed::is_plain(arguments))
-        .then_some("a program of sed can run commands and write files")
+    (!super::sed::is_plain(arguments)).then_some("a sed script can run commands and write files")
 }
 
 /// Builtins that have no effect outside of the shell.
@@ -360,5 +359,5 @@ pub(super) fn assignment(name: &str, value: &Word) -> Option<&'static str> {
     }
     let known = known_parts(&value.text);
     (known.contains("$(") || known.contains('`'))
-        .then_some("a variable gets a text with a command, which arithmetic would run")
+        .then_some("a variable contains a command, which arithmetic would run")
 }

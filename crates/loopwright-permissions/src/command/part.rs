@@ -1,4 +1,4 @@
-//! One simple command, as rules see it.
+//! A simple command, as rules see it.
 
 use super::cwd::Cwd;
 use crate::call::Access;

@@ -42,9 +42,9 @@ pub(crate) struct CommandPattern {
 /// Why a pattern matches no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
-    #[error("commands are matched one by one, and this pattern has more than one")]
+    #[error("each command is matched separately, but this pattern contains several")]
     Compound,
-    #[error("redirections are no part of the command that is matched; use a rule `Edit(path)`")]
+    #[error("redirections are not part of the matched command; use a rule `Edit(path)`")]
     Redirection,
     #[error("the pattern cannot be read as a command")]
     Unreadable,

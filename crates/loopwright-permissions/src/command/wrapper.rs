@@ -1,4 +1,4 @@
-//! Commands that run another command: which words are theirs, and where the other command starts.
+//! Wrapper commands: their own arguments, and the start of the wrapped command.
 
 use crate::shell::Word;
 

@@ -1,4 +1,4 @@
-//! How a simple command is decided about.
+//! Decisions about simple commands.
 
 use std::sync::Arc;
 

@@ -51,33 +51,38 @@ pub(super) fn restricting(pattern: &CommandPattern, text: &str) -> Option<Found>
         return Some(found);
     }
     if pattern.is_everything() {
-        return loose("the pattern is every command; write `Bash`".to_owned());
+        return loose("the pattern matches every command; write `Bash`".to_owned());
     }
     let program = words.first()?;
     if program.contains('/') {
         let name = program.rsplit('/').next().unwrap_or(program);
-        return loose(format!("`{name}` without its folder passes; write `Bash({name} *)`"));
+        return loose(format!(
+            "`{name}` without its folder is not matched; write `Bash({name} *)`"
+        ));
     }
     if pattern.has_assignment {
-        return loose("the same command with the assignment in another form passes".to_owned());
+        return loose(
+            "the same command with the assignment in another form is not matched".to_owned(),
+        );
     }
     if words.iter().skip(1).any(|word| word.starts_with('-')) {
         let before: Vec<&str> =
             words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
         let before = before.join(" ");
         return loose(format!(
-            "the same options in another order or form pass; write `Bash({before} *)`"
+            "the same options in another order or form are not matched; write `Bash({before} *)`"
         ));
     }
     if words.iter().skip(1).any(|word| word.contains("://") || word.contains('/')) {
         return loose(format!(
-            "the same argument in another form or after an option passes; write `Bash({program} *)`"
+            "the same argument in another form or after an option is not matched; write \
+                `Bash({program} *)`"
         ));
     }
     if pattern.kind() == PatternKind::Exact {
         let words = words.join(" ");
         return loose(format!(
-            "only the command without further words matches; write `Bash({words} *)`"
+            "only the command without further arguments matches; write `Bash({words} *)`"
         ));
     }
     None
@@ -91,7 +96,10 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
         return Some(found);
     }
     if pattern.is_everything() {
-        return found(LintKind::Broad, "the pattern is every command; write `Bash`".to_owned());
+        return found(
+            LintKind::Broad,
+            "the pattern matches every command; write `Bash`".to_owned(),
+        );
     }
     let is_exact = pattern.kind() == PatternKind::Exact;
     let Some(program) = words.first().copied() else {
@@ -101,13 +109,16 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
         );
     };
     if !is_exact && is_wrapper(program) {
-        let message = "wrappers are seen through, so the command behind it needs a rule";
+        let message = "wrappers are skipped, so the wrapped command needs a rule";
         return found(LintKind::Dead, format!("`{program}`: {message}"));
     }
     if !is_exact && is_opaque_prefix(&words) {
         return found(
             LintKind::Dead,
-            format!("no rule with `*` allows `{program}` here: what it runs is not in its words"),
+            format!(
+                "a rule with `*` cannot allow `{program}`, because its arguments do not show \
+                what it runs"
+            ),
         );
     }
     if pattern.kind() == PatternKind::Wildcard && words.len() == 1 && !text.contains(' ') {
@@ -119,7 +130,7 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
     if !is_exact && runs_anything(&words.join(" ")) {
         return found(
             LintKind::Broad,
-            format!("`{program}` runs any code that its arguments name"),
+            format!("`{program}` runs any code that its arguments contain"),
         );
     }
     None

@@ -45,7 +45,8 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
         && rest.split('/').next().is_some_and(|first| ROOTS.contains(&first))
     {
         let message = format!(
-            "`{text}` starts at the folder of the file that the rule is in; write `/{text}` for the root"
+            "`{text}` is relative to the folder of the settings file; write `/{text}` for the \
+                root"
         );
         let kind = if is_allowing { LintKind::Dead } else { LintKind::Loose };
         return Some(Found::new(kind, message));
@@ -62,7 +63,7 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
     let is_rooted = text.starts_with("//") || text.starts_with('~');
     if !is_allowing && !is_rooted && pattern.is_everything_below() {
         let tool = rule.text.split('(').next().unwrap_or_default();
-        let message = format!("files outside of the folder pass; write `{tool}`");
+        let message = format!("files outside the folder are not matched; write `{tool}`");
         return Some(Found::new(LintKind::Loose, message));
     }
     None
@@ -80,6 +81,6 @@ pub(super) fn tool(inner: &Inner, compiled: &Compiled, name: &str) -> Option<Fou
             && matches!(&other.matcher, Matcher::Tool(other) if other == all)
     });
     let meant = if all == "bash" { "Bash" } else { "Edit" };
-    let message = format!("other tools that do the same pass; write `{meant}`");
+    let message = format!("other tools with the same effect are not matched; write `{meant}`");
     (!is_covered && compiled.problem.is_none()).then(|| Found::new(LintKind::Loose, message))
 }

@@ -111,7 +111,7 @@ impl Reader<'_> {
                 self.braces(in_quotes)?;
                 word.splits |= slice(self.text, start..self.at).contains('@');
             }
-            Some(b'[') => return self.fail("`$[` is not understood"),
+            Some(b'[') => return self.fail("`$[` is not supported"),
             Some(b'\'') if !in_quotes => {
                 self.take(b'\'');
                 return self.ansi_quotes(word);
@@ -190,12 +190,12 @@ impl Reader<'_> {
                     ignored.text.clear();
                     // bash counts the parentheses of what is quoted in another way.
                     if slice(self.text, start..self.at).contains(['\'', '"', '\\']) {
-                        return self.fail("a quote is inside of an arithmetic expression");
+                        return self.fail("an arithmetic expression contains a quote");
                     }
                     continue;
                 }
                 None | Some(b'\'' | b'"' | b'\\' | b'{' | b'}' | b'@') => {
-                    return self.fail("an arithmetic expression is not understood");
+                    return self.fail("an arithmetic expression cannot be parsed");
                 }
                 Some(_) => {}
             }
@@ -230,7 +230,7 @@ impl Reader<'_> {
                 None => return self.fail("`${` is not closed"),
                 Some(b'}') => break,
                 Some(b'\'') if in_quotes => {
-                    return self.fail("a single quote is inside of `${…}` in double quotes");
+                    return self.fail("`${…}` in double quotes contains a single quote");
                 }
                 Some(quote @ (b'\'' | b'"')) => {
                     has_quotes = true;
@@ -247,9 +247,9 @@ impl Reader<'_> {
                 }
                 Some(b'$') => self.dollar(&mut ignored, in_quotes)?,
                 Some(b'`') => self.backquotes(&mut ignored, in_quotes)?,
-                Some(b'{') => return self.fail("a brace is inside of `${…}`"),
+                Some(b'{') => return self.fail("`${…}` contains a brace"),
                 Some(b'<' | b'>') if self.peek_second() == Some(b'(') => {
-                    return self.fail("a process substitution is inside of `${…}`");
+                    return self.fail("`${…}` contains a process substitution");
                 }
                 Some(byte) => {
                     own.push(char::from(byte));
@@ -291,7 +291,7 @@ impl Reader<'_> {
                 Some('\\') => match self.take_char() {
                     Some(escaped @ ('\\' | '$' | '`')) => text.push(escaped),
                     Some('"') if in_quotes => {
-                        return self.fail("an escaped quote is between backquotes in quotes");
+                        return self.fail("backquotes in quotes contain an escaped quote");
                     }
                     Some(other) => text.extend(['\\', other]),
                     None => return self.fail("a backquote is not closed"),
@@ -330,7 +330,7 @@ impl Reader<'_> {
             }
         }
         let Ok(text) = String::from_utf8(bytes) else {
-            return self.fail("a quoted text is not UTF-8");
+            return self.fail("a quoted string is not UTF-8");
         };
         if text.contains(['\u{1}', '\u{2}', '\u{1f}']) {
             return self.fail("the text contains a control character");
@@ -358,21 +358,21 @@ impl Reader<'_> {
             }
             'x' => {
                 if self.raw() == Some(b'{') || !self.has_digit() {
-                    return self.fail("an escape is not understood");
+                    return self.fail("an escape sequence cannot be parsed");
                 }
                 return Ok(vec![u8::try_from(self.number(16, 2)).unwrap_or(0)]);
             }
             'u' | 'U' => {
                 if !self.has_digit() {
-                    return self.fail("an escape is not understood");
+                    return self.fail("an escape sequence cannot be parsed");
                 }
                 let code = self.number(16, if kind == 'u' { 4 } else { 8 });
                 let Some(code) = char::from_u32(code) else {
-                    return self.fail("an escape is not understood");
+                    return self.fail("an escape sequence cannot be parsed");
                 };
                 return Ok(code.to_string().into_bytes());
             }
-            'c' => return self.fail("an escape is not understood"),
+            'c' => return self.fail("an escape sequence cannot be parsed"),
             other => return Ok(format!("\\{other}").into_bytes()),
         };
         Ok(vec![byte])

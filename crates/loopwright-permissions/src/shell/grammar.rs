@@ -63,7 +63,7 @@ impl Reader<'_> {
         let next = self.peek();
         match end {
             End::Text => Ok(next.is_none()),
-            _ if next.is_none() => self.fail("the text ends inside of a command"),
+            _ if next.is_none() => self.fail("the text ends inside a command"),
             End::Parenthesis => Ok(next == Some(b')')),
             End::Words(words) => Ok(words.contains(&self.peek_reserved().0.as_str())),
             End::Case => {
@@ -316,9 +316,9 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 None | Some(b'\n' | b'#') => return Ok(()),
-                Some(b'&' | b'|' | b'(' | b')') => return self.fail("a loop is not understood"),
+                Some(b'&' | b'|' | b'(' | b')') => return self.fail("a loop cannot be parsed"),
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
-                    return self.fail("a loop is not understood");
+                    return self.fail("a loop cannot be parsed");
                 }
                 Some(_) => {
                     let word = self.word()?;
@@ -354,7 +354,7 @@ impl Reader<'_> {
                 }
             }
             if !self.take(b')') {
-                return self.fail("a pattern of `case` is not understood");
+                return self.fail("a pattern of `case` cannot be parsed");
             }
             self.branch(End::Case)?;
             if self.take(b';') {
@@ -383,10 +383,10 @@ impl Reader<'_> {
                 Some(operator @ (b'&' | b'|')) => {
                     self.bump();
                     if !self.take(operator) {
-                        return self.fail("`[[` is not understood");
+                        return self.fail("`[[` cannot be parsed");
                     }
                 }
-                Some(b';') => return self.fail("`[[` is not understood"),
+                Some(b';') => return self.fail("`[[` cannot be parsed"),
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => self.bump(),
                 Some(_) => {
                     let word = self.word_of_test(is_regex)?;
@@ -418,10 +418,10 @@ impl Reader<'_> {
                 Some(b')') if is_regex && open > 0 => open -= 1,
                 Some(b'|') if is_regex && open > 0 => {}
                 Some(b'(' | b'|' | b'<' | b'>') if is_regex => {
-                    return self.fail("a regular expression is not understood");
+                    return self.fail("a regular expression cannot be parsed");
                 }
-                Some(b'(') => return self.fail("a pattern is not understood"),
-                _ if open > 0 => return self.fail("a regular expression is not understood"),
+                Some(b'(') => return self.fail("a pattern cannot be parsed"),
+                _ if open > 0 => return self.fail("a regular expression cannot be parsed"),
                 _ => return Ok(word),
             }
             self.bump();
@@ -446,7 +446,7 @@ impl Reader<'_> {
         if self.take(b'(') {
             self.blanks();
             if !self.take(b')') {
-                return self.fail("a function is not understood");
+                return self.fail("a function cannot be parsed");
             }
         }
         self.function_body(&name)
@@ -454,13 +454,13 @@ impl Reader<'_> {
 
     pub(super) fn function_body(&mut self, name: &Word) -> Read<()> {
         let Some(name) = name.literal().filter(|name| !name.is_empty()) else {
-            return self.fail("the name of a function is not in the text");
+            return self.fail("the name of a function is computed");
         };
         self.script.functions.push(Function { name: name.to_owned(), before: None });
         self.lines()?;
         let (word, end) = self.peek_reserved();
         if self.peek() != Some(b'(') && !is_compound(word.as_str()) {
-            return self.fail("the body of a function is not understood");
+            return self.fail("the body of a function cannot be parsed");
         }
         self.script.open(ScopeKind::Function, false);
         self.compound(word.as_str(), end)?;

@@ -92,7 +92,7 @@ impl Reader<'_> {
     /// Reads the expansions of a text as in double quotes, where quotes are ordinary characters.
     fn expand(&mut self, body: &str) -> Read<()> {
         if self.depth >= MAX_DEPTH {
-            return Err(ReadError { reason: "the text is nested too deep", at: self.at });
+            return Err(ReadError { reason: "the text is nested too deeply", at: self.at });
         }
         self.script.open(ScopeKind::Detached, true);
         let mut reader = Reader {

@@ -1,4 +1,4 @@
-//! The place in a text, and the bounds of reading.
+//! The position in a text, and the limits of parsing.
 
 use super::heredoc::PendingDocument;
 use super::script::{Problem, ReadError, Script};
@@ -59,7 +59,7 @@ impl Reader<'_> {
     /// Counts a level of nesting.
     pub(super) fn enter(&mut self) -> Read<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH { self.fail("the text is nested too deep") } else { Ok(()) }
+        if self.depth > MAX_DEPTH { self.fail("the text is nested too deeply") } else { Ok(()) }
     }
 
     pub(super) fn leave(&mut self) {

@@ -1,4 +1,4 @@
-//! What the reader returns.
+//! The result of the parser.
 
 use std::ops::Range;
 
@@ -138,9 +138,9 @@ impl Problem {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::PromptExpansion => "`${…@P}` runs commands that a variable contains",
-            Self::Indirection => "`${!…}` uses a variable whose name is not in the text",
+            Self::Indirection => "`${!…}` uses a variable whose name is computed",
             Self::Subscript => "a quoted subscript is evaluated a second time",
-            Self::Arithmetic => "arithmetic could run a command that a quoted text contains",
+            Self::Arithmetic => "arithmetic could run a command that a quoted string contains",
             Self::Data => "arithmetic could run a command that a file or an output contains",
             Self::Variable => "a variable that changes how commands run is set",
         }

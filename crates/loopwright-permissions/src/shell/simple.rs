@@ -159,7 +159,7 @@ impl Reader<'_> {
                     }
                     return Ok(());
                 }
-                Assigned::Unclear => return self.fail("a subscript is not understood"),
+                Assigned::Unclear => return self.fail("a subscript cannot be parsed"),
                 Assigned::No => {}
             }
         }
@@ -180,10 +180,10 @@ impl Reader<'_> {
                     return Ok(value);
                 }
                 None | Some(b'(' | b'&' | b'|' | b';') => {
-                    return self.fail("an array is not understood");
+                    return self.fail("an array cannot be parsed");
                 }
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
-                    return self.fail("an array is not understood");
+                    return self.fail("an array cannot be parsed");
                 }
                 Some(_) => {
                     let word = self.word()?;

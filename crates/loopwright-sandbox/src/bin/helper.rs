@@ -1,4 +1,4 @@
-//! The helper process of `loopwright-sandbox`, for programs that cannot be their own.
+//! The helper process of `loopwright-sandbox`, for programs that cannot be their own helper.
 
 fn main() {
     loopwright_sandbox::init();

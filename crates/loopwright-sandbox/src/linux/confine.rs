@@ -87,7 +87,7 @@ pub(crate) fn exec(job: &LaunchRequest, confinement: &Confinement, streams: &Str
         Ok(()) => {
             write_author(job);
             let Some((program, args)) = job.argv.split_first() else {
-                return Refusal::Policy("there is no program to run".to_owned());
+                return Refusal::Policy("no program to run".to_owned());
             };
             let env = job.env.iter().map(|(name, value)| (name, value));
             let error = Command::new(program).args(args).env_clear().envs(env).exec();

@@ -155,7 +155,8 @@ fn write_environment(job: &LaunchRequest, path: &Path) -> Result<(), Refusal> {
         if value.contains(&b'\n') {
             let name = String::from_utf8_lossy(name);
             return Err(Refusal::Policy(format!(
-                "the value of {name} has more than one line, which a container's environment cannot have"
+                "the value of {name} has more than one line, which containers do not support in \
+                    environment variables"
             )));
         }
         text.extend([name, b"=", value, b"\n"].concat());
@@ -236,7 +237,7 @@ fn mount(entry: &Entry) -> Result<OsString, Refusal> {
     let text = |path: &Path| match path.to_str().filter(|path| !path.contains([',', '"', '\n'])) {
         Some(text) => Ok(text.to_owned()),
         None => Err(Refusal::Policy(format!(
-            "{} has a comma, a quote or no text in its name, which containers cannot mount",
+            "containers cannot mount {}: its name contains a comma or a quote, or is not UTF-8",
             path.display()
         ))),
     };

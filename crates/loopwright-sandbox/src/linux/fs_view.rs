@@ -240,8 +240,8 @@ fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
     let broad = BROAD.iter().map(Path::new).chain(home);
     if broad.into_iter().any(|broad| broad.starts_with(path)) {
         return Err(Refusal::Policy(format!(
-            "{} holds more than a project and is not made writable: choose a folder inside it, or allow it \
-             with `Policy::broad(Broad::Allowed)`",
+            "{} contains more than a project and is not made writable; choose a folder inside \
+                it, or allow it with `SandboxPolicy::broad_paths(BroadPaths::Allowed)`",
             path.display()
         )));
     }
@@ -278,7 +278,8 @@ impl Parts {
             || components.iter().any(|part| !matches!(part, Component::Normal(_)))
         {
             return Err(Refusal::Policy(format!(
-                "{} is not a path below a folder: protected and hidden paths are relative and without `..`",
+                "{} is not a path inside a folder; protected and hidden paths must be relative \
+                    and must not contain `..`",
                 path.display()
             )));
         }
@@ -289,8 +290,8 @@ impl Parts {
             match fs::symlink_metadata(&at) {
                 Ok(metadata) if metadata.is_symlink() => {
                     return Err(Refusal::Policy(format!(
-                        "the protected path {} is a symbolic link and cannot be kept as it is: remove the \
-                         link, or take it off the list of protected paths",
+                        "the protected path {} is a symbolic link and cannot be protected; \
+                            remove the link, or take it off the list of protected paths",
                         at.display()
                     )));
                 }

@@ -16,7 +16,7 @@ use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit};
 use crate::policy::Network;
 
-/// The status of a process that could not do its part; nobody relies on it.
+/// The exit status of a process that failed; no caller relies on it.
 pub(crate) const FAILED: i32 = 125;
 
 /// Asks the command to end.

@@ -91,8 +91,8 @@ pub(crate) fn launch(
         match map_trees(&view.entries) {
             Ok(mapped) => (users, trees) = (Users::Mapped, mapped),
             Err(error) => notes.push(format!(
-                "the file system of the working folder cannot be mapped to another user ({error}): the \
-                 command runs as the administrator without rights"
+                "the file system of the working folder cannot be mapped to another user \
+                    ({error}); the command runs as root without capabilities"
             )),
         }
     }

@@ -96,19 +96,19 @@ impl Sweep {
             for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) => {
-                        format!("{} {reason}: the new one was moved to {to}", path.display())
+                        format!("{} {reason}; it was moved to {to}", path.display())
                     }
                     Err(error) => format!(
-                        "{} {reason}, and the new one could not be moved away ({error}): remove it before you \
-                         use a program that obeys it",
+                        "{} {reason} and could not be moved away ({error}); remove it before you \
+                            start a program that reads it",
                         path.display()
                     ),
                 });
             }
             let back = kept.put_back(root).into_iter();
-            notes.extend(
-                back.map(|path| format!("{} is as it was before the command", path.display())),
-            );
+            notes.extend(back.map(|path| {
+                format!("{} was restored to its content before the command", path.display())
+            }));
         }
         notes
     }

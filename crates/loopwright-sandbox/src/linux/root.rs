@@ -93,12 +93,13 @@ fn at<T>(stage: impl Into<String>, result: Result<T, impl Into<io::Error>>) -> R
     result.map_err(|error| Refusal::setup(stage, &error.into()))
 }
 
-/// The same for one entry. A part of a writable folder that cannot be put in its place has been changed by somebody
-/// since it was looked at, and no other driver is to try it.
+/// The same for one entry. A part of a writable folder that cannot be put in its place has been
+/// changed by another process since it was looked at, and no other driver is to try it.
 fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
     result.map_err(|error| match entry.seen {
         Seen::Part { .. } => Refusal::Policy(format!(
-            "{} cannot be covered ({error}): another command may be changing it, try again",
+            "{} cannot be hidden or protected ({error}); another command may be changing it; try \
+                again",
             entry.at.display()
         )),
         _ => Refusal::setup(format!("mount of {}", entry.at.display()), &error),

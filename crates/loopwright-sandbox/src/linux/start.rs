@@ -48,7 +48,7 @@ pub(crate) enum Inner {
         /// Holds the command's mounts until it is closed.
         mounts: Option<OwnedFd>,
     },
-    /// Nobody: the helper's child is the command and is running.
+    /// None: the helper's child is the command and is running.
     Direct,
     /// The same, and it is the client of a container that has to be ended by its name.
     Client,

@@ -120,7 +120,10 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         container::remove(job);
     }
     if let Err(count) = process_tree::end_all() {
-        watch.notes.push(format!("{count} processes start others faster than they can be ended"));
+        watch.notes.push(format!(
+            "{count} processes start new processes faster than they can be \
+            stopped"
+        ));
     }
     if watch.kind != Kind::Client {
         watch.elapsed = watch.began.elapsed();

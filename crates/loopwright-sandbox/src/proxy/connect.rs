@@ -63,8 +63,8 @@ impl Connector {
         Self { domains, upstream }
     }
 
-    /// Decides whether a host may be reached. No name that is refused is looked up: its text could carry data to whoever
-    /// answers for it.
+    /// Decides whether a host may be reached. A refused name is not resolved: its text could leak
+    /// data to whatever server answers for it.
     pub(super) fn grants(&self, host: &str, port: u16) -> Result<(), Refused> {
         if self.domains.iter().any(|domain| domain.matches(host, port)) {
             return Ok(());
@@ -73,7 +73,7 @@ impl Connector {
         Err(Refused::Forbidden(if is_named {
             format!("port {port} of `{host}` is not granted")
         } else {
-            format!("`{host}` is not among the hosts that were granted")
+            format!("`{host}` is not a granted host")
         }))
     }
 
@@ -88,7 +88,7 @@ impl Connector {
             return Ok(Server::Upstream);
         }
         let unreachable = |error: &dyn std::fmt::Display| {
-            Refused::Unreachable(format!("`{host}` cannot be found: {error}"))
+            Refused::Unreachable(format!("`{host}` cannot be resolved: {error}"))
         };
         let found = match timeout(CONNECTING, lookup_host((host, port))).await {
             Ok(found) => found.map_err(|error| unreachable(&error))?,
@@ -146,7 +146,7 @@ fn public(host: &str, found: impl Iterator<Item = SocketAddr>) -> Result<Server,
     if allowed.is_empty() {
         let reason = match others.first() {
             Some(address) => {
-                format!("`{host}` leads to {}, which is no address of the internet", address.ip())
+                format!("`{host}` resolves to {}, which is not a public address", address.ip())
             }
             None => return Err(Refused::Unreachable(format!("`{host}` has no address"))),
         };

@@ -140,9 +140,9 @@ fn absolute(target: &str) -> Result<(String, u16, String), BadRequest> {
     let rest = match target.split_once("://") {
         Some((scheme, rest)) if is_plain(scheme) => rest,
         Some(_) => {
-            return Err(bad(400, "only `http://` is requested through a proxy in plain text"));
+            return Err(bad(400, "plain-text requests through the proxy must use `http://`"));
         }
-        None => return Err(bad(400, "this is a proxy and no server")),
+        None => return Err(bad(400, "this is a proxy, not a server")),
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, port) = authority(&rest[..end], Some(80))?;

@@ -6,13 +6,15 @@ use std::path::Path;
 use super::config;
 use super::{EntryKind, FolderView, Reason};
 
-const LINK: Reason = Reason::new("sends git to a repository elsewhere");
-const RUNS: Reason = Reason::new("makes git run something");
-const FINDS: Reason = Reason::new("makes git find something elsewhere");
-const SETTINGS: Reason =
-    Reason::new("would change settings of git that run or find something; others may be changed");
+const LINK: Reason = Reason::new("points git to a repository elsewhere");
+const RUNS: Reason = Reason::new("makes git run a program");
+const FINDS: Reason = Reason::new("makes git read files from elsewhere");
+const SETTINGS: Reason = Reason::new(
+    "would change git settings that run programs or name paths; other settings may \
+        be changed",
+);
 const WHOLE: Reason =
-    Reason::new("would make a repository of a folder that holds settings or hooks for git");
+    Reason::new("would turn a folder that contains git settings or hooks into a repository");
 const OWN: Reason = Reason::new("is the repository itself");
 
 /// What makes a folder a repository.

@@ -6,15 +6,15 @@ use std::path::{Component, Path};
 use std::sync::LazyLock;
 
 const SHELL: &str = "is read by shells and terminals when they start";
-pub(super) const EDITOR: &str = "is obeyed by editors when they open the folder";
-const AGENT: &str = "is obeyed by coding agents";
+pub(super) const EDITOR: &str = "is applied by editors when they open the folder";
+const AGENT: &str = "gives instructions to coding agents";
 pub(super) const HOOK: &str = "runs code when something is committed";
-const SESSION: &str = "runs or sets what a user's session starts with";
+const SESSION: &str = "runs when a user session starts";
 pub(super) const DIRECTORY: &str = "runs code when a shell enters the folder";
 const PACKAGES: &str = "makes package managers and build tools run other programs";
-const PROGRAM: &str = "is run by its program when that starts here";
+const PROGRAM: &str = "is run by a program that starts in this folder";
 const CONTROL: &str = "makes version control run code";
-const SECRETS: &str = "holds keys";
+const SECRETS: &str = "contains keys";
 
 /// [`NAMES`], taken apart once, by the first name of each path.
 static TABLE: LazyLock<HashMap<OsString, Vec<Listed>>> = LazyLock::new(|| {

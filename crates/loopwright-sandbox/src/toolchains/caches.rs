@@ -1,4 +1,4 @@
-//! What package managers keep between commands, apart from what the user's own keep.
+//! Caches of package managers between commands, separate from the user's own caches.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use crate::policy::SandboxPolicy;
 
-/// Caches for the commands of one project. No other project sees them, so that what a command leaves there reaches
-/// only commands that could be reached through the project itself.
+/// Caches for the commands of one project. No other project sees them, so a command can affect only
+/// commands that it could also affect through the project itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caches {
     folder: PathBuf,
 }
 
 impl Caches {
-    /// Creates the caches of a project below a folder of the user's, unless they exist. Returns `None` if the folder is
-    /// in the project, or around it, and cannot be used.
+    /// Creates the caches of a project in a folder of the user, unless they exist. Returns `None`
+    /// if the folder is inside the project or contains it.
     ///
     /// # Errors
     ///
-    /// If the folders cannot be created.
+    /// Returns an error if the folders cannot be created.
     pub fn in_folder(folder: &Path, workdir: &Path) -> io::Result<Option<Self>> {
         let workdir = fs::canonicalize(workdir)?;
         create(folder)?;
@@ -37,7 +37,7 @@ impl Caches {
         &self.folder
     }
 
-    /// Lets a policy use the caches, unless it has others.
+    /// Adds the caches to a policy, unless it already has some.
     pub fn extend(&self, policy: SandboxPolicy) -> SandboxPolicy {
         if policy.cache.is_some() { policy } else { policy.cache(&self.folder) }
     }

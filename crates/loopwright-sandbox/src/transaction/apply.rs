@@ -1,5 +1,5 @@
-//! Carrying a plan out, from wherever it was left. Every step looks at what it finds: the file that was collected
-//! has an inode of its own, which says whether the step was made.
+//! Carrying a plan out, from wherever it was left. Every step looks at what it finds: the file that
+//! was collected has an inode of its own, which shows whether the step was made.
 
 use std::fs;
 use std::io;

@@ -1,23 +1,23 @@
-//! What keeps a transaction from being begun, looked at or applied.
+//! Errors of transactions.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What keeps a transaction from being begun, looked at or applied.
+/// Errors of transactions.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
-    /// Changes can be collected only on the file system of the folder, outside of it.
+    /// Changes can be staged only on the same file system as the folder, and outside it.
     #[error(
         "changes to {root} cannot be staged in {staging}; choose a directory outside it on the same file system"
     )]
     Elsewhere {
-        /// Where they were to be collected.
+        /// The staging folder.
         staging: PathBuf,
-        /// The folder whose changes were to be collected.
+        /// The folder whose changes should be staged.
         root: PathBuf,
     },
-    /// Another process is at work on this transaction.
+    /// Another process is using this transaction.
     #[error("transaction {0} is in use by another process; try again later")]
     Busy(PathBuf),
     /// A file cannot be read or written.
@@ -25,7 +25,7 @@ pub enum TransactionError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A record of a transaction is damaged.
@@ -33,7 +33,7 @@ pub enum TransactionError {
     Record {
         /// The record.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
 }

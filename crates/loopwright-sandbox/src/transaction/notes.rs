@@ -1,4 +1,4 @@
-//! Sentences for models and people about changes that were not applied.
+//! Messages about changes that were not applied, for models and people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub fn made_at_once(reason: &str) -> String {
 }
 
 impl Changes {
-    /// Says in sentences what will not be made real, and why.
+    /// Returns messages about the changes that will not be applied, with the reasons.
     pub fn notes(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
         for refused in self.refused() {
@@ -33,7 +33,7 @@ impl Changes {
 }
 
 impl Applied {
-    /// Says in a sentence what could not be made real because it was changed since.
+    /// Returns a message about the changes that could not be applied because of conflicts.
     pub fn notes(&self) -> Vec<String> {
         conflict(&self.conflicts).into_iter().collect()
     }
@@ -57,7 +57,7 @@ fn conflict(conflicts: &[Conflict]) -> Option<String> {
     let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
     (!paths.is_empty()).then(|| {
         format!(
-            "the change to {} was not applied: another process changed it while the command ran; read it before you try again",
+            "changes to {} were not applied because another process changed the files while the command ran; read them again before you retry",
             named(&paths)
         )
     })

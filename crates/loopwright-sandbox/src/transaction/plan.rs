@@ -1,4 +1,4 @@
-//! What applying consists of, and the record of it.
+//! The plan of applying changes, and its record.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TransactionError;
 use super::{OLD, PLAN};
 
-/// What is done to a folder. Every step can be made again: what it finds says whether it was made.
+/// What is done to a folder. Every step can be repeated: the files show whether it was made.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     #[serde(with = "path")]

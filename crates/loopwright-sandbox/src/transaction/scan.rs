@@ -1,4 +1,4 @@
-//! What was collected, compared with what is there.
+//! The staged changes, compared with the current files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::screen::{self, EntryKind, FolderView, Reason, Screen, entries};
 const NOTES: &[u8] = b"user.overlay.";
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// What a command changed, judged and not yet made real.
+/// The checked changes of a command, not yet applied.
 #[derive(Debug)]
 pub struct Changes {
     pub(super) made: Vec<Change>,
@@ -29,31 +29,31 @@ pub struct Changes {
     conflicts: Vec<Conflict>,
 }
 
-/// One change of one path.
+/// A change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// The path below the folder.
+    /// The path in the folder.
     pub path: PathBuf,
-    /// What becomes of it.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What becomes of a path.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Something is where nothing was.
+    /// The path is new.
     Added,
-    /// Something else is there, or it has another content.
+    /// The entry was replaced, or its content changed.
     Modified,
-    /// Nothing is there any more, with all that was in it.
+    /// The entry was removed, with everything in it.
     Removed,
-    /// The rights or times of a folder are others.
+    /// The permissions or times of a folder changed.
     Attributes,
 }
 
 impl ChangeKind {
-    /// The word for it.
+    /// Returns the name of the change.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -64,39 +64,39 @@ impl ChangeKind {
     }
 }
 
-/// A change that is not made, because of what it would leave behind.
+/// A change that the screen refuses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refused {
-    /// The path below the folder, with all that is in it.
+    /// The path in the folder; the refusal includes everything in it.
     pub path: PathBuf,
-    /// Why, as the end of a sentence that begins with the path.
+    /// The reason, as the end of a sentence that starts with the path.
     pub reason: &'static str,
 }
 
-/// A change that is not made, because the path was changed otherwise since the command began.
+/// A change that conflicts: the path was changed by others after the command started.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// The path below the folder.
+    /// The path in the folder.
     pub path: PathBuf,
 }
 
 impl Changes {
-    /// What will be made real, in the order of paths.
+    /// The changes to apply, sorted by path.
     pub fn made(&self) -> &[Change] {
         &self.made
     }
 
-    /// What will not, because of what it would leave behind.
+    /// The changes that the screen refuses.
     pub fn refused(&self) -> &[Refused] {
         &self.refused
     }
 
-    /// What will not, because the path was changed otherwise since the command began.
+    /// The changes that conflict, because the path was changed by others after the command started.
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
     }
 
-    /// Whether nothing was changed, and nothing refused.
+    /// Returns `true` if there are no changes and no refusals.
     pub fn is_empty(&self) -> bool {
         self.made.is_empty() && self.refused.is_empty() && self.conflicts.is_empty()
     }
@@ -120,7 +120,7 @@ impl Changes {
 }
 
 /// Why a folder is not kept that the screen cannot look into as a whole.
-const TOO_LONG: Reason = Reason::new("holds a path that is longer than the system takes");
+const TOO_LONG: Reason = Reason::new("contains a path that is too long");
 
 fn is_too_long(error: &TransactionError) -> bool {
     matches!(error, TransactionError::File { source, .. }

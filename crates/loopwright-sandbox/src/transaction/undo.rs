@@ -1,4 +1,4 @@
-//! The way back from what was applied.
+//! Undo of applied changes.
 
 use std::fs;
 use std::io;
@@ -13,23 +13,23 @@ use super::place::{self, Place};
 use super::plan::{Attributes, Mark, Part, Plan, Step, kept};
 use super::{apply, forget};
 
-/// What came of undoing the change of one path.
+/// The outcome of undoing the change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The path restored before.
+    /// The path was restored.
     Restored(PathBuf),
-    /// The path has been changed since, and was not changed.
+    /// The path has been changed since then, and was kept.
     Conflict(PathBuf),
 }
 
-/// Undoes what was applied, as far as it was not changed since, and forgets the record. Undoing what was undone
-/// already does nothing.
+/// Undoes the applied changes, except for paths that changed since then, and deletes the record.
+/// Does nothing if they were already undone.
 ///
 /// # Errors
 ///
-/// If the record or a file cannot be read or written. What was undone until then stays so, and the rest can be tried
-/// again.
+/// Returns an error if the record or a file cannot be read or written. Completed parts stay undone,
+/// and the rest can be tried again.
 pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     let Some(plan) = Plan::read(record)? else { return Ok(Vec::new()) };
     let mut undone = match place::open_root(&plan.root) {
@@ -47,22 +47,22 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     Ok(undone)
 }
 
-/// What was at a path before a command changed it.
+/// The content of a path before a command changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Before {
     /// Nothing.
     Absent,
-    /// What is kept here until the change is undone.
+    /// The original entry, stored here until the change is undone.
     Kept(PathBuf),
 }
 
-/// Returns what was at each path that was changed, in the order of the changes. Empty if nothing is kept there. What is
-/// in a folder that was removed or replaced is not named.
+/// Returns the original content of each changed path, in the order of the changes. Empty if no
+/// record exists. The content of removed or replaced folders is not listed.
 ///
 /// # Errors
 ///
-/// If the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn originals(record: &Path) -> Result<Vec<(PathBuf, Before)>, TransactionError> {
     let Some(plan) = Plan::read(record)? else { return Ok(Vec::new()) };
     let mut originals = Vec::new();

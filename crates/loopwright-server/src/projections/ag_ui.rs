@@ -60,7 +60,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "post",
         path: "/v1/agents/{agent}/ag-ui",
         id: "runAgUi",
-        summary: "Run an agent in the AG-UI protocol",
+        summary: "Run an agent through the AG-UI protocol",
         security: RUN,
         parameters: &[],
         body: None,

@@ -57,7 +57,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "post",
         path: "/v1/chat/completions",
         id: "createChatCompletion",
-        summary: "Let an agent answer, in the chat protocol of OpenAI",
+        summary: "Call an agent through the OpenAI chat completions protocol",
         security: RUN,
         parameters: &[],
         body: None,
@@ -160,7 +160,8 @@ fn finish(outcome: &RunOutcome) -> Result<&'static str, Problem> {
         RunOutcome::Completed => Ok("stop"),
         RunOutcome::Stopped(_) => Ok("length"),
         RunOutcome::NeedsInput(_) => Err(Problem::conflict(
-            "the agent waits for a decision about a call; decide at `/v1/sessions/{session}/pending`",
+            "the agent is waiting for a decision about a call; decide at \
+                `/v1/sessions/{session}/pending`",
         )),
         RunOutcome::Failed(reason) => Err(Problem::internal(reason.clone())),
     }

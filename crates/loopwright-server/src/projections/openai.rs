@@ -1,4 +1,4 @@
-//! What the protocols of `OpenAI` share: models, errors, and texts of messages.
+//! Shared parts of the `OpenAI` protocols: models, errors, and texts of messages.
 
 use axum::{
     extract::{Request, State},
@@ -23,7 +23,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "get",
         path: "/v1/models",
         id: "listModels",
-        summary: "List the agents as models, in the protocol of OpenAI",
+        summary: "List the agents as models, in the OpenAI protocol",
         security: READ,
         parameters: &[],
         body: None,
@@ -119,7 +119,7 @@ pub(crate) fn message(role: &str, text: String) -> Result<Message, Problem> {
 pub(crate) fn history(mut messages: Vec<Message>) -> Result<(Vec<Message>, String), Problem> {
     match messages.pop() {
         Some(last) if last.role() == Role::User => Ok((messages, last.text())),
-        _ => Err(Problem::invalid("the last message must be of the user")),
+        _ => Err(Problem::invalid("the last message must have role `user`")),
     }
 }
 

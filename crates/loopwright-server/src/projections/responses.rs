@@ -56,7 +56,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "post",
         path: "/v1/responses",
         id: "createResponse",
-        summary: "Let an agent answer, in the Responses protocol of OpenAI",
+        summary: "Call an agent through the OpenAI Responses protocol",
         security: RUN,
         parameters: &[],
         body: None,
@@ -84,7 +84,7 @@ async fn create(
     let (header, after) = if let Some(previous) = &request.previous_response_id {
         let header = previous_session(&server, &principal, previous).await?;
         if *header.agent_name != *request.model {
-            return Err(Problem::invalid("the previous response is of another model"));
+            return Err(Problem::invalid("the previous response is from another model"));
         }
         let after = last_event(&**server.store(), &header.id).await?;
         (header, after)
@@ -232,7 +232,7 @@ impl Answer {
                 ("response.incomplete", self.document("incomplete", usage, None))
             }
             RunOutcome::NeedsInput(_) => {
-                let problem = Problem::conflict("the agent waits for a decision about a call");
+                let problem = Problem::conflict("the agent is waiting for a decision about a call");
                 ("response.failed", self.document("failed", usage, Some(&problem)))
             }
             RunOutcome::Failed(reason) => {

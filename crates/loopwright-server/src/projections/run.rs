@@ -1,4 +1,4 @@
-//! The events of one run, of whatever process does it.
+//! The events of one run, in any process.
 
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
@@ -63,7 +63,7 @@ pub(crate) struct RunFollower {
     run: JobId,
     follower: EventFollower,
     waiting: VecDeque<RunEvent>,
-    /// Whether text of the current step was told.
+    /// Whether text of the current step was sent.
     has_text: bool,
     usage: Usage,
     looks: Duration,

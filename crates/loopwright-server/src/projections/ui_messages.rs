@@ -50,7 +50,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "post",
         path: "/v1/agents/{agent}/ui-messages",
         id: "runUiMessages",
-        summary: "Run an agent in the UI message stream protocol of the AI SDK",
+        summary: "Run an agent through the UI message stream protocol of the AI SDK",
         security: RUN,
         parameters: &[],
         body: None,
@@ -72,7 +72,7 @@ async fn run(
     let header = session.header().clone();
     let after = last_event(&**server.store(), &header.id).await?;
     let last = chat.messages.last().filter(|it| it.role == "user");
-    let last = last.ok_or_else(|| Problem::invalid("the last message must be of the user"))?;
+    let last = last.ok_or_else(|| Problem::invalid("the last message must have role `user`"))?;
     let texts = last.parts.iter().filter_map(|it| it.get("text")?.as_str());
     let text = texts.collect::<Vec<_>>().join("\n");
     let key = last.id.as_ref().map(|it| format!("ui-messages\n{it}"));

@@ -12,10 +12,10 @@ use crate::{
     server::Server,
 };
 
-/// The agents that sessions can begin with.
+/// The agents that new sessions can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentList {
-    /// The agents. The first one is used where none is named.
+    /// The agents. The first one is the default.
     pub agents: Vec<AgentInfo>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "get",
         path: "/v1/agents",
         id: "listAgents",
-        summary: "List the agents that sessions can begin with",
+        summary: "List the agents that new sessions can use",
         security: READ,
         parameters: &[IF_NONE_MATCH],
         body: None,

@@ -1,4 +1,4 @@
-//! Whether the server works, and its figures.
+//! Health and metrics of the server.
 
 use axum::{
     extract::State,
@@ -34,9 +34,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         of(
             "/healthz",
             "healthz",
-            "Report that the server runs",
+            "Report that the server is running",
             Security::Public,
-            const { &[other(200, "The server runs.", "text/plain")] },
+            const { &[other(200, "The server is running.", "text/plain")] },
             || get(async || ([(header::CONTENT_TYPE, TEXT)], "ok\n")),
         ),
         of(
@@ -50,7 +50,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         of(
             "/metrics",
             "metrics",
-            "Read the figures of the server, in the text format of Prometheus",
+            "Read the metrics of the server, in the Prometheus text format",
             ADMIN,
             const { &[other(200, "The figures.", "text/plain")] },
             || get(metrics),

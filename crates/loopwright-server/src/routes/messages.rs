@@ -1,4 +1,4 @@
-//! `/v1/sessions/{session}/messages`, runs, and ending them.
+//! `/v1/sessions/{session}/messages`, runs, and stopping them.
 
 use axum::{
     extract::State,
@@ -29,33 +29,33 @@ use crate::{
     views::{MessagePage, MessageView, RunList, RunView},
 };
 
-/// Something to say to the agent of a session.
+/// A message to the agent of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageBody {
     /// The message.
     pub text: String,
-    /// What happens if the session is running.
+    /// The behavior if the session is running.
     #[serde(default)]
     pub mode: MessageMode,
 }
 
-/// What happens with a message to a session that is running.
+/// The behavior of a message to a running session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageMode {
-    /// The message waits until the run has ended, and then begins another one.
+    /// The message waits until the run has ended, and then starts another one.
     #[default]
     Queue,
-    /// The message is refused with 409.
+    /// The message is rejected with 409.
     Reject,
-    /// The run hears the message after its current step.
+    /// The run receives the message after its current step.
     Steer,
-    /// The run is cancelled, and the message begins another one.
+    /// The run is cancelled, and the message starts another one.
     Interrupt,
 }
 
-/// Whether there was a run to end.
+/// Whether there was a run to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndView {
     /// `true` if the session was running.
@@ -72,7 +72,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         security: RUN,
         parameters: &[],
         body: None,
-        responses: const { &[json::<EndView>(202, "The request is on its way to the run.")] },
+        responses: const { &[json::<EndView>(202, "The request was passed to the run.")] },
         handler: || get(list),
     };
     vec![
@@ -84,7 +84,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "get",
                 "/v1/sessions/{session}/messages",
                 "listMessages",
-                "List the messages of a session, the first one first",
+                "List the messages of a session, oldest first",
             )
         },
         Operation {
@@ -93,7 +93,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             responses: const {
                 &[
                     json::<RunView>(202, "The run that answers the message."),
-                    json::<RunView>(200, "The run that the key began before."),
+                    json::<RunView>(200, "The run that an earlier request with this key started."),
                 ]
             },
             handler: || post(send),
@@ -101,7 +101,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/messages",
                 "sendMessage",
-                "Say something to the agent of a session",
+                "Send a message to the agent of a session",
             )
         },
         Operation {
@@ -109,7 +109,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             responses: const {
                 &[
                     json::<RunView>(202, "The run that continues."),
-                    json::<RunView>(200, "The run that the key began before."),
+                    json::<RunView>(200, "The run that an earlier request with this key started."),
                 ]
             },
             handler: || post(resume),
@@ -129,7 +129,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "get",
                 "/v1/sessions/{session}/runs",
                 "listRuns",
-                "List the runs of a session, the last one first",
+                "List the runs of a session, latest first",
             )
         },
         Operation {

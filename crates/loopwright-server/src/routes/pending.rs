@@ -21,13 +21,13 @@ use crate::{
     views::{PendingList, SessionView},
 };
 
-/// A decision about a call that waits.
+/// A decision about a waiting call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DecisionBody {
     /// The call runs.
     Approve {
-        /// The arguments that the tool gets instead of those that the model wrote.
+        /// Arguments that replace those of the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
@@ -45,7 +45,7 @@ pub enum DecisionBody {
     },
     /// The answer to the question of the tool, or the result of a tool that runs elsewhere.
     Answer {
-        /// The answer, which the schema of the question or the result accepts.
+        /// The answer, which must match the schema of the question or the result.
         answer: Value,
     },
     /// The tool that runs elsewhere failed.
@@ -53,7 +53,7 @@ pub enum DecisionBody {
         /// The error, for the model.
         message: String,
     },
-    /// The call does not run, and this is its result: it was done already, or by hand.
+    /// The call does not run, and this is its result, because it was already done or done by hand.
     Result {
         /// The result, for the model.
         text: String,
@@ -66,7 +66,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             method: "get",
             path: "/v1/sessions/{session}/pending",
             id: "listPending",
-            summary: "List the calls of a session that wait for decisions",
+            summary: "List the calls of a session that are waiting for decisions",
             security: READ,
             parameters: &[IF_NONE_MATCH],
             body: None,
@@ -115,7 +115,7 @@ pub(crate) async fn decided(
     call: &str,
     body: DecisionBody,
 ) -> Result<AgentSession, Problem> {
-    let unknown = || Problem::not_found("unknown call; list those that wait");
+    let unknown = || Problem::not_found("unknown call; list the waiting calls");
     let path: Vec<u16> =
         call.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| unknown())?;
     let session = server.runtime().session(&header.id).await?;

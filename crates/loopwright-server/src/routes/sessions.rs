@@ -40,25 +40,25 @@ const MAX_TITLE: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewSessionBody {
-    /// The agent; without one, the first that the server offers.
+    /// The agent; by default the first one of the server.
     pub agent: Option<String>,
-    /// What the session is about; without it, the beginning of the first message.
+    /// The title; by default the beginning of the first message.
     pub title: Option<String>,
 }
 
-/// Where a session is forked.
+/// The position of a fork.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ForkBody {
-    /// The step after which the fork begins, counted over all runs; the end without one.
+    /// The step after which the fork starts, counted over all runs; by default the end.
     pub step: Option<u64>,
 }
 
-/// Where a session goes back to.
+/// The target of a rewind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewindBody {
-    /// The step whose end the session goes back to; before the last message without one.
+    /// The step to rewind to the end of; by default before the last message.
     pub step: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     const STATUS: Parameter = Parameter {
         name: "status",
         place: "query",
-        about: "Only sessions of this status: `active`, `suspended`, `completed` or `failed`.",
+        about: "Only sessions with this status: `active`, `suspended`, `completed` or `failed`.",
         kind: "string",
     };
     const AGENT: Parameter = Parameter {
@@ -92,7 +92,13 @@ pub(crate) fn operations() -> Vec<Operation> {
             security: READ,
             parameters: &[STATUS, AGENT, LIMIT, CURSOR, IF_NONE_MATCH],
             responses: const { &[json::<SessionPage>(200, "A page."), empty(304, "No change.")] },
-            ..of("get", "/v1/sessions", "listSessions", "List sessions, those written last first")
+            ..of(
+                "get",
+                "/v1/sessions",
+                "listSessions",
+                "List sessions, most recently changed \
+                first",
+            )
         },
         Operation {
             parameters: &[IDEMPOTENCY_KEY],
@@ -100,7 +106,11 @@ pub(crate) fn operations() -> Vec<Operation> {
             responses: const {
                 &[
                     json::<SessionView>(201, "The new session."),
-                    json::<SessionView>(200, "The session that the key created before."),
+                    json::<SessionView>(
+                        200,
+                        "The session that an earlier request with this key \
+                        created.",
+                    ),
                 ]
             },
             handler: || post(create),
@@ -131,7 +141,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/fork",
                 "forkSession",
-                "Create a session that begins with what this one has",
+                "Create a session that starts as a copy of this one",
             )
         },
         Operation {
@@ -147,7 +157,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         },
         Operation {
             security: READ,
-            responses: const { &[other(200, "The session, as lines of JSON.", "application/x-ndjson")] },
+            responses: const { &[other(200, "The session, as JSON lines.", "application/x-ndjson")] },
             handler: || get(export),
             ..of(
                 "get",
@@ -160,7 +170,13 @@ pub(crate) fn operations() -> Vec<Operation> {
             security: READ,
             responses: const { &[json::<UsageView>(200, "The usage.")] },
             handler: || get(usage),
-            ..of("get", "/v1/sessions/{session}/usage", "getUsage", "Read what a session consumed")
+            ..of(
+                "get",
+                "/v1/sessions/{session}/usage",
+                "getUsage",
+                "Read the token and cost \
+                usage of a session",
+            )
         },
     ]
 }
@@ -215,7 +231,7 @@ pub(crate) fn cursor(text: &str) -> Result<SessionCursor, Problem> {
         let updated_at = Timestamp::from_millis(millis.parse().ok()?);
         Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
     };
-    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` of a page"))
+    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` value of a page"))
 }
 
 async fn create(
@@ -278,8 +294,8 @@ pub(crate) async fn begin_with(
         server.agents().begin(&agent, id, principal).await.map_err(|error| match error {
             AgentsError::Unknown => Problem::invalid("unknown agent; list agents at `/v1/agents`"),
             AgentsError::Unusable(error) => {
-                tracing::error!(%error, agent, "session cannot begin");
-                Problem::conflict("the agent cannot be used; the log of the server says why")
+                tracing::error!(%error, agent, "session cannot start");
+                Problem::conflict("the agent cannot be used; see the server log")
             }
         })?;
     let session = match body.title {
@@ -304,7 +320,7 @@ async fn repeated(
         return Err(Problem::conflict("the session that this key created was deleted"));
     }
     if *header.agent_name != *agent {
-        return Err(Problem::invalid("this idempotency key created a session of another agent"));
+        return Err(Problem::invalid("this idempotency key created a session with another agent"));
     }
     Ok((server.runtime().session(&header.id).await?, false))
 }

@@ -25,21 +25,21 @@ pub(crate) fn operations() -> Vec<Operation> {
     const LAST_IN_QUERY: Parameter = Parameter {
         name: "last_event_id",
         place: "query",
-        about: "The same, for clients that cannot set the header.",
+        about: "The same value, for clients that cannot set the header.",
         kind: "integer",
     };
     vec![Operation {
         method: "get",
         path: "/v1/sessions/{session}/events",
         id: "streamEvents",
-        summary: "Stream the events of a session, from any place on, until its run has ended",
+        summary: "Stream the events of a session from any position until its run ends",
         security: READ,
         parameters: &[LAST, LAST_IN_QUERY],
         body: None,
         responses: const {
             &[
                 other(200, "The events.", "text/event-stream"),
-                empty(204, "The client has received all events, and no run begins."),
+                empty(204, "The client has received all events, and no run is active."),
             ]
         },
         handler: || get(stream),

@@ -18,9 +18,9 @@ use crate::{action::SessionAction, actions::SendMessage};
 
 /// A turn that runs while it is polled: fragments of the answer, events, and finally the reply.
 ///
-/// Nothing happens before the first poll. Dropping the stream stops the turn where it is: the model call and the tools that
-/// it waits for end, and the session keeps every step that was recorded. The next turn of the conversation resumes the
-/// execution and answers both questions.
+/// The turn starts at the first poll. Dropping the stream stops the turn at once: the model call
+/// and running tools are aborted, and the session keeps all recorded steps. The next turn of the
+/// conversation resumes the execution and answers both questions.
 #[must_use = "a turn does nothing until it is polled"]
 pub struct ChatStream<'a> {
     /// `None` once the turn has ended.
@@ -30,13 +30,14 @@ pub struct ChatStream<'a> {
     updates: Arc<Updates>,
 }
 
-/// What a turn yields.
+/// An update of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChatUpdate {
-    /// A fragment of the answer, or of what the model writes beside its tool calls. Models that do not stream send none.
+    /// A fragment of the answer, or of other text that the model writes. Models that do not stream
+    /// send none.
     Text(String),
-    /// Anything else that happens, also in sub-agents.
+    /// Any other event, including those of sub-agents.
     Event(Box<EventEnvelope>),
     /// The reply, durable. The last update.
     Reply(Box<Reply>),
@@ -73,7 +74,8 @@ impl Updates {
 }
 
 impl Chat {
-    /// Asks the agent, and yields the answer while the model writes it. An execution that was interrupted resumes first.
+    /// Sends a question to the agent, and yields the answer while the model writes it. An
+    /// interrupted execution resumes first.
     ///
     /// ```
     /// use loopwright_sessions::{Chat, ChatError, ChatUpdate};
@@ -120,7 +122,8 @@ impl ChatStream<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Chat::ask`]. Returns [`ChatError::Ended`] if [`next`](ChatStream::next) has returned the reply or an error.
+    /// As for [`Chat::ask`]. Returns [`ChatError::Ended`] if [`next`](ChatStream::next) has
+    /// returned the reply or an error.
     pub async fn reply(mut self) -> Result<Reply, ChatError> {
         match self.turn.take() {
             Some(turn) => turn.await,

@@ -1,4 +1,4 @@
-//! Whether what is appended is waited for where it is asked, or on another thread.
+//! Whether appends run on the calling thread or on another thread.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -7,20 +7,21 @@ use std::{
 
 /// What takes no longer is waited for sooner than a thread is woken and put to sleep again.
 const FAST_APPEND: Duration = Duration::from_micros(200);
-/// After so many quick ones in a row the next one is believed to be quick as well.
+/// After this number of fast ones in a row, the next one is expected to be fast, too.
 const FAST_STREAK: u32 = 64;
 
 /// Whether a [`FileStore`](super::FileStore) may block the thread that appends to a session.
 ///
-/// To hand an append to another thread and to wait for it costs some 20 µs of CPU, and more than many a disk
-/// takes. What has to wait for another process, or reads what others appended, never blocks.
+/// Passing an append to another thread and waiting for it costs about 20 µs of CPU time, which is
+/// more than many disks need. Operations that wait for another process, or read what others
+/// appended, never block the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AppendMode {
-    /// As long as the disk is quick: the last 64 appends took no more than 200 µs each.
+    /// As long as the disk is fast: each of the last 64 appends took at most 200 µs.
     #[default]
     Adaptive,
-    /// Never: everything is done on threads of the store's own.
+    /// Never: all operations run on the store's own threads.
     Offload,
     /// Always.
     Inline,

@@ -15,7 +15,8 @@ use super::{
 use crate::{id::SessionId, store::StoreError};
 
 impl Root {
-    /// Copies all sessions into a new directory, which gets its name once it is whole. The index is made anew there.
+    /// Copies all sessions into a new directory, which gets its name once it is whole. The index is
+    /// rebuilt there.
     pub(super) fn back_up(&self, to: &Path) -> Result<(), StoreError> {
         match fs::symlink_metadata(to) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -49,7 +50,7 @@ impl Root {
         Ok(())
     }
 
-    /// Copies a session, which nobody writes meanwhile.
+    /// Copies a session while no process writes it.
     fn copy(&self, id: &SessionId, to: &Path) -> Result<(), StoreError> {
         let Some((dir, _lock)) = self.lock_session(id, LockMode::Shared)? else { return Ok(()) };
         disk::create_dirs(to).at(to)?;

@@ -56,7 +56,7 @@ impl Root {
                 Ok(id) => ids.push(id),
                 Err(path) => findings.push(Finding {
                     session: None,
-                    problem: format!("`{}` is no session: move it away", path.display()),
+                    problem: format!("`{}` is not a session; move it elsewhere", path.display()),
                     repaired: None,
                 }),
             }
@@ -101,7 +101,7 @@ impl Root {
                 fs::remove_dir_all(&path).at(&path)?;
             }
             let problem =
-                format!("`{}` is a session that was never there as a whole", path.display());
+                format!("`{}` is a session whose creation was never completed", path.display());
             let repaired = (care == RepairMode::Repair).then(|| "removed it".to_owned());
             findings.push(Finding { session: None, problem, repaired });
         }
@@ -176,7 +176,10 @@ impl Root {
                 (RepairMode::Repair, Damage::Damaged) if path.ends_with(CONTROL_MESSAGES) => {
                     let aside = disk::backup_path(&path, "damaged");
                     fs::rename(&path, &aside).at(&path)?;
-                    Some(format!("moved it to `{}`: control again", aside.display()))
+                    Some(format!(
+                        "moved it to `{}`; send the control messages again",
+                        aside.display()
+                    ))
                 }
                 (RepairMode::Repair, Damage::Damaged) => Some(notes::salvage(&path)?),
             };
@@ -185,7 +188,7 @@ impl Root {
         if let Err(StoreError::Corrupt { reason, .. }) = lease::read(id, &dir) {
             let repaired = if care == RepairMode::Repair {
                 lease::put_right(id, &dir)?;
-                Some(format!("ended the lease, and kept the damaged `{LEASE}` beside the new one"))
+                Some(format!("ended the lease and kept the damaged `{LEASE}` beside the new one"))
             } else {
                 None
             };
@@ -204,7 +207,7 @@ impl Root {
             Some(_) => {
                 format!("moved them to `{}`; without them the session is {status}", aside.display())
             }
-            None => format!("without what is missing the session is {status}"),
+            None => format!("without the missing data, the session is {status}"),
         })
     }
 
@@ -214,12 +217,12 @@ impl Root {
         session.settle()?;
         let (length, status) = (session.files.last.length, session.files.last.status);
         Ok(format!(
-            "it continues after its first {length} changes, and is {status}: what it did after them may have \
-             taken effect; the damaged log is kept as `{aside}`"
+            "it continues after its first {length} changes and is {status}; later tool calls may \
+                have taken effect; the damaged log is kept as `{aside}`"
         ))
     }
 
-    /// Moves a session that cannot be read to where it is in nobody's way.
+    /// Moves an unreadable session to the quarantine directory.
     fn move_to_quarantine(&self, id: &SessionId, dir: &Path) -> Result<String, StoreError> {
         let (quarantine, sessions) = (self.quarantine(), self.sessions());
         disk::create_dirs(&quarantine).at(&quarantine)?;
@@ -231,7 +234,7 @@ impl Root {
         for dir in [&quarantine, &sessions, &self.path] {
             disk::sync_dir(dir).at(dir)?;
         }
-        Ok(format!("moved the session to `{}`, as it is", place.display()))
+        Ok(format!("moved the session to `{}` unchanged", place.display()))
     }
 
     /// Compares the index with what it speaks of.
@@ -255,12 +258,12 @@ impl Root {
         if wrong > 0 {
             let repaired = if care == RepairMode::Repair {
                 self.index.remake(&slots).at(path)?;
-                Some("made it anew from the logs".to_owned())
+                Some("rebuilt it from the logs".to_owned())
             } else {
                 None
             };
             let (path, all) = (path.display(), slots.len());
-            let problem = format!("`{path}` is wrong about {wrong} of {all} sessions");
+            let problem = format!("`{path}` has wrong entries for {wrong} of {all} sessions");
             findings.push(Finding { session: None, problem, repaired });
         }
         Ok(())
@@ -287,12 +290,13 @@ fn wrong(path: &Path) -> Result<Option<(Damage, String)>, StoreError> {
     let (path, end) = (path.display(), scan.end);
     Ok(match scan.ending {
         LogTail::Clean => None,
-        LogTail::Torn => {
-            Some((Damage::Torn, format!("the last {} bytes of `{path}` are torn", length - end)))
-        }
+        LogTail::Torn => Some((
+            Damage::Torn,
+            format!("the last {} bytes of `{path}` are incomplete", length - end),
+        )),
         LogTail::CorruptTail => Some((
             Damage::Spoilt,
-            format!("the last {} bytes of `{path}` are a record that is damaged", length - end),
+            format!("the last {} bytes of `{path}` are a damaged record", length - end),
         )),
         LogTail::CorruptMiddle { again } => {
             let problem =

@@ -62,7 +62,7 @@ impl Session<'_> {
             number =
                 bytes[frame.body].first_chunk().map_or(number + 1, |it| u64::from_le_bytes(*it));
             let control = serde_json::from_slice(&bytes[frame.head]).map_err(|error| {
-                corrupt(self.id, format!("`{}` cannot be understood: {error}", path.display()))
+                corrupt(self.id, format!("`{}` cannot be parsed: {error}", path.display()))
             })?;
             posted.push(Posted { number, control });
         }

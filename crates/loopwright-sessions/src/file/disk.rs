@@ -116,8 +116,8 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Locks the file again that was freed before. Tells whether it did: not if another file is in its place
-    /// by now, or none, since others lock what they find there, nor if it is not waited for those who hold it.
+    /// Locks the released file again. Returns `false` if another file is in its place by now, or
+    /// none, since others lock what they find there, nor if it is not waited for those who hold it.
     pub(super) fn relock(&self, hold: LockMode, patience: WaitPolicy) -> io::Result<bool> {
         match patience {
             WaitPolicy::Waits => wait_for(&self.file, hold, Instant::now() + PATIENCE)?,
@@ -178,7 +178,7 @@ fn wait_for(file: &File, hold: LockMode, until: Instant) -> io::Result<()> {
     }
 }
 
-/// Locks a file unless others hold it, and tells whether it did.
+/// Locks a file unless others hold it. Returns `true` if it did.
 fn is_locked(file: &File, hold: LockMode) -> io::Result<bool> {
     let tried = match hold {
         LockMode::Shared => file.try_lock_shared(),

@@ -44,27 +44,29 @@ pub(super) fn is_read_only(error: &StoreError) -> bool {
 fn told(cause: &io::Error) -> (String, &'static str) {
     let (problem, remedy) = match cause.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            ("the disk is full", "free some space and go on")
+            ("the disk is full", "free some space and try again")
         }
         ErrorKind::FileTooLarge => {
-            ("the file may not grow any more", "raise the limit on the size of files and go on")
+            ("the file size limit is reached", "raise the file size limit and try again")
         }
         ErrorKind::PermissionDenied => {
-            ("this is not allowed", "let this user read and write the store's directory")
+            ("permission denied", "let this user read and write the store's directory")
         }
         ErrorKind::ReadOnlyFilesystem => {
             ("the disk is read-only", "mount it for writing, or choose another directory")
         }
         ErrorKind::NotFound => {
-            ("it is gone", "put the store's directory back, or choose another one")
+            ("it does not exist", "restore the store's directory, or choose another one")
         }
-        ErrorKind::NotADirectory => {
-            ("something on the way is no directory", "move it away, or choose another directory")
-        }
+        ErrorKind::NotADirectory => (
+            "part of the path is not a directory",
+            "move it elsewhere, or choose another \
+                directory",
+        ),
         ErrorKind::TimedOut => {
-            ("another process does not let go of it", "end the process that has it locked")
+            ("another process keeps it locked", "stop the process that locks it")
         }
-        _ => return (cause.to_string(), "repeat it once that is put right"),
+        _ => return (cause.to_string(), "correct the cause and try again"),
     };
     (problem.to_owned(), remedy)
 }

@@ -228,7 +228,7 @@ fn owned(bytes: &[u8], at: u64, frame: Frame) -> OwnedFrame {
     OwnedFrame { at, head: bytes[frame.head].to_vec(), body: bytes[frame.body].to_vec() }
 }
 
-/// Reads so many bytes of a file from some place on, or as many as there are.
+/// Reads this number of bytes of a file from a position on, or as many as exist.
 pub(super) fn part(file: &mut File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(at))?;
     let there = file.metadata()?.len().saturating_sub(at).min(length);

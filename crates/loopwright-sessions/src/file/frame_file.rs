@@ -96,8 +96,8 @@ pub(super) fn intact(id: &SessionId, path: &Path, scan: &Scan) -> Result<(), Sto
     Err(corrupt(
         id,
         format!(
-            "`{path}` is damaged at byte {end}, before intact records at byte {again}: restore it \
-             from a copy, or let a check of the store repair it"
+            "`{path}` is damaged at byte {end}, before intact records at byte {again}; restore a \
+                backup, or repair it with a check of the store"
         ),
     ))
 }

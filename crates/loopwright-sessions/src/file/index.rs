@@ -1,11 +1,11 @@
 //! The index of all sessions, so that listing them need not look at each.
 //!
-//! It is a cache: an entry of fixed size for each session, after a line that says at which start of the
-//! machine it was made. An entry is written before the session's log is, marked as not settled and
-//! covering what was and what will be; so it never says less than what is true, at whatever moment a
-//! process ends. While a session runs, its entry covers the next minute and is left alone until that is
-//! over. A machine that ends may forget what was written last, and therefore an index made at an earlier
-//! start is made anew from the logs.
+//! It is a cache: an entry of fixed size for each session, after a line that says at which start of
+//! the machine it was made. An entry is written before the session's log is, marked as not settled
+//! and covering what was and what will be; so it never says less than what is true, at whatever
+//! moment a process ends. While a session runs, its entry covers the next minute and is left alone
+//! until that is over. A machine that ends may forget what was written last, and therefore an index
+//! made at an earlier start is rebuilt from the logs.
 
 use std::{
     fs::{self, File},
@@ -30,8 +30,8 @@ const MARK: &[u8] = b"loopwright index 1 ";
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where the index is, and what guards it: it is shared by the process that changes an entry, and held alone by
-/// a caller that makes the index anew.
+/// Where the index is, and what guards it: it is shared by the process that changes an entry, and
+/// held alone by a caller that rebuilds the index.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) path: PathBuf,
@@ -58,7 +58,7 @@ pub(super) struct FinalEntry<'a> {
     pub(super) status: SessionStatus,
 }
 
-/// An entry that says what is about to be written. While it is there, the index is not made anew.
+/// An entry that says what is about to be written. While it exists, the index is not rebuilt.
 #[derive(Debug)]
 pub(super) struct PendingEntry {
     file: File,
@@ -75,7 +75,7 @@ pub(super) enum Announcement {
     Made(PendingEntry),
     /// The session has no entry.
     NoEntry,
-    /// The index has to be made anew first.
+    /// The index must be rebuilt first.
     NoIndex,
 }
 
@@ -87,7 +87,7 @@ impl Index {
         Self { path: root.join("index"), lock: root.join("index.lock"), boot }
     }
 
-    /// Returns all entries, one after the other; `None` if the index has to be made anew.
+    /// Returns all entries, one after the other; `None` if the index must be rebuilt.
     pub(super) fn entries(&self) -> io::Result<Option<Vec<u8>>> {
         for _ in 0..LOOKS {
             let Some(bytes) = self.bytes()? else { break };
@@ -123,7 +123,7 @@ impl Index {
         disk::lock(&self.lock, LockMode::Exclusive)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Makes the index anew. A caller that does it holds the index alone.
+    /// Rebuilds the index. The caller must hold the exclusive lock.
     pub(super) fn remake(&self, slots: &[IndexEntry]) -> io::Result<()> {
         let mut bytes = self.head().to_vec();
         bytes.extend(slots.iter().flat_map(IndexEntry::to_bytes));
@@ -237,13 +237,13 @@ impl PendingEntry {
         Ok(Self { file, identity, slot, entry, lock })
     }
 
-    /// Lets others make the index anew, until this is used [`again`](Self::again).
+    /// Lets others rebuild the index, until this is used [`again`](Self::again).
     pub(super) fn free(&self) -> io::Result<()> {
         self.lock.unlock()
     }
 
-    /// Takes it up again, if it is still there and covers this as well. Then the index is not made anew until it
-    /// is freed or dropped.
+    /// Takes it up again, if it is still there and covers this as well. Then the index is not
+    /// rebuilt until it is freed or dropped.
     pub(super) fn again(
         mut self,
         index: &Index,
@@ -263,7 +263,7 @@ impl PendingEntry {
         Ok(is_it.then_some(self))
     }
 
-    /// Says that the write is done. Until somebody does, the session itself is looked at.
+    /// Marks the write as done. Until then, readers look at the session itself.
     pub(super) fn settle(mut self, updated_at: Timestamp, status: SessionStatus) -> io::Result<()> {
         self.entry.is_settled = true;
         self.entry.updated_at = updated_at;

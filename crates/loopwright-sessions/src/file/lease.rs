@@ -34,8 +34,8 @@ pub(super) struct Leases {
     pub(super) lease: Option<Lease>,
 }
 
-/// The file of a session as it was read. It stays open, so that no other one has its identity: whoever writes
-/// it puts another in its place.
+/// The file of a session as it was read. It stays open, so that no other file gets its identity: a
+/// process that writes it puts another in its place.
 #[derive(Debug)]
 pub(super) struct LeaseFile {
     path: PathBuf,
@@ -58,7 +58,7 @@ impl LeaseFile {
         let leases = whole.and_then(|it| serde_json::from_slice(&bytes[it.head]).ok());
         let leases = leases.ok_or_else(|| {
             let path = path.display();
-            corrupt(id, format!("`{path}` is damaged: let a check of the store repair it"))
+            corrupt(id, format!("`{path}` is damaged; repair it with a check of the store"))
         })?;
         Ok(Some(Self { path, _file: file, identity, written, leases }))
     }

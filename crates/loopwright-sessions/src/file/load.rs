@@ -80,12 +80,18 @@ impl Root {
         let (mut branches, mut seen) = (Vec::new(), BTreeSet::new());
         while let Some((id, number, until)) = place {
             if !seen.insert((id.clone(), number)) {
-                return Err(corrupt(&own, format!("its branch begins with itself, in `{id}`")));
+                return Err(corrupt(&own, format!("its branch starts from itself, in `{id}`")));
             }
             if !ledgers.contains_key(&id) {
                 let found = self.ledger(&id, ReadMode::WaitForWriter)?;
                 let found = found.ok_or_else(|| {
-                    corrupt(&own, format!("it begins with changes of `{id}`, which is gone"))
+                    corrupt(
+                        &own,
+                        format!(
+                            "it starts with changes of `{id}`, which no longer \
+                        exists"
+                        ),
+                    )
                 })?;
                 ledgers.insert(id.clone(), found);
             }
@@ -128,7 +134,7 @@ impl Root {
         Ok(needed)
     }
 
-    /// Returns the names that begin so, at most so many. Those of deleted sessions are left out.
+    /// Returns the IDs with this prefix, up to a limit, without those of deleted sessions.
     pub(super) fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
         let names = self.names()?.into_iter().flatten();
         let matching = names.filter(|it| it.as_str().starts_with(beginning));

@@ -50,7 +50,8 @@ impl Session<'_> {
 }
 
 impl Root {
-    /// Returns the notes of a log after some number, at most so many; none if there is no such session.
+    /// Returns the entries of a log after a number, up to a limit; none if the session does not
+    /// exist.
     pub(super) fn notes(
         &self,
         id: &SessionId,
@@ -67,7 +68,7 @@ impl Root {
     }
 }
 
-/// Returns the notes after some number, at most so many.
+/// Returns the entries after a number, up to a limit.
 fn notes_after(
     id: &SessionId,
     path: &Path,
@@ -129,7 +130,7 @@ fn shorten(id: &SessionId, path: &Path, until: u64) -> Result<(), StoreError> {
     rewrite(path, &notes)
 }
 
-/// Writes a log anew.
+/// Rewrites a log.
 fn rewrite(path: &Path, notes: &[LogEntry]) -> Result<(), StoreError> {
     let mut bytes = Vec::new();
     for note in notes {
@@ -151,7 +152,7 @@ pub(super) fn salvage(path: &Path) -> Result<String, StoreError> {
     std::fs::hard_link(path, &aside).at(&aside)?;
     rewrite(path, &notes)?;
     let (kept, aside) = (notes.len(), aside.display());
-    Ok(format!("kept the {kept} notes that can be read; the damaged file is `{aside}`"))
+    Ok(format!("kept the {kept} readable log entries; the damaged file is `{aside}`"))
 }
 
 /// Reads the number of a note; it has none if it is not intact.

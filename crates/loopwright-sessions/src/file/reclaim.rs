@@ -87,7 +87,7 @@ impl Root {
     }
 }
 
-/// Writes a log anew, without the changes of some frames and, if it is said, without the definition.
+/// Rewrites a log without the changes of some frames and, on request, without the definition.
 fn without(
     id: &SessionId,
     path: &Path,
@@ -104,7 +104,7 @@ fn without(
             frame::write(&mut bytes, 0, head, body).at(path)?;
         } else if number == 0 || number == last {
             // What the first and the last one say of the session is needed.
-            let not_understood = || corrupt(id, "a record that was read cannot be understood");
+            let not_understood = || corrupt(id, "a record cannot be parsed");
             let mut record = Record::read(head).ok_or_else(not_understood)?;
             let mut definition = 0;
             if let Some(birth) = record.session.as_mut().filter(|_| !is_bare) {

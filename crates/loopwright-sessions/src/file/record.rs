@@ -46,7 +46,7 @@ pub(super) struct Record {
     /// The number of the last control message that is handled.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) handled: u64,
-    /// Where the session stands in the index, unless that was made anew.
+    /// The position of the session in the index, unless that was rebuilt.
     pub(super) slot: u64,
     /// What never changes; in the first frame only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,15 +190,15 @@ impl Record {
         Self { kind, version, count, updated_at, print, session, ..self.clone() }
     }
 
-    /// Begins a record that begins a new branch, which has so many changes in common with this one's.
+    /// Starts a record of a new branch, which shares this number of changes with the current one.
     pub(super) fn new_branch(&self, id: &SessionId, at: Seq, updated_at: Timestamp) -> Self {
         let from = Some(ForkPoint { session: id.clone(), branch: self.branch, at });
         let next = self.next(Kind::Rewind, updated_at);
         Self { from, branch: self.branch + 1, length: at, ..next }
     }
 
-    /// Makes the session wait for somebody who decides that it continues, because what was written after this
-    /// is not known: calls that are not on record any more may have taken effect.
+    /// Suspends the session until a user decides that it continues, because what was written after
+    /// this is not known: calls that are not on record any more may have taken effect.
     pub(super) fn suspend_unverified(&mut self) {
         if self.status == SessionStatus::Active {
             self.status = SessionStatus::Suspended;

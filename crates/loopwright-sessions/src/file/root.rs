@@ -46,7 +46,7 @@ pub(super) enum ReadMode {
 pub(super) const LOG: &str = "log";
 pub(super) const LOCK: &str = "lock";
 
-/// How often the index is made anew before a write is given up.
+/// The number of index rebuilds before a write fails.
 const REMADE: u32 = 3;
 
 impl Root {
@@ -93,7 +93,7 @@ impl Root {
         let dir = self.sessions().join(id.as_str());
         match disk::if_there(fs::symlink_metadata(&dir)).at(&dir)? {
             Some(found) if found.is_dir() => Ok(Some(dir)),
-            Some(_) => Err(corrupt(id, format!("`{}` is no directory", dir.display()))),
+            Some(_) => Err(corrupt(id, format!("`{}` is not a directory", dir.display()))),
             None => {
                 let sessions = self.sessions();
                 fs::symlink_metadata(&sessions).at(&sessions)?;
@@ -167,7 +167,7 @@ impl Root {
             let acknowledged = acknowledged::read(&dir).at(&dir)?;
             let Some(mut file) = disk::open(&path).at(&path)? else {
                 let path = path.display();
-                return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
+                return Err(corrupt(id, format!("`{path}` is missing; restore it from a backup")));
             };
             let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
             SessionLogFile::read(id, &path, bytes, acknowledged)
@@ -187,7 +187,7 @@ impl Root {
         }
     }
 
-    /// Returns the entries of the index, which is made anew if need be.
+    /// Returns the entries of the index, which is rebuilt if necessary.
     pub(super) fn entries(&self) -> Result<Vec<u8>, StoreError> {
         match self.index.entries().at(&self.index.path)? {
             Some(entries) => Ok(entries),
@@ -196,7 +196,8 @@ impl Root {
         }
     }
 
-    /// Makes the index anew unless another process just did that, and tells whether it could be written.
+    /// Rebuilds the index unless another process just did that. Returns `true` if it could be
+    /// written.
     fn made_anew(&self) -> Result<(Vec<u8>, io::Result<()>), StoreError> {
         let lock = self.index.alone();
         if let Ok(Some(entries)) = self.index.entries() {
@@ -244,6 +245,6 @@ impl Root {
             }
             self.made_anew()?.1.at(path)?;
         }
-        Err(io::Error::other("it cannot be made anew")).at(path)
+        Err(io::Error::other("it cannot be rebuilt")).at(path)
     }
 }

@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
         self.write(record, if count > 0 { &body } else { b"" }, lease)
     }
 
-    /// Begins a new branch that has so many changes in common with the current one.
+    /// Starts a new branch that shares this number of changes with the current one.
     pub(super) fn rewind(
         &mut self,
         expected: u64,
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says in the index what the session is now that no one has the right to write it.
+    /// Updates the index entry of the session after its lease has ended.
     pub(super) fn rest(&mut self) {
         self.files.covered = None;
         let Record { slot: hint, updated_at, status, .. } = self.files.last;
@@ -413,7 +413,7 @@ impl Files {
         Ok(length.checked_sub(*end).filter(|_| identity.is_of(&there)))
     }
 
-    /// Reads what others appended to the log. Tells whether it is still the same one.
+    /// Reads what others appended to the log. Returns `true` if it is still the same one.
     fn caught_up(&mut self) -> Result<bool, StoreError> {
         let Some(appended) = self.appended()? else { return Ok(false) };
         let Self { id, trail, last, is_cut, .. } = self;
@@ -444,7 +444,7 @@ fn read(id: &SessionId, path: PathBuf) -> Result<(FrameFile, Record, bool), Stor
     let file = disk::options().read(true).write(true).open(&path);
     let Some(mut file) = disk::if_there(file).at(&path)? else {
         let path = path.display();
-        return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
+        return Err(corrupt(id, format!("`{path}` is missing; restore it from a backup")));
     };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
     let (length, identity) = (bytes.len() as u64, Identity::of(&file.metadata().at(&path)?));

@@ -40,7 +40,7 @@ pub(super) struct Branch {
     pub(super) batches: Vec<Batch>,
 }
 
-/// Changes that were written at once.
+/// Changes that were written together.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) first: Seq,
@@ -80,7 +80,7 @@ impl SessionLogFile {
             let path = path.display();
             corrupt(id, format!("the record at byte {at} of `{path}` {what}"))
         };
-        let not_understood = |frame: &Frame| wrong(frame.at.start, &"cannot be understood");
+        let not_understood = |frame: &Frame| wrong(frame.at.start, &"cannot be parsed");
         let head = |frame: &Frame| &bytes[frame.head.clone()];
         let record = |frame: &Frame| Record::read(head(frame)).ok_or_else(|| not_understood(frame));
         let Some(first) = scan.frames.first() else {
@@ -88,16 +88,16 @@ impl SessionLogFile {
         };
         let mut last = record(first)?;
         let Some(birth) = last.session.take() else {
-            return Err(wrong(0, &"is not that of a new session"));
+            return Err(wrong(0, &"does not create a session"));
         };
         check_format(id, birth.format)?;
         let definition = first.body.start..first.body.start.saturating_add(birth.definition);
         let changes = definition.end..first.body.end;
         let Some(base) = last.length.checked_sub(last.count) else {
-            return Err(wrong(0, &"counts more changes than there are"));
+            return Err(wrong(0, &"counts more changes than exist"));
         };
         if birth.id != *id || changes.start > changes.end {
-            return Err(wrong(0, &format!("is not that of session `{id}`")));
+            return Err(wrong(0, &format!("does not belong to session `{id}`")));
         }
         let mut branches = vec![Branch { from: last.from.clone(), batches: Vec::new() }];
         let count = last.count;
@@ -108,7 +108,7 @@ impl SessionLogFile {
         for (number, frame) in scan.frames.iter().enumerate().skip(1) {
             let next = Mark::read(head(frame)).ok_or_else(|| not_understood(frame))?;
             if next.version <= version {
-                return Err(wrong(frame.at.start, &"does not follow the one before"));
+                return Err(wrong(frame.at.start, &"does not follow the previous record"));
             }
             if next.kind == Kind::Rewind {
                 branches.push(Branch { from: record(frame)?.from, batches: Vec::new() });
@@ -169,9 +169,12 @@ fn missing(
     let (path, rest) = (path.display(), length.saturating_sub(scan.end));
     let end = match scan.ending {
         LogTail::CorruptTail => {
-            Some(format!("the last {rest} bytes of `{path}` are a record that is damaged"))
+            Some(format!("the last {rest} bytes of `{path}` are a damaged record"))
         }
-        LogTail::Torn if lost > 0 => Some(format!("the last {rest} bytes of `{path}` are torn")),
+        LogTail::Torn if lost > 0 => Some(format!(
+            "the last {rest} bytes of `{path}` are \
+            incomplete"
+        )),
         _ if lost > 0 => Some(format!("`{path}` ends too early")),
         _ => None,
     }?;
@@ -185,5 +188,5 @@ fn missing(
 /// Says that there is no first record.
 pub(super) fn not_whole(id: &SessionId, path: &Path) -> StoreError {
     let path = path.display();
-    corrupt(id, format!("the first record of `{path}` is not intact: restore it from a copy"))
+    corrupt(id, format!("the first record of `{path}` is damaged; restore it from a backup"))
 }

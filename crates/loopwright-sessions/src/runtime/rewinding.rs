@@ -1,4 +1,4 @@
-//! Sessions that begin with what another one has, and sessions that go back.
+//! Forks and rewinds of sessions.
 
 #[cfg(all(feature = "files", target_os = "linux"))]
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use crate::{
 };
 
 impl SessionRuntime {
-    /// Makes another session that begins with what this one has, up to the end or to the end of a step
-    /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
-    /// use. Without a name, it gets one that no one has. Sub-agents that are at work at the end go on in the fork
-    /// where they are: their sessions are forked as well.
+    /// Creates a session that starts with the changes of this one, up to its end or to the end of a
+    /// step as [`rewind`](SessionRuntime::rewind) counts them. Copies nothing, and this session can
+    /// be in use. Without an ID, the new session gets a unique one. Active sub-agents continue in
+    /// the fork: their sessions are forked, too.
     ///
     /// # Errors
     ///
-    /// If there is no such session or step, or the name is taken.
+    /// Returns an error if the session or step does not exist, or the ID is taken.
     pub async fn fork(
         &self,
         id: &SessionId,
@@ -54,12 +54,12 @@ impl SessionRuntime {
         Ok(header)
     }
 
-    /// Goes back to the end of a step, counted from one over all executions, or before the last turn; the end of step 0
-    /// is what comes before the first execution. Nothing is deleted.
+    /// Goes back to the end of a step, counted from one over all executions, or before the last
+    /// turn; the end of step 0 is the state before the first execution. Deletes nothing.
     ///
     /// # Errors
     ///
-    /// If there is no such step, or somebody works with the session.
+    /// Returns an error if the step does not exist, or the session is in use.
     pub async fn rewind(
         &self,
         id: &SessionId,
@@ -69,13 +69,14 @@ impl SessionRuntime {
         Ok(session)
     }
 
-    /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
-    /// below a root, and commands wherever they ran, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
-    /// since was not changed, and told as [`UndoOutcome::Conflict`].
+    /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes later file changes: those
+    /// of file tools in a root, and those of commands wherever they ran, as far as
+    /// [`SessionFiles`](crate::SessionFiles) recorded them. A file that has changed since then is
+    /// kept, and reported as [`UndoOutcome::Conflict`].
     ///
     /// # Errors
     ///
-    /// As of `rewind`. A file that cannot be read or written was not changed, like one that changed.
+    /// As for `rewind`. A file that cannot be read or written is kept, like one that has changed.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn rewind_files(
         &self,
@@ -92,7 +93,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// If there is no such session or step, or the store fails.
+    /// Returns an error if the session or step does not exist, or the store fails.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn recorded_files(
         &self,
@@ -105,13 +106,14 @@ impl SessionRuntime {
         Ok(undo::recorded(&**self.store(), id, at).await?)
     }
 
-    /// Returns what was at each path before tools and commands first changed it after a step, as far as
-    /// [`SessionFiles`](crate::SessionFiles) noted it. What commands changed is known on the machine that they ran on.
-    /// Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
+    /// Returns the content of each path before tools and commands first changed it after a step, as
+    /// far as [`SessionFiles`](crate::SessionFiles) recorded it. Changes by commands are known only
+    /// on the machine where the commands ran. Files of more than `largest` bytes are
+    /// [`Unknown`](OriginalFile::Unknown).
     ///
     /// # Errors
     ///
-    /// If there is no such session or step, or the store fails.
+    /// Returns an error if the session or step does not exist, or the store fails.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn original_files(
         &self,
@@ -124,13 +126,14 @@ impl SessionRuntime {
         Ok(undo::originals(&**self.store(), id, at, largest).await?)
     }
 
-    /// Finds the files that calls after a step have changed and [`rewind_files`](SessionRuntime::rewind_files) cannot
-    /// undo, because what the files held is not kept with this session: it was done before a fork or an
-    /// import. Calls report these files ([`ToolOutput::files`](loopwright_core::ToolOutput::files)).
+    /// Returns the files that calls after a step have changed and
+    /// [`rewind_files`](SessionRuntime::rewind_files) cannot restore, because this session does not
+    /// have their earlier content: the changes were made before a fork or an import. Calls report
+    /// these files ([`ToolOutput::files`](loopwright_core::ToolOutput::files)).
     ///
     /// # Errors
     ///
-    /// If there is no such session or step, or the store fails.
+    /// Returns an error if the session or step does not exist, or the store fails.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn unrecorded_files(
         &self,

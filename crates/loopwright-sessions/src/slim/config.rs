@@ -1,31 +1,32 @@
-//! What is kept of a state.
+//! The selection of the parts of a state to keep.
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept of a state. [`standard`](SlimSerializationConfig::standard) is the default.
+/// The selection of the parts of a state to keep. [`standard`](SlimSerializationConfig::standard)
+/// is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
 pub struct SlimSerializationConfig {
-    /// How many messages are kept, the last ones; an assistant's call and its results are kept together
-    /// or not at all.
+    /// The number of latest messages to keep; a call of the assistant and its results are kept
+    /// together or not at all.
     pub max_messages: usize,
-    /// How many steps are kept, the last ones.
+    /// The number of latest steps to keep.
     pub max_steps: usize,
-    /// How many characters of a message are kept.
+    /// The number of characters to keep of a message.
     pub max_content_length: usize,
-    /// Whether what tools returned is kept.
+    /// Whether to keep tool results.
     pub include_tool_results: bool,
-    /// Whether steps are kept.
+    /// Whether to keep steps.
     pub include_steps: bool,
-    /// Whether it is kept what was decided after the last step.
+    /// Whether to keep the decision after the last step.
     pub include_continuation_trace: bool,
-    /// Whether only names and ids are kept of calls.
+    /// Whether to keep only the names and IDs of calls.
     pub redact_tool_args: bool,
 }
 
 impl SlimSerializationConfig {
-    /// Keeps little: the beginnings of the last messages, and what was called.
+    /// Keeps little: the beginnings of the latest messages, and the names of calls.
     pub const fn minimal() -> Self {
         Self {
             max_messages: 20,
@@ -37,7 +38,7 @@ impl SlimSerializationConfig {
         }
     }
 
-    /// Keeps what a user interface shows.
+    /// Keeps the data for a user interface.
     pub const fn standard() -> Self {
         Self {
             max_messages: 50,
@@ -50,7 +51,7 @@ impl SlimSerializationConfig {
         }
     }
 
-    /// Keeps much.
+    /// Keeps most data.
     pub const fn full() -> Self {
         Self {
             max_messages: 100,

@@ -12,37 +12,37 @@ use super::SlimSerializationConfig;
 /// What stands in the place of what a tool returned.
 const OMITTED: &str = "[tool result omitted]";
 
-/// A message in few words.
+/// A compact form of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlimMessage {
-    /// Who speaks: `system`, `developer`, `user`, `assistant` or `tool`.
+    /// The role: `system`, `developer`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// The words, up to a length.
+    /// The text, truncated to a length.
     pub content: String,
-    /// What else there is to know.
+    /// Further data.
     #[serde(rename = "_metadata")]
     pub metadata: SlimMetadata,
 }
 
-/// What else there is to know of a message.
+/// Further data of a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SlimMetadata {
-    /// What an assistant asks for.
+    /// The calls of the assistant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<SlimCall>,
-    /// The id of the call whose result it is.
+    /// The ID of the call with this result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Arc<str>>,
-    /// The tool whose result it is.
+    /// The tool with this result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<Arc<str>>,
-    /// Whether the tool did not answer.
+    /// Whether the call failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-/// A call in few words.
+/// A compact form of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredCall")]
 pub struct SlimCall {
@@ -50,8 +50,8 @@ pub struct SlimCall {
     pub id: Option<Arc<str>>,
     /// The tool's name.
     pub name: Arc<str>,
-    /// What the model wrote, without what may be a secret, if it is kept: not if arguments are left out,
-    /// and not if it is longer than the words of a message may be.
+    /// The arguments as the model wrote them, with secrets redacted. `None` if arguments are
+    /// omitted, or longer than the limit of a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Arc<str>>,
 }

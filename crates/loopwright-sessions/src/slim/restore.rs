@@ -1,4 +1,4 @@
-//! A state out of few words.
+//! Restores a state from its compact form.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use loopwright_core::{
 
 use super::{SlimMessage, SlimState};
 
-/// Why few words are no state.
+/// The error of a compact form that is not a valid state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlimError {
-    /// A speaker that does not exist.
+    /// The role is unknown.
     #[error("message {number} has unknown role `{role}`")]
     Role {
         /// The message, counted from one.
@@ -36,14 +36,15 @@ pub enum SlimError {
 }
 
 impl SlimState {
-    /// Makes a state with the conversation, the metadata and the agent that it works for.
+    /// Creates a state with the conversation, the metadata and the parent agent.
     ///
-    /// An execution cannot be made out of few words: status, steps, usage and times stay here, to be
-    /// shown. So do sections other than the messages, instructions, and what was cut.
+    /// An execution cannot be restored from the compact form: status, steps, usage and times are
+    /// only for display. Other sections than the messages, instructions and truncated text are not
+    /// restored either.
     ///
     /// # Errors
     ///
-    /// If the messages are no conversation.
+    /// Returns an error if the messages are not a valid conversation.
     pub fn restore(&self) -> Result<AgentState, SlimError> {
         let state = AgentState::new().with_transcript(transcript(&self.messages)?);
         let state = match &self.parent_agent_id {

@@ -1,4 +1,4 @@
-//! What file tools did, noted and undone.
+//! Records and undoes the changes of file tools.
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
@@ -21,12 +21,12 @@ use crate::{
 /// How many notes are read at once.
 const PAGE: usize = 100;
 
-/// Keeps what tools do to files beside a session, so that a rewind can undo it.
+/// Records file changes of tools beside a session, so that a rewind can undo them.
 ///
 /// Give it to the [`WorkspaceRoot`] of the agent's file tools, and let
-/// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. What commands do is noted too, where
-/// their changes are collected; it is undone on the machine that they ran on. What was noted of a session is not that
-/// of its forks.
+/// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. Changes by
+/// commands are recorded, too, if they are staged; they can be undone on the machine where the
+/// commands ran. The records of a session do not belong to its forks.
 pub struct SessionFiles {
     store: Arc<dyn SessionStore>,
     id: SessionId,
@@ -34,8 +34,8 @@ pub struct SessionFiles {
 }
 
 impl SessionFiles {
-    /// Notes changes beside this session. Stores that need a tokio runtime need this to be called
-    /// within it.
+    /// Creates a recorder for this session. For stores that need a tokio runtime, call it within
+    /// that runtime.
     pub fn new(store: Arc<dyn SessionStore>, id: SessionId) -> Self {
         Self { store, id, runtime: Handle::try_current().ok() }
     }

@@ -58,7 +58,10 @@ fn a_full_disk_is_told_and_loses_nothing() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let told = |what: &str| text.lines().find_map(|it| it.strip_prefix(what)).unwrap().to_owned();
-    assert!(told("failed ").contains("may not grow any more; raise the limit"), "{text}");
+    assert!(
+        told("failed ").contains("the file size limit is reached; raise the file size limit"),
+        "{text}"
+    );
     let version: u64 = told("wrote ").parse().unwrap();
     assert!(version > 2, "some writes fit");
 
@@ -84,7 +87,7 @@ fn writer_without_permission() {
         unavailable(block_on(store.delete(&id("a"), super::world::now()))),
     ];
     for text in refused {
-        assert!(text.contains("this is not allowed; let this user read and write"), "{text}");
+        assert!(text.contains("permission denied; let this user read and write"), "{text}");
     }
     println!("\nrefused");
 }
@@ -157,7 +160,7 @@ fn a_directory_that_is_gone_is_told_and_may_come_back() {
         unavailable(block_on(world.store.check(false))),
     ];
     for text in told {
-        assert!(text.contains("it is gone; put the store's directory back"), "{text}");
+        assert!(text.contains("it does not exist; restore the store's directory"), "{text}");
     }
     fs::rename(&elsewhere, world.path()).unwrap();
     assert_eq!(append(&world.store, "a", 2, 2, 1).unwrap(), 3);
@@ -189,5 +192,5 @@ fn a_file_in_the_place_of_the_directory_is_told() {
     fs::remove_dir_all(path.join("sessions")).unwrap();
     fs::write(path.join("sessions"), b"x").unwrap();
     let text = unavailable(append(&store, "a", 1, 1, 1));
-    assert!(text.contains("move it away"), "{text}");
+    assert!(text.contains("move it elsewhere"), "{text}");
 }

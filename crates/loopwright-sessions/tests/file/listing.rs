@@ -190,7 +190,7 @@ fn an_index_that_says_something_wrong_is_found_and_put_right() {
     append_at(&world.store, "a", 1, 1, 1, at(9_000)).unwrap();
     fs::write(world.path().join("index"), before).unwrap();
     let found = world.check(false);
-    assert!(found[0].problem.contains("is wrong about 1 of 1 sessions"), "{found:?}");
+    assert!(found[0].problem.contains("has wrong entries for 1 of 1 sessions"), "{found:?}");
     assert!(world.check(true)[0].repaired.is_some());
     assert_eq!(world.check(true), []);
 }

@@ -111,7 +111,7 @@ fn a_repair_of_a_log_that_lost_a_whole_record_leaves_the_session_waiting() {
     let world = world.reopened();
     let found = world.check(true);
     assert!(found[0].problem.contains("ends too early: its last write is missing"), "{found:?}");
-    let expect = "without what is missing the session is suspended";
+    let expect = "without the missing data, the session is suspended";
     assert_eq!((found.len(), found[0].repaired.as_deref()), (1, Some(expect)));
     assert_eq!(world.check(true), []);
     let loaded = world.load("a").unwrap().unwrap();
@@ -141,7 +141,7 @@ fn a_repair_of_a_damaged_last_record_leaves_the_session_waiting() {
     let world = world.reopened();
     let found = world.check(true);
     assert_eq!(found.len(), 1);
-    let expect = "are a record that is damaged: its last write is missing";
+    let expect = "are a damaged record: its last write is missing";
     assert!(found[0].problem.ends_with(expect), "{found:?}");
     let repaired = found[0].repaired.as_ref().unwrap();
     assert!(repaired.contains("log.torn-1") && repaired.ends_with("suspended"), "{repaired}");
@@ -242,7 +242,7 @@ fn a_repair_of_a_log_damaged_in_the_middle_keeps_what_came_before() {
     let found = world.check(true);
     assert_eq!(found.len(), 1);
     let repaired = found[0].repaired.as_ref().unwrap();
-    let expect = "it continues after its first 2 changes, and is suspended";
+    let expect = "it continues after its first 2 changes and is suspended";
     assert!(repaired.starts_with(expect) && repaired.contains("log.damaged-1"), "{repaired}");
     assert_eq!(fs::read(world.session("a").join("log.damaged-1")).unwrap(), bytes);
     assert_eq!(world.check(true), []);
@@ -319,7 +319,7 @@ fn a_log_without_its_first_record_is_corrupt_whatever_it_holds() {
     }
     fs::remove_file(&log).unwrap();
     let error = world.load("a").unwrap_err().to_string();
-    assert!(error.contains("is gone: restore it"), "{error}");
+    assert!(error.contains("is missing; restore it"), "{error}");
 }
 
 #[test]
@@ -362,7 +362,10 @@ fn damaged_notes_are_salvaged() {
     let read = block_on(world.store.read_log(&id("a"), SessionLog::Files, 0, 9));
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     let found = world.check(true);
-    assert!(found[0].repaired.as_ref().unwrap().contains("kept the 2 notes"), "{found:?}");
+    assert!(
+        found[0].repaired.as_ref().unwrap().contains("kept the 2 readable log entries"),
+        "{found:?}"
+    );
     assert_eq!(world.check(true), []);
     let notes = block_on(world.store.read_log(&id("a"), SessionLog::Files, 0, 9)).unwrap();
     assert_eq!(notes.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 3]);
@@ -376,7 +379,7 @@ fn a_damaged_lease_is_put_right_and_none_before_it_is_in_force() {
     let old = block_on(world.store.lease(&id("a"), super::world::claim("me"))).unwrap();
     fs::write(world.session("a").join("lease"), b"x").unwrap();
     let error = append(&world.store, "a", 1, 0, 1).unwrap_err().to_string();
-    assert!(error.contains("let a check of the store repair it"), "{error}");
+    assert!(error.contains("repair it with a check of the store"), "{error}");
     assert_eq!(world.check(false).len(), 1);
     assert!(world.check(true)[0].repaired.is_some());
     assert_eq!(world.check(true), []);

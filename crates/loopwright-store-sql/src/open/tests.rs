@@ -8,7 +8,7 @@ fn refused(address: &str) -> String {
 
 #[test]
 fn an_address_of_another_kind_is_refused_with_those_that_are_known() {
-    let expect = "the address is of no kind of store that is known; write `sqlite:PATH` or \
+    let expect = "the URL does not name a known kind of store; write `sqlite:PATH` or \
                   `postgres://USER@HOST/DATABASE`";
     for address in ["", "sessions.db", "mysql://me:secret@host/x", "SQLITE:x", "/var/x:y"] {
         assert_eq!(refused(address), expect);
@@ -19,7 +19,7 @@ fn an_address_of_another_kind_is_refused_with_those_that_are_known() {
 #[test]
 fn an_address_that_names_no_file_is_refused() {
     for address in ["sqlite:", "sqlite://", "sqlite::memory:"] {
-        assert!(refused(address).starts_with("the address names no file; "), "{address}");
+        assert!(refused(address).starts_with("the URL names no file; "), "{address}");
     }
 }
 

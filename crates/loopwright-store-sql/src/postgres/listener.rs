@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::database::LogNotification;
 
-/// The channel on which notes are told.
+/// The channel for notifications about log entries.
 pub(super) const CHANNEL: &str = "loopwright_notes";
 /// How many pieces of news are kept for those who are slow.
 const KEPT: usize = 256;
@@ -50,7 +50,7 @@ impl Drop for Listener {
     }
 }
 
-/// Listens, and begins anew when the connection is lost.
+/// Listens, and starts again when the connection is lost.
 async fn listen(pool: Pool<Driver>, told: Sender<Arc<str>>, is_on: Arc<AtomicBool>) {
     loop {
         // Those who wait look at a log themselves, whatever happens here.

@@ -67,7 +67,7 @@ impl Transaction for PostgresTransaction {
     async fn clock(&mut self, _caller: Timestamp) -> Result<Timestamp, Failure> {
         let sql = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT";
         let row = self.row(sql, &[]).await?;
-        row.ok_or_else(|| Failure::Form("the database tells no time".to_owned()))?.moment(0)
+        row.ok_or_else(|| Failure::Form("the database returned no time".to_owned()))?.moment(0)
     }
 
     fn for_update(&self) -> &'static str {

@@ -28,15 +28,17 @@ mod refill;
 use self::{pages::Pages, refill::Rebuild};
 
 impl SqliteStore {
-    /// Saves what can be read of a damaged file into a new one, which takes its place, and says what was
-    /// done and what is lost. The damaged file is kept under another name in the same directory.
-    /// Nothing is done with a file that is in order, or that only needs its indexes made anew.
+    /// Saves what can be read of a damaged file into a new one, which takes its place, and says
+    /// what was done and what is lost. The damaged file is kept under another name in the same
+    /// directory. Nothing is done with a file that is in order, or that only needs its indexes
+    /// rebuilt.
     ///
     /// No process may have the file open.
     ///
     /// # Errors
     ///
-    /// If somebody works with one of its sessions, it never was a store, or there is no space.
+    /// Returns an error if one of its sessions is in use, it never was a store, or there is no
+    /// space.
     pub async fn salvage(path: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let path = path.as_ref();
         let place: Arc<str> = format!("`{}`", path.display()).into();

@@ -97,7 +97,7 @@ impl Transaction for SqliteTransaction {
         Ok(caller)
     }
 
-    /// Whoever may write is alone.
+    /// A writer has exclusive access.
     fn for_update(&self) -> &'static str {
         ""
     }

@@ -13,26 +13,26 @@ use crate::store::FileDefinitionStore;
 use crate::validator::DefinitionValidator;
 use crate::writing::{DefinitionFormat, without_secrets};
 
-/// Why a tool for definitions fails. What is wrong with a definition is told as its answer.
+/// An error of a tool for definitions. Problems of a definition are returned as the result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionToolError {
-    /// There is no such definition.
+    /// The definition does not exist.
     #[error(transparent)]
     Unknown(#[from] DefinitionError),
-    /// The arguments are not JSON any more.
+    /// The arguments are not JSON.
     #[error("the arguments are invalid")]
     Arguments(#[from] serde_json::Error),
-    /// What writes the file ended before it was done.
+    /// The writer ended before the file was written.
     #[error("the file was not written")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Tells the model which agents there are.
+/// Lists the agents for the model.
 #[derive(Clone, Debug)]
 pub struct ListAgents(AgentDefinitionRegistry);
 
-/// Shows the model a definition as Markdown, without what may be a secret.
+/// Shows a definition to the model as Markdown, without possible secrets.
 #[derive(Clone, Debug)]
 pub struct ReadAgent(AgentDefinitionRegistry);
 
@@ -44,7 +44,7 @@ pub struct ReadAgentArgs {
     pub name: String,
 }
 
-/// Writes a definition that the model made.
+/// Writes a definition from the model.
 #[derive(Clone, Debug)]
 pub struct WriteAgent {
     agents: AgentDefinitionRegistry,
@@ -56,46 +56,46 @@ pub struct WriteAgent {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WriteAgentArgs {
-    /// The agent's name: small letters, digits, `-` and `_`.
+    /// The agent's name: lowercase letters, digits, `-` and `_`.
     pub name: String,
     /// When to use the agent.
     pub description: String,
-    /// What the agent is told.
+    /// The system prompt of the agent.
     pub system_prompt: String,
-    /// How it is called where people look.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `provider/model`; left out for the model of the running program.
+    /// `provider/model`; omit it to use the model of the running program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The capabilities it is composed of.
+    /// The capabilities of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
-    /// The tools it may call: left out for all, an empty list for none.
+    /// The tools that the agent can call: omit it for all tools; an empty list means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools it may not call.
+    /// The tools that the agent cannot call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_deny: Option<Vec<String>>,
-    /// The skills it begins with.
+    /// The skills that are loaded at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Vec<String>>,
-    /// What it may use.
+    /// The limits of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<WriteAgentBudget>,
-    /// Whatever else is to be kept with it.
+    /// Additional data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// What the model says that an agent may use.
+/// The limits of an agent.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WriteAgentBudget {
     /// Steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<i64>,
-    /// Tokens, read and written.
+    /// Tokens, input and output together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
     /// Seconds.
@@ -104,27 +104,27 @@ pub struct WriteAgentBudget {
     /// US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<f64>,
-    /// The moment after which no step begins, such as `2030-01-31T12:00:00Z`.
+    /// The time after which no step starts, such as `2030-01-31T12:00:00Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
 }
 
 impl ListAgents {
-    /// Lists the definitions of a registry.
+    /// Creates the tool with a registry.
     pub fn new(agents: AgentDefinitionRegistry) -> Self {
         Self(agents)
     }
 }
 
 impl ReadAgent {
-    /// Shows the definitions of a registry.
+    /// Creates the value with a registry of definitions.
     pub fn new(agents: AgentDefinitionRegistry) -> Self {
         Self(agents)
     }
 }
 
 impl WriteAgent {
-    /// Writes to a store what a validator lets pass, and adds it to a registry.
+    /// Creates the tool with a store, a validator, and a registry for the written definitions.
     pub fn new(
         agents: AgentDefinitionRegistry,
         validator: DefinitionValidator,
@@ -168,7 +168,7 @@ impl Tool for ListAgents {
     }
 
     fn description(&self) -> &'static str {
-        "Lists the agents that are defined, with what each is for."
+        "Lists the defined agents with their descriptions."
     }
 
     fn options(&self) -> ToolOptions {
@@ -196,8 +196,8 @@ impl Tool for ReadAgent {
     }
 
     fn description(&self) -> &'static str {
-        "Shows how an agent is defined, as Markdown with front matter. Values that may be secrets are \
-         left out."
+        "Shows the definition of an agent as Markdown with front matter. Values that may be \
+            secrets are omitted."
     }
 
     fn options(&self) -> ToolOptions {
@@ -225,8 +225,8 @@ impl Tool for WriteAgent {
     }
 
     fn description(&self) -> &'static str {
-        "Defines an agent. The definition is checked first; what is wrong with it is told field by \
-         field, and nothing is written then."
+        "Defines an agent. The definition is checked first: if it is invalid, the errors of each \
+            field are returned and nothing is written."
     }
 
     fn options(&self) -> ToolOptions {

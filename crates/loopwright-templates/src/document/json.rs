@@ -29,7 +29,7 @@ fn wrong(error: &serde_json::Error) -> Diagnostic {
 }
 
 fn not_an_object() -> Diagnostic {
-    syntax("it has to be an object".to_owned())
+    syntax("it must be an object".to_owned())
 }
 
 fn too_deep(line: usize) -> Diagnostic {
@@ -50,7 +50,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Returns the lines of a value, which may have so many levels. What is no JSON has none.
+    /// Returns the lines of a value with a maximum nesting depth. Invalid JSON has none.
     fn of(&mut self, part: &'a str, levels: usize) -> Result<Lines, Diagnostic> {
         let mut lines = Lines { line: self.line_of(part), ..Lines::default() };
         if !part.trim_start().starts_with(['{', '[']) {

@@ -1,4 +1,4 @@
-//! Limits as files write them.
+//! Limits in files.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use loopwright_core::{Budget, messages::Cost};
 use crate::problem::DiagnosticKind;
 use crate::reading::fields::{Fields, Inner};
 
-const SECONDS: &str = "a number of seconds from 0 on that is not too large";
-const MOMENT: &str = "a moment such as `2030-01-31T12:00:00Z`";
+const SECONDS: &str = "a number of seconds, 0 or more, that is not too large";
+const MOMENT: &str = "a time such as `2030-01-31T12:00:00Z`";
 
 pub(super) fn read(inner: Inner, fields: &mut Fields<'_>) -> Budget {
     let mut fields = fields.enter(inner);

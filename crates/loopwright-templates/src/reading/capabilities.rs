@@ -1,4 +1,4 @@
-//! The capabilities that a file names, with their configuration.
+//! The capabilities in a file, with their configuration.
 
 use loopwright_agent::NameList;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Values by their keys, each taken once and of the right kind.
+//! Values by key, each taken once and type-checked.
 
 use loopwright_agent::NameList;
 use loopwright_capabilities::front_matter::Lines;
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::problem::{Diagnostic, DiagnosticKind};
 
-const TEXT: &str = "a text; put it between quotes";
-const NAMES: &str = "a list of names, or names with commas between them; `[]` stands for none";
+const TEXT: &str = "a string; put it in quotes";
+const NAMES: &str = "a list of names, or names separated by commas; `[]` means none";
 const MAP: &str = "a list of `key: value`";
-const COUNT: &str = "a whole number from 0 on that is not too large";
-const AMOUNT: &str = "a number from 0 on";
+const COUNT: &str = "a whole number, 0 or more, that is not too large";
+const AMOUNT: &str = "a number, 0 or more";
 
 /// What was found wrong.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl<'f> Fields<'f> {
         Self { values, lines, around: String::new(), found }
     }
 
-    /// Goes into a map; what is found there is told with the rest.
+    /// Enters a map; its problems are reported with the others.
     pub(super) fn enter(&mut self, inner: Inner) -> Fields<'_> {
         let Inner { values, at, lines } = inner;
         Fields { values, lines, around: format!("{}.", at.key), found: self.found }

@@ -1,4 +1,4 @@
-//! Which model a file asks for.
+//! The model selection in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ const ELSEWHERE: [&str; 8] = [
 /// What is known of models elsewhere.
 const UNSUPPORTED: [&str; 4] = ["contextLength", "maxOutputLength", "metadata", "pricing"];
 
-const MODEL: &str = "`provider/model`, a name of a model, or a list of `key: value`";
+const MODEL: &str = "`provider/model`, the name of a model, or a list of `key: value`";
 const EFFORT: [&str; 2] = ["effort", "reasoning_effort"];
 
 /// What names of models and providers in files stand for.
@@ -129,7 +129,7 @@ fn options(fields: &mut Fields<'_>) -> InferenceOptions {
     }
 }
 
-/// Takes how much the model is to think. Words of other programs are told of.
+/// Takes how much the model is to think. Words of other programs are reported.
 pub(super) fn effort(fields: &mut Fields<'_>) -> Option<ReasoningEffort> {
     let (at, value) = fields.take(&EFFORT)?;
     let effort = serde_json::from_value(value).ok();

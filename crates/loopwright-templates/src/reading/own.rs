@@ -1,4 +1,4 @@
-//! What only the user's own files may say: how their keys are sent, and with what.
+//! Keys that only the user's own files may contain: they control how API keys are sent.
 
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::front_matter::Lines;
@@ -58,8 +58,8 @@ pub(crate) fn problems(definition: &AgentDefinition, lines: &Lines) -> Vec<Diagn
     privileged_settings(definition).into_iter().map(problem).collect()
 }
 
-/// Returns the keys, as `llm.options.headers.NAME` and the like, of what in a definition only the user's own file
-/// may say.
+/// Returns the keys of a definition that only the user's own files may contain, such as
+/// `llm.options.headers.NAME`.
 pub fn privileged_settings(definition: &AgentDefinition) -> Vec<String> {
     let keys = settings(definition).into_iter().flat_map(|(at, settings)| {
         settings.privileged().into_iter().map(move |key| format!("{at}.{key}"))

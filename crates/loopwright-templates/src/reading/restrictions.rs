@@ -1,6 +1,6 @@
 //! Keys of other programs that restrict an agent in ways that are not supported yet.
 //!
-//! A caller that writes such a key relies on it, so it is an error and not a warning.
+//! The author of such a key relies on it, so it is an error and not a warning.
 
 use serde_json::Value;
 
@@ -32,7 +32,8 @@ const OBSERVED: [&str; 21] = [
     "WorktreeRemove",
 ];
 
-const DENYING: &str = "remove it to run the agent without, or deny whole tools with `toolsDeny`";
+const DENYING: &str = "remove it to run the agent without this restriction, or deny whole tools \
+    with `toolsDeny`";
 const WORKING: &str = "remove it to let the agent work in the working directory itself";
 
 /// Takes the keys, and refuses what would not be kept.

@@ -1,4 +1,4 @@
-//! What a file allows and denies: whole tools in our names, and permission rules where arguments count.
+//! The allowed and denied tools in a file: native tool names, and permission rules for arguments.
 
 use loopwright_agent::{CallRules, NameList};
 use loopwright_permissions::{Mode, Policy, Source, SourceKind, ToolRule};

@@ -1,38 +1,38 @@
-//! Where definitions are looked for.
+//! The search path of definitions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where definitions are looked for.
+/// The search path of definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct DefinitionPaths(Vec<(DefinitionScope, PathBuf)>);
 
-/// Whose definitions they are; what comes later counts.
+/// The scope of definitions, in ascending order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionScope {
-    /// Those that come with a program or a package.
+    /// Definitions of a program or a package.
     Package,
-    /// Those of the project that is worked on.
+    /// Definitions of the current project.
     Project,
-    /// Those of the user.
+    /// Definitions of the user.
     User,
 }
 
 impl DefinitionPaths {
-    /// The directories of a project, from its root, of which the last counts.
+    /// The directories of a project, relative to its root; the last one takes precedence.
     pub const PROJECT: [&str; 2] = [".claude/agents", Self::OWN];
 
-    /// The one of them that is no other program's.
+    /// The one of them that belongs to this program.
     pub const OWN: &str = ".loopwright/agents";
 
-    /// Looks nowhere.
+    /// Creates an empty search path.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks in the two directories of a project, `.claude/agents` and `.loopwright/agents`, of which
-    /// the second counts. Give it only projects whose authors may say what agents do.
+    /// Adds the two directories of a project, `.claude/agents` and `.loopwright/agents`; the second
+    /// one takes precedence. Use it only for projects whose authors may define agents.
     pub fn project(self, root: impl AsRef<Path>) -> Self {
         let directories = Self::PROJECT.map(|it| root.as_ref().join(it));
         directories
@@ -40,24 +40,24 @@ impl DefinitionPaths {
             .fold(self, |places, it| places.with_dir(DefinitionScope::Project, it))
     }
 
-    /// Looks in a directory of the user.
+    /// Adds a directory of the user.
     pub fn user(self, directory: impl Into<PathBuf>) -> Self {
         self.with_dir(DefinitionScope::User, directory)
     }
 
-    /// Looks in a directory of a package.
+    /// Adds a directory of a package.
     pub fn package(self, directory: impl Into<PathBuf>) -> Self {
         self.with_dir(DefinitionScope::Package, directory)
     }
 
-    /// Looks in a directory. Within a scope, what was added later counts.
+    /// Adds a directory. Within a scope, later directories take precedence.
     pub fn with_dir(mut self, scope: DefinitionScope, directory: impl Into<PathBuf>) -> Self {
         self.0.push((scope, directory.into()));
         self.0.sort_by_key(|(scope, _)| *scope);
         self
     }
 
-    /// Returns the directories; what comes later counts.
+    /// Returns the directories, in ascending order of precedence.
     pub fn iter(&self) -> impl Iterator<Item = (DefinitionScope, &Path)> {
         self.0.iter().map(|(scope, directory)| (*scope, directory.as_path()))
     }

@@ -1,4 +1,4 @@
-//! Values as YAML that people like to read.
+//! Readable YAML output.
 
 use std::fmt::Write as _;
 

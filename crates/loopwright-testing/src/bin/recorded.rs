@@ -1,8 +1,7 @@
 //! Checks every wire against a folder of recorded traffic.
 //!
-//! `recorded DIR [--quick] [--only SUBSTRING] [--verbose]` prints what is wrong and ends with 0 if
-//! nothing is, with 1 if something is, and with 2 if it was called wrongly or the folder cannot be
-//! used.
+//! `recorded DIR [--quick] [--only SUBSTRING] [--verbose]` prints problems. It exits with 0 if
+//! there are none, with 1 if there are some, and with 2 if the arguments or the folder are invalid.
 
 use std::{
     env,

@@ -1,15 +1,16 @@
-//! Runs a program beside a model that follows a script.
+//! Runs a program together with a scripted model.
 //!
-//! `scripted SCRIPT COMMAND [ARGUMENT …]` starts a provider of chat completions on this machine, tells the command
-//! where it is, and ends with the command's status. The script has one answer a line, as JSON:
+//! `scripted SCRIPT COMMAND [ARGUMENT …]` starts a provider of chat completions on this machine,
+//! points the command to it, and exits with the command's status. The script has one JSON answer
+//! per line:
 //!
 //! | field | means |
 //! |---|---|
-//! | `say` | what the model says |
+//! | `say` | the text of the model |
 //! | `call`, `with` | the tool that it calls, and the arguments |
 //! | `crash` | instead of an answer, the command is killed |
 //!
-//! Each request gets the next answer; when there is none left, requests are refused.
+//! Each request gets the next answer; when the script has ended, requests are refused.
 
 use std::{
     env, fs,
@@ -108,7 +109,7 @@ fn answer(
 ) -> io::Result<()> {
     let request: Value = serde_json::from_slice(&body(&stream)?)?;
     let Some(step) = next() else {
-        let error = json!({ "error": { "message": "the script is over" } }).to_string();
+        let error = json!({ "error": { "message": "the script has ended" } }).to_string();
         return write!(stream, "{}{error}", head("400 Bad Request", "application/json"));
     };
     if step["crash"] == true {

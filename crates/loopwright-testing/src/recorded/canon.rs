@@ -1,4 +1,4 @@
-//! Requests in no provider's terms: system text, items, tools and options.
+//! Provider-independent requests: system text, items, tools and options.
 
 use loopwright_core::messages::Media;
 use serde_json::{Map, Value};

@@ -15,16 +15,16 @@ use super::{
     wholeness::{cut, interrupt},
 };
 
-/// What is checked, and how thoroughly.
+/// The scope of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
-    /// How many cuts and retries are tried.
+    /// The number of cuts and retries to try.
     pub depth: Depth,
     /// Checks only recordings whose names contain this.
     pub only: Option<String>,
 }
 
-/// How thorough a check is.
+/// The thoroughness of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     /// A sample.
@@ -37,11 +37,11 @@ pub enum Depth {
 /// Recordings that are checked at the same time.
 const AT_ONCE: usize = 4;
 
-/// Checks the recordings of a folder, several at once. Must be called on a runtime with I/O and time.
+/// Checks the recordings of a folder, several at once. Call it on a runtime with I/O and time.
 ///
 /// # Errors
 ///
-/// If the folder cannot be used.
+/// Returns an error if the folder cannot be used.
 pub async fn check_folder(folder: &Path, options: &CheckOptions) -> Result<Report, FolderError> {
     let mut scenes = read_folder(folder)?;
     if let Some(only) = &options.only {
@@ -128,7 +128,7 @@ impl Checked {
         self.report.notes.push(note);
     }
 
-    /// Reads an answer whole, in pieces, and rewritten. What is wrong in one piece is told once.
+    /// Decodes a response whole, in pieces, and rewritten. Each problem is reported once.
     fn check_reading(&mut self, subject: &Subject<'_>) {
         let body = subject.body();
         let whole = meaning::problems(&subject.read([body]), subject.expected);

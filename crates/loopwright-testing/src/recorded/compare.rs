@@ -1,4 +1,4 @@
-//! In which points requests differ from recorded ones.
+//! Differences between requests and recorded ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,23 +10,23 @@ use serde_json::{Map, Number, Value, json};
 
 use super::canon::{Canon, CanonTool, Item, ItemContent, canon};
 
-/// A point in which a request differs from the recorded one.
+/// A difference between a request and the recorded one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// How bad that is.
+    /// The severity.
     pub severity: Severity,
     /// The point.
     pub what: String,
-    /// What was recorded.
+    /// The recorded value.
     pub recorded: Value,
-    /// What was received.
+    /// The received value.
     pub received: Value,
 }
 
-/// How bad a difference is.
+/// The severity of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The model is told something else: texts, calls, results, tools or signatures.
+    /// The model sees other content: texts, calls, results, tools or signatures.
     Hard,
     /// Another default, another wording of a schema, another order.
     Soft,
@@ -48,8 +48,8 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// Compares a request with the recorded one, as a model is told them: neither the order of fields nor
-/// blanks matter. Tools that the provider itself runs are left out.
+/// Compares a request with the recorded one, as the model sees them: the order of fields and
+/// whitespace do not matter. Tools that the provider itself runs are ignored.
 pub fn compare(api: &str, recorded: &Value, received: &Value) -> Vec<Difference> {
     match (canon(api, recorded), canon(api, received)) {
         (Some(want), Some(got)) => compare_canons(api, &want, &got, received),

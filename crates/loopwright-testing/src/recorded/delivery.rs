@@ -1,12 +1,12 @@
-//! How a body is cut into pieces, and rewritten without a change of meaning.
+//! Splitting and equivalent rewriting of bodies.
 
 use std::ops::Range;
 
-/// In which pieces a streamed body is sent.
+/// The pieces of a streamed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Chunking {
-    /// In small and uneven pieces, always cut within characters, between CR and LF, between the two
-    /// ends of line that end an event, and within the name of a field.
+    /// Small and uneven pieces, cut within characters, between CR and LF, between the two line ends
+    /// that end an event, and within field names.
     #[default]
     Awkward,
     /// Byte by byte.
@@ -56,7 +56,7 @@ fn is_awkward(bytes: &[u8]) -> bool {
     within_character || beginnings.iter().any(|it| bytes.starts_with(it))
 }
 
-/// A way to write the same server-sent events otherwise.
+/// An equivalent form of server-sent events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutation {
     /// Lines end with CR and LF.
@@ -76,7 +76,7 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// Every one of them.
+    /// All forms.
     pub const ALL: [Self; 7] = [
         Self::CrLf,
         Self::Cr,

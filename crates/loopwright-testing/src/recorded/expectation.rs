@@ -1,71 +1,71 @@
-//! What recorded answers mean, as it is stored.
+//! The stored meaning of recorded responses.
 
 use loopwright_core::messages::Usage;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// What the answers of a recording mean, and how a client comes to ask for them.
+/// The meaning of a recording's responses, and the client's side of the conversation.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Expectation {
-    /// The answers, oldest first.
+    /// The responses, oldest first.
     pub exchanges: Vec<ExpectedAnswer>,
-    /// What the client says.
+    /// The messages of the client.
     #[serde(default)]
     pub script: Option<Script>,
 }
 
-/// What an answer means.
+/// The meaning of a response.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExpectedAnswer {
-    /// The words, joined without a separator.
+    /// The text, joined without a separator.
     pub text: String,
     /// The reasoning, joined without a separator.
     pub reasoning_text: String,
-    /// Signatures and encrypted reasoning, which have to be kept.
+    /// Signatures and encrypted reasoning, which must be kept.
     pub signatures: Vec<String>,
     /// The calls of the client's tools.
     pub tool_calls: Vec<ExpectedCall>,
     /// Why the model does not respond, in its words.
     pub refusal: Option<String>,
-    /// Why the model stopped, in common words; `None` if that is not known.
+    /// The finish reason, in common terms; `None` if it is unknown.
     pub finish_reason: Option<String>,
-    /// What was consumed, if the provider said so.
+    /// The usage, if the provider reported it.
     pub usage: Option<ExpectedUsage>,
-    /// What went wrong, if something did.
+    /// The error, if there was one.
     pub error: Option<ExpectedError>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExpectedCall {
-    /// The provider's id. An empty one is none.
+    /// The provider's ID; empty means none.
     #[serde(deserialize_with = "some_text")]
     pub id: Option<String>,
     /// The tool's name.
     pub name: Option<String>,
-    /// The arguments; `None` if they are no JSON.
+    /// The arguments; `None` if they are not JSON.
     pub arguments: Option<Value>,
-    /// The arguments as they were written, where that is of interest.
+    /// The original text of the arguments, if it matters.
     pub arguments_raw: Option<String>,
-    /// The kind of call, if it is not one of a function.
+    /// The kind of call, if it is not a function call.
     pub kind: Option<String>,
 }
 
-/// What was consumed, in tokens.
+/// The usage in tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExpectedUsage {
-    /// Read, cached ones included.
+    /// Input tokens, including cached ones.
     pub input_total: Option<u64>,
-    /// Written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output_total: Option<u64>,
-    /// Of those read: from the cache.
+    /// Of the input: read from the cache.
     pub cached: Option<u64>,
-    /// Of those read: written to the cache.
+    /// Of the input: written to the cache.
     pub cache_write: Option<u64>,
-    /// Of those written: reasoning.
+    /// Of the output: reasoning.
     pub reasoning: Option<u64>,
 }
 
@@ -73,33 +73,33 @@ fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String
     Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExpectedError {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: Option<u16>,
-    /// The provider's word for its kind.
+    /// The provider's name for the kind of error.
     pub r#type: Option<String>,
-    /// The provider's code, a text or a number.
+    /// The provider's code, a string or a number.
     pub code: Option<Value>,
-    /// For people.
+    /// The message.
     pub message: Option<String>,
     /// The provider's id of the request.
     pub request_id: Option<String>,
-    /// How long to wait: seconds, or a text such as `7s`.
+    /// The requested wait: seconds, or text such as `7s`.
     pub retry_after: Option<String>,
-    /// Whether it came within an answer that had begun well.
+    /// Whether the error occurred within a response that had started successfully.
     pub in_stream: bool,
 }
 
-/// What a client says, in no provider's terms: all it takes to play the conversation.
+/// The client's side of a conversation in provider-independent form, sufficient to replay it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Script {
     /// The first request; `None` if requests were not recorded.
     pub first: Option<FirstRequest>,
-    /// What each request adds; `None` where the request was not recorded.
+    /// The additions of each request; `None` if the request was not recorded.
     pub exchanges: Vec<Option<ScriptedStep>>,
 }
 
@@ -109,28 +109,28 @@ pub struct Script {
 pub struct FirstRequest {
     /// Instructions.
     pub system: Vec<String>,
-    /// The tools on offer, in the form of [`canon`](super::canon).
+    /// The tools, in the form of [`canon`](super::canon).
     pub tools: Vec<Value>,
-    /// Whether tools are to be called, in the provider's form.
+    /// The tool choice, in the provider's form.
     pub tool_choice: Value,
     /// Settings, in the provider's form.
     pub options: Map<String, Value>,
 }
 
-/// What one request adds to the one before it.
+/// The additions of one request to the previous one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ScriptedStep {
-    /// What the client says: everything after the last thing the model said.
+    /// The client's messages after the last message of the model.
     pub new_items: Vec<Value>,
-    /// The tools, if they are others than in the first request.
+    /// The tools, if they differ from the first request.
     pub tools: Option<Vec<Value>>,
-    /// The instructions, if they are others than in the first request.
+    /// The instructions, if they differ from the first request.
     pub system: Option<Vec<String>>,
 }
 
 impl ExpectedUsage {
-    /// Returns the counts; what the provider does not say counts as nothing.
+    /// Returns the counts; missing counts are zero.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_total.unwrap_or(0),
@@ -143,7 +143,7 @@ impl ExpectedUsage {
 }
 
 impl ExpectedAnswer {
-    /// Returns what was consumed.
+    /// Returns the usage.
     pub fn usage(&self) -> Usage {
         self.usage.unwrap_or_default().usage()
     }

@@ -1,4 +1,4 @@
-//! Whether an answer means what is expected of it.
+//! Comparison of responses with their expected meaning.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Plays recorded conversations against a server that answers as recorded.
+//! Replays recorded conversations against a server that responds as recorded.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -292,7 +292,7 @@ impl Plan {
         let first = script.first.as_ref().ok_or("the script has no first request")?;
         let step = script.exchanges.get(subject.index).and_then(Option::as_ref);
         let step = step.ok_or("the script ends")?;
-        let mut want = canon(subject.wire.name(), body).ok_or("the wire is not known")?;
+        let mut want = canon(subject.wire.name(), body).ok_or("the wire is unknown")?;
         want.items = self.expand(subject, body, want.items)?;
         let made_up = number_ids(&mut want.items, &self.given);
         let mut new: Vec<Item> = step.new_items.iter().map(Item::of_script).collect();

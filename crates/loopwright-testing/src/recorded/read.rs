@@ -1,4 +1,4 @@
-//! Reads recorded answers in memory.
+//! Decodes recorded responses in memory.
 
 use std::sync::Arc;
 

@@ -1,17 +1,17 @@
-//! What a check found.
+//! The report of a check.
 
 use std::fmt;
 
-/// Something that is not as it should be.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The recording's name.
     pub recording: String,
     /// The exchange, counted from zero.
     pub exchange: usize,
-    /// What was looked at.
+    /// The check.
     pub check: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -22,21 +22,21 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a check of a folder found.
+/// The report of a check of a folder.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many recordings were looked at.
+    /// The number of checked recordings.
     pub scenarios: usize,
-    /// How many answers they hold.
+    /// The number of responses in them.
     pub exchanges: usize,
-    /// How many requests were compared with recorded ones.
+    /// The number of requests compared with recorded ones.
     pub requests: usize,
-    /// What is wrong.
+    /// The problem.
     pub failures: Vec<Failure>,
-    /// What is worth knowing and not wrong.
+    /// Remarks that are not problems.
     pub notes: Vec<Failure>,
-    /// Recordings that need a wire which this build does not have: their names and the wire's.
+    /// Recordings that need a wire which this build does not have, with the name of the wire.
     pub skipped: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ impl Report {
         self.skipped.extend(other.skipped);
     }
 
-    /// Returns `true` if nothing is wrong.
+    /// Returns `true` if there are no problems.
     pub fn is_ok(&self) -> bool {
         self.failures.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is asked again after a failure, and what is not.
+//! Checks of retries after failures.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,14 +1,14 @@
-//! What providers require of the conversation in a request.
+//! Requirements of providers for the conversation in a request.
 //!
-//! The rules are those that the providers document or answer with an error: who may speak after whom, which
-//! results a call must have, and what a message must not be.
+//! The rules are documented by the providers or enforced with errors: the order of roles, the
+//! results that a call must have, and forbidden forms of messages.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Returns the reasons why a provider would refuse the conversation of a request; none for a wire that is
-/// not known.
+/// Returns the reasons why a provider would reject the conversation of a request; empty for an
+/// unknown wire.
 pub fn request_problems(api: &str, body: &Value) -> Vec<String> {
     let mut found = Found::default();
     match api {
@@ -75,7 +75,7 @@ impl Found {
                     let is_right = after.is_none_or(|role| role == "assistant");
                     self.check(is_right, index, "the model must follow the system");
                 }
-                _ => self.check(false, index, "its role is not known"),
+                _ => self.check(false, index, "its role is unknown"),
             }
         }
     }
@@ -160,7 +160,7 @@ impl Found {
                 says("content") || says("tool_plan") || !calls.is_empty() || says("refusal");
             self.check(is_said, index, "it says nothing");
             let is_known = matches!(role, "system" | "developer" | "user" | "assistant");
-            self.check(is_known, index, "its role is not known");
+            self.check(is_known, index, "its role is unknown");
         }
         self.check(open.is_empty(), messages.len(), "a call has no result");
     }
@@ -206,7 +206,7 @@ impl Found {
                     let asked = names(before, "functionCall", "function_call");
                     self.check(results == asked, index, "results and the calls before them differ");
                 }
-                _ => self.check(false, index, "its role is not known"),
+                _ => self.check(false, index, "its role is unknown"),
             }
         }
         self.ends_with(contents, &["user", "function", ""]);
@@ -222,7 +222,7 @@ impl Found {
                 self.check(open == 0, index, "a call has no result right after it");
                 open = list(&message["tool_calls"]).len();
             }
-            self.check(message["content"].is_string(), index, "its content is no text");
+            self.check(message["content"].is_string(), index, "its content is not a string");
         }
         self.check(open == 0, messages.len(), "a call has no result");
     }

@@ -18,29 +18,29 @@ use super::expectation::Expectation;
 pub struct Recording {
     /// Its name, unique in its folder.
     pub name: String,
-    /// Who answered.
+    /// The provider.
     #[serde(default)]
     pub provider: String,
     /// The wire's name; `mixed` if the exchanges name their own.
     pub api: String,
-    /// Requests and their answers, oldest first.
+    /// Requests and their responses, oldest first.
     pub exchanges: Vec<RecordedExchange>,
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordedExchange {
-    /// What was asked.
+    /// The request.
     pub request: RecordedRequest,
-    /// What was answered.
+    /// The response.
     pub response: RecordedResponse,
-    /// Whether the answer was asked for as a stream.
+    /// Whether a streamed response was requested.
     #[serde(default)]
     pub streaming: bool,
-    /// The wire's name, if it is not the recording's.
+    /// The wire's name, if it differs from that of the recording.
     #[serde(default)]
     pub api: Option<String>,
-    /// Who answered, if it is not the recording's provider.
+    /// The provider, if it differs from that of the recording.
     #[serde(default)]
     pub provider: Option<String>,
 }
@@ -56,13 +56,13 @@ pub struct RecordedRequest {
     pub body: Option<Value>,
 }
 
-/// An answer as the provider sent it.
+/// A response as the provider sent it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "StoredResponse")]
 pub struct RecordedResponse {
     /// The status.
     pub status: u16,
-    /// The headers, by names in lower case.
+    /// The headers, by lowercase names.
     pub headers: BTreeMap<String, String>,
     /// The bytes of the body.
     pub body: Arc<[u8]>,
@@ -93,7 +93,7 @@ impl TryFrom<StoredResponse> for RecordedResponse {
             Some("base64") => {
                 BASE64_STANDARD.decode(&stored.body).map_err(|error| error.to_string())?
             }
-            Some(other) => return Err(format!("the encoding `{other}` of a body is not known")),
+            Some(other) => return Err(format!("the encoding `{other}` of a body is unknown")),
         };
         let text = |value: Value| match value {
             Value::String(text) => text,
@@ -132,7 +132,7 @@ impl Recording {
         exchange.api.as_deref().unwrap_or(&self.api)
     }
 
-    /// Returns who answered an exchange.
+    /// Returns the provider of an exchange.
     pub fn provider<'a>(&'a self, exchange: &'a RecordedExchange) -> &'a str {
         let provider = exchange.provider.as_deref().unwrap_or(&self.provider);
         if provider.is_empty() { "recorded" } else { provider }
@@ -146,45 +146,45 @@ impl Recording {
     }
 }
 
-/// A recording and what it means.
+/// A recording with its meaning.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What was sent.
+    /// The recording.
     pub recording: Arc<Recording>,
-    /// What it means.
+    /// The meaning.
     pub expectation: Arc<Expectation>,
 }
 
-/// Why a folder cannot be used.
+/// An error of a folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// A file or the folder itself cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file is invalid.
     #[error("{} is not a recording", path.display())]
     Format {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// A recording and its expectation do not count the same exchanges.
+    /// A recording and its expectation have different numbers of exchanges.
     #[error("{} declares a different number of answers than it contains", path.display())]
     Count {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// There is no recording in it.
+    /// The folder contains no recordings.
     #[error("{} contains no recordings", path.display())]
     Empty {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
 }
@@ -193,7 +193,7 @@ pub enum FolderError {
 ///
 /// # Errors
 ///
-/// If there are none, or one of them or its expectation is not what it should be.
+/// Returns an error if there are none, or one of them or its expectation is invalid.
 pub fn read_folder(folder: &Path) -> Result<Vec<Scenario>, FolderError> {
     let unreadable = |source| FolderError::Read { path: folder.to_owned(), source };
     let mut paths = Vec::new();

@@ -1,4 +1,4 @@
-//! A server on this machine that answers as a provider did.
+//! A server on this machine that responds as a provider did.
 
 use std::{
     collections::BTreeMap,
@@ -18,23 +18,22 @@ use super::{
     scenario::{RecordedResponse, Recording},
 };
 
-/// How recorded answers are sent, and what goes wrong first.
+/// The delivery of recorded responses, and initial faults.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// In which pieces streams are sent.
+    /// The pieces of streams.
     pub chunking: Chunking,
-    /// How streams of server-sent events are rewritten.
+    /// The rewriting of server-sent events.
     pub mutation: Option<Mutation>,
-    /// What goes wrong with the first requests, one after the other, before anything recorded is
-    /// sent.
+    /// Faults of the first requests, one after the other, before recorded responses are sent.
     pub faults: Vec<Fault>,
-    /// The value of `retry-after` in answers that are faults.
+    /// The value of `retry-after` in faults.
     pub retry_after: Option<String>,
 }
 
 impl Delivery {
-    /// Lets this go wrong first.
+    /// Adds an initial fault.
     #[must_use]
     pub fn with_faults(mut self, faults: impl IntoIterator<Item = Fault>) -> Self {
         self.faults.extend(faults);
@@ -49,42 +48,42 @@ impl Delivery {
     }
 }
 
-/// Something that goes wrong.
+/// A fault of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An answer with this status and an error of the provider's form.
+    /// A response with this status and an error in the provider's form.
     Status(u16),
-    /// No answer: the connection is closed.
+    /// No response: the connection is closed.
     Drop,
-    /// The recorded answer, but the connection is closed after so many bytes of its body.
+    /// The recorded response, but the connection is closed after this number of bytes of its body.
     Cut(usize),
 }
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Its place in the recording: the exchange that it asked for.
+    /// The index of its exchange in the recording.
     pub exchange: usize,
     /// The path with its query.
     pub path: String,
-    /// The headers, by names in lower case.
+    /// The headers, by lowercase names.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Vec<u8>,
-    /// What went wrong on purpose.
+    /// The injected fault.
     pub fault: Option<Fault>,
 }
 
 impl Received {
-    /// Returns the body as JSON; null if it is none.
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// A server on this machine that answers with the exchanges of a recording, one after the other.
+/// A server on this machine that replays the exchanges of a recording, one after the other.
 ///
-/// It takes any path and any method. Requests past the last exchange get status 599. Dropping it
+/// It accepts any path and any method. Requests after the last exchange get status 599. Dropping it
 /// closes its port.
 #[derive(Debug)]
 pub struct ReplayServer {
@@ -107,11 +106,11 @@ impl Drop for ReplayServer {
 }
 
 impl ReplayServer {
-    /// Listens at a port of its own.
+    /// Starts the server on a free port.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// Returns an error if no port is free.
     pub async fn start(recording: Arc<Recording>, delivery: Delivery) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -125,7 +124,7 @@ impl ReplayServer {
         &self.url
     }
 
-    /// Returns what was asked so far, oldest first.
+    /// Returns the requests so far, oldest first.
     pub fn received(&self) -> Vec<Received> {
         self.shared.log().clone()
     }

@@ -1,4 +1,4 @@
-//! Items of a recorded conversation, as turns of a client's own.
+//! Conversion of recorded items to turns.
 
 use std::{collections::BTreeSet, sync::Arc};
 

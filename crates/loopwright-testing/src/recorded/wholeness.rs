@@ -1,4 +1,4 @@
-//! Whether a part of an answer is ever taken for the whole.
+//! Checks that a truncated response never counts as complete.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The commands in the background, by the run that they belong to.
+//! The background commands, by run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,8 +79,8 @@ impl Shells {
         if mine.count() < MAX { Ok(()) } else { Err(BashError::TooManyBackground(MAX)) }
     }
 
-    /// Keeps a command going, and gives it a name. `on_end` is told when it has ended, whether or not somebody reads
-    /// it, and returns what there is to say of it.
+    /// Keeps a command running, and gives it a name. `on_end` is called when it has ended, whether
+    /// or not a caller reads it, and returns what there is to say of it.
     pub(super) fn keep(
         &self,
         run: &str,

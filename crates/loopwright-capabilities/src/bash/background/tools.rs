@@ -16,10 +16,10 @@ use crate::bash::{Bash, BashArgs, BashError};
 /// The longest wait for something new, in seconds.
 const MAX_SECONDS: i64 = 60;
 
-const START: &str = "Starts a command in the background, such as a server, and returns its number for \
-    `bash_read` and `bash_stop`. It ends at the latest when you have finished.";
+const START: &str = "Starts a command in the background, such as a server, and returns its \
+    number for `bash_read` and `bash_stop`. It is stopped when your run ends.";
 
-/// Starts a command that runs on while the model does something else.
+/// Starts a background command.
 #[derive(Clone, Debug)]
 pub struct BashStart {
     bash: Bash,
@@ -27,13 +27,13 @@ pub struct BashStart {
     description: String,
 }
 
-/// Reads what a command in the background has said.
+/// Reads the output of a background command.
 #[derive(Clone, Debug)]
 pub struct BashRead {
     shells: Shells,
 }
 
-/// Stops a command in the background.
+/// Stops a background command.
 #[derive(Clone, Debug)]
 pub struct BashStop {
     shells: Shells,
@@ -43,9 +43,9 @@ pub struct BashStop {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashReadArgs {
-    /// The command's number, as `bash_start` gave it.
+    /// The number of the command, as returned by `bash_start`.
     pub id: String,
-    /// How many seconds to wait for something new, at most 60; 1 by default.
+    /// Seconds to wait for new output, at most 60; 1 by default.
     #[serde(default)]
     pub wait_seconds: Option<i64>,
 }
@@ -54,7 +54,7 @@ pub struct BashReadArgs {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashStopArgs {
-    /// The command's number, as `bash_start` gave it.
+    /// The number of the command, as returned by `bash_start`.
     pub id: String,
 }
 
@@ -77,7 +77,7 @@ fn run_of(cx: &ToolCx<'_>) -> String {
 fn answer(id: &str, said: &Said) -> ToolOutput {
     let mut blocks = Vec::new();
     if said.lost > 0 {
-        blocks.push(format!("[{} bytes before this were not kept]", said.lost));
+        blocks.push(format!("[{} earlier bytes were not kept]", said.lost));
     }
     let text = String::from_utf8_lossy(&said.bytes);
     if !text.trim().is_empty() {
@@ -128,7 +128,7 @@ impl Tool for BashStart {
             needs::notes(output, &policy, &needs)
         };
         let id = self.shells.keep(&run, child, cx.cancel, on_end)?;
-        let started = format!("Command {id} is running; read what it says with bash_read.");
+        let started = format!("Command {id} is running; read its output with bash_read.");
         let started = match note {
             Some(note) => format!("{started}\n\n{note}"),
             None => started,
@@ -148,8 +148,8 @@ impl Tool for BashRead {
     }
 
     fn description(&self) -> &'static str {
-        "Returns what a command in the background has said since it was last read, and whether it is \
-         still running."
+        "Returns the output of a background command since the last read, and whether the command \
+            is still running."
     }
 
     async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
@@ -170,7 +170,8 @@ impl Tool for BashStop {
     }
 
     fn description(&self) -> &'static str {
-        "Stops a command in the background with all that it started, and returns what it said last."
+        "Stops a background command and all processes that it started, and returns its last \
+            output."
     }
 
     async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

@@ -27,7 +27,7 @@ fn an_end_that_was_not_its_own_comes_first() {
     let ended = |outcome| Output { outcome, ..Output::exited(0, "so far", "") };
     check(
         &ended(ExitOutcome::TimedOut(TimeoutKind::Wall)),
-        "The command timed out after 120 seconds and was ended.\n\nExit code: 124\n\nso far",
+        "The command timed out after 120 seconds and was stopped.\n\nExit code: 124\n\nso far",
     );
     check(
         &ended(ExitOutcome::Signalled(11)),
@@ -44,8 +44,7 @@ fn long_output_is_shown_by_its_beginning_and_its_end() {
     let output = Output::exited(0, "0123456789ABCDEFGHIJ", "");
     assert_eq!(
         said(&output, &BashPolicy::with_limits(10, 4, 6)),
-        "[output truncated]\n0123\n...\nEFGHIJ\n[stdout contained 20 captured bytes, of which 10 are \
-         shown; narrow the output, or redirect it to a file and read parts of it with read_file]"
+        "[output truncated]\n0123\n...\nEFGHIJ\n[stdout has 20 captured bytes, of which 10 are shown; limit the output, or redirect it to a file and read parts of it with read_file]"
     );
     let shown = |policy: BashPolicy| said(&output, &policy).lines().nth(1).unwrap().to_owned();
     assert_eq!(shown(BashPolicy::with_limits(10, 0, 6)), "ABCDEFGHIJ");
@@ -66,8 +65,7 @@ fn output_beyond_the_capture_says_so() {
     let output = Output { stdout, ..Output::exited(0, "", "") };
     assert_eq!(
         said(&output, &BashPolicy::with_limits(10, 4, 6)),
-        "[output truncated]\naaaa\n...\nzzzzzz\n[stdout exceeded the 4096-byte capture limit, and had \
-         9000 bytes; narrow the output, or redirect it to a file and read parts of it with read_file]"
+        "[output truncated]\naaaa\n...\nzzzzzz\n[stdout had 9000 bytes, which exceeds the capture limit of 4096 bytes; limit the output, or redirect it to a file and read parts of it with read_file]"
     );
 }
 

@@ -105,7 +105,7 @@ fn a_file_that_changed_keeps_its_line_numbers() {
     let args = json!({ "path": "f", "continue_from": continuation(&first) });
     assert_eq!(said(&tool, args.clone()), "     3\tc\n");
     fs::write(home.path().join("f"), "much longer\nthan before\nC\n").unwrap();
-    let note = "\n[The file has changed since the page before.]";
+    let note = "\n[The file has changed since the previous page.]";
     assert_eq!(said(&tool, args.clone()), format!("     3\tC\n{note}"));
     fs::write(home.path().join("f"), "short\n").unwrap();
     assert_eq!(
@@ -175,7 +175,7 @@ fn a_binary_file_is_refused_with_its_type() {
     let (_home, tool) = world(b"\x7fELF\x02\0\0\0");
     assert_eq!(
         said(&tool, json!({ "path": "f" })),
-        "error: `f` is a program, not text; look at it with a command that understands it"
+        "error: `f` is a program, not text; inspect it with a command that supports this format"
     );
 }
 

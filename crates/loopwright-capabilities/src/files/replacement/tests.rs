@@ -53,7 +53,7 @@ fn a_text_that_is_not_found_is_explained() {
         "if x {\n\tgo();\n}\n",
         &[one("    go();\n", "")],
         Err(
-            "old_string was not found; line 2 is like a line of it, but white space or the lines around differ; read the file again and copy the text exactly, without line numbers",
+            "old_string was not found; line 2 is similar to a line of it, but its whitespace or the surrounding lines differ; read the file again and copy the text exactly, without line numbers",
         ),
     );
 }

@@ -61,7 +61,7 @@ fn a_path_that_stays_inside_is_followed() {
     check("dangling_in", "missing");
     check("nothing/a.txt", "missing");
     check("loop_a", "loop");
-    check("sub", "`sub` is a directory, not a regular file; look into it with `list_dir`");
+    check("sub", "`sub` is a directory, not a regular file; list it with `list_dir`");
     check("a.txt/b", "`a.txt/b` is not a directory; name a directory, or read it with `read_file`");
 }
 

@@ -54,7 +54,7 @@ fn globs_have_their_whole_meaning() {
     check(json!({ "pattern": "**/*.yml" }), "Found 1 file.\n[**/*.yml]\n.github/ci.yml");
     check(
         json!({ "pattern": "*.toml" }),
-        "No files found for *.toml.\n[`*.toml` only looks at the top; try `**/*.toml`]",
+        "No files found for *.toml.\n[`*.toml` matches only at the top level; try `**/*.toml`]",
     );
 }
 
@@ -114,7 +114,7 @@ fn up_to_thirty_two_patterns_are_looked_for() {
 
 #[test]
 fn skipped_folders_are_reported() {
-    let cut = "[There is too much to look at all of it; search in a part of it.]";
+    let cut = "[There are too many files to search them all; search in a subdirectory.]";
     let unread = "[2 directories could not be read.]";
     assert_eq!(notes(Missed { is_cut: true, folders: 2 }), [cut, unread]);
     assert_eq!(notes(Missed { is_cut: false, folders: 2 }), [unread]);

@@ -31,7 +31,7 @@ fn a_new_file_is_written_and_counted() {
 fn a_file_that_exists_is_replaced_only_when_told() {
     let (home, tool) = world();
     said(&tool, &args("a", "old"));
-    assert_eq!(said(&tool, &args("a", "old")), "No change: a already holds exactly this.");
+    assert_eq!(said(&tool, &args("a", "old")), "No change: a already has exactly this content.");
     let refused = said(&tool, &args("a", "new"));
     assert!(
         refused.starts_with("error: `a` was not changed: it exists with different content"),
@@ -112,7 +112,7 @@ fn other_names_of_a_replaced_file_are_told() {
     fs::write(home.path().join("a"), "old").unwrap();
     fs::hard_link(home.path().join("a"), home.path().join("b")).unwrap();
     let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "new") };
-    assert!(said(&tool, &replace).ends_with("under those it restored."));
+    assert!(said(&tool, &replace).ends_with("which keep the previous content."));
     assert_eq!(fs::read_to_string(home.path().join("b")).unwrap(), "old");
 }
 
@@ -122,7 +122,7 @@ fn too_much_is_not_written() {
     let tool = tool.max_bytes(3);
     assert_eq!(
         said(&tool, &args("a", "four")),
-        "error: `a` has 4 bytes, more than the limit of 3 bytes; write less, or in several files"
+        "error: `a` has 4 bytes, more than the limit of 3 bytes; write less, or split it into several files"
     );
     assert!(!home.path().join("a").exists());
 }

@@ -61,7 +61,7 @@ fn answers_that_are_no_summary_are_failures() {
     };
     check(" ".into(), "the summary is empty");
     let refused = ScenarioStep::final_answer("I will not.").with_finish(FinishReason::Refusal);
-    check(refused, "the model response is invalid: the model did not sum up: refusal");
+    check(refused, "the model response is invalid: the model wrote no summary: refusal");
 }
 
 /// Loses its head.

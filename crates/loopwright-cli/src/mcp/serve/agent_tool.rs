@@ -43,11 +43,13 @@ pub(super) fn agent_tool(
     let name = definition.unwrap_or(AGENT);
     let spec = ToolSpec {
         name: format!("ask_{}", server_part(name)).into(),
-        description: format!("Asks the agent `{name}` and returns its answer. {about}").into(),
+        description: format!("Gives a task to the agent `{name}` and returns its answer. {about}")
+            .into(),
         parameters: Arc::new(json!({
             "type": "object",
             "properties": {
-                "prompt": {"type": "string", "description": "The task, with all that the agent has to know."},
+                "prompt": {"type": "string", "description": "The task, with everything the agent \
+                    needs to know."},
                 "session_id": {
                     "type": "string",
                     "description": "Continues the session of an earlier call instead of starting a new one.",

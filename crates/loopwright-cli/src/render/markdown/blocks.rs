@@ -280,7 +280,7 @@ impl<'a> BlockBuilder<'a> {
         room.saturating_sub(taken).max(10)
     }
 
-    /// Adds lines behind their margins; so many of them stay what they are.
+    /// Adds lines behind their margins; this number of them is final.
     fn set(&mut self, lines: Vec<Line>, firm: usize) {
         let gap = std::mem::take(&mut self.gap);
         self.firm = self.lines.len() + firm - if firm == 0 { gap } else { 0 };

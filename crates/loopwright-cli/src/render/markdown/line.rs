@@ -152,7 +152,7 @@ impl Flow {
         broken.lines.iter().map(Line::width).max().unwrap_or(0)
     }
 
-    /// Breaks it into lines of at most so many columns. A word that is longer is cut.
+    /// Breaks it into lines of at most this number of columns. A longer word is cut.
     pub(super) fn broken(&self, room: usize) -> Broken {
         let mut broken = Broken::default();
         let mut line = Line::default();

@@ -20,7 +20,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Sets the table in so many columns: side by side, or, where that cannot be read, as a list.
+    /// Formats the table in this number of columns: side by side or, if that is unreadable, as a
+    /// list.
     pub(super) fn lines(&self, room: usize) -> Vec<Line> {
         let count = self.alignments.len();
         let between = 3 * count.saturating_sub(1);

@@ -56,7 +56,7 @@ fn a_file_that_lacks_a_sub_agent_is_not_read() {
         assert!(error.starts_with("f is incomplete: it "), "{error}");
     }
     let more = read(&[&bytes[..], b"{}\n"].concat()).err().unwrap().to_string();
-    assert!(more.ends_with("more follows than the session has"), "{more}");
+    assert!(more.ends_with("the file has more changes than the session"), "{more}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ pub struct CallableHook {
 macro_rules! setters {
     ($($point:ident, $point_async:ident, ($($arg:ty),*) -> $result:ty, ($($owned:ty),*);)*) => {
         $(
-            #[doc = concat!("Sets what is done at [`", stringify!($point), "`](Hook::", stringify!($point), ").")]
+            #[doc = concat!("Sets the closure to call at [`", stringify!($point), "`](Hook::", stringify!($point), ").")]
             pub fn $point(
                 mut self,
                 call: impl Fn($($arg,)* &HookCx<'_>) -> Result<$result, BoxError>
@@ -154,7 +154,7 @@ macro_rules! setters {
                 self
             }
 
-            #[doc = concat!("Sets what is done at [`", stringify!($point), "`](Hook::", stringify!($point), "), as an async closure.")]
+            #[doc = concat!("Sets the closure to call at [`", stringify!($point), "`](Hook::", stringify!($point), "), as an async closure.")]
             pub fn $point_async<F>(mut self, call: F) -> Self
             where
                 F: AsyncFn($($arg,)* &HookCx<'_>) -> Result<$result, BoxError>,

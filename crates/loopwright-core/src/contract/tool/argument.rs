@@ -20,7 +20,8 @@ impl<T: DeserializeOwned + JsonSchema> ToolArgument for T {}
 /// `writes`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name files",
-    note = "an argument of `writes` is a `String`, a `PathBuf`, or an `Option` or a `Vec` of them"
+    note = "an argument named in `writes` must be a `String`, a `PathBuf`, or an `Option` or a \
+        `Vec` of them"
 )]
 pub trait WritePath {
     /// Adds the paths.

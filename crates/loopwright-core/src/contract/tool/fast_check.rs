@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for &Rules {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that fits")
+        f.write_str("a value that matches the schema")
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {

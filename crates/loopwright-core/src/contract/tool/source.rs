@@ -31,8 +31,9 @@ use crate::{
 ///   names the source.
 /// - A tool whose description or schema changed replaces the previous one, in its place.
 /// - A tool whose name belongs to the agent or to another source is refused. The event
-///   [`ToolSourceUpdated`](crate::events::ToolSourceUpdated) names it. Of two sources, the one whose tool the run already
-///   has keeps the name; if both list it at the same step, the one that was added first has it.
+///   [`ToolSourceUpdated`](crate::events::ToolSourceUpdated) names it. Of two sources, the one
+///   whose tool the run already has keeps the name; if both list it at the same step, the one that
+///   was added first gets it.
 ///
 /// Calls that are running are not affected. Runs of one agent call [`tools`](ToolSource::tools) independently, so a
 /// source keeps its list and returns it quickly. `loopwright_testing::tool_source` contains tests for every

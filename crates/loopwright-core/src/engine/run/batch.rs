@@ -148,7 +148,8 @@ impl Batch {
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
             // No tool asked for a value: whether the call may run is still open.
             CallState::Decided(ApprovalDecision::Reply(_) | ApprovalDecision::Fail { .. }) => {
-                let text = "a reply does not say whether the call may run, and it may have run already: run it?";
+                let text = "the call may already have run, and a reply does not decide whether \
+                    it runs again: run it again?";
                 self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
                 return None;
             }
@@ -179,7 +180,8 @@ impl Batch {
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!(
-                        "each of the {attempt} attempts of this call was interrupted, and it is not made again"
+                        "all {attempt} attempts of this call were interrupted, so it was not \
+                            retried"
                     );
                     let failure = Failure::new(FailureKind::CrashLoop, text);
                     return Some(ToolOutcome::Failed(failure).into());
@@ -222,7 +224,7 @@ impl Batch {
         match policy {
             OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
             OnInterrupted::RequireApproval => {
-                let text = "the tool was interrupted, and may have taken effect: run it again?";
+                let text = "the call was interrupted and may have taken effect: run it again?";
                 self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
                 None
             }

@@ -16,8 +16,8 @@ impl StopMode {
         let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
         match self {
             Self::Cancelled => ToolOutcome::Cancelled { started: false },
-            Self::Stopped => skipped("the run was stopped before the tool began"),
-            Self::HookFailed => skipped("a hook failed before the tool began"),
+            Self::Stopped => skipped("the run was stopped before the tool started"),
+            Self::HookFailed => skipped("a hook failed before the tool started"),
         }
     }
 }

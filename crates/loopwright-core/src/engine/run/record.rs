@@ -33,7 +33,11 @@ impl Run {
         let keeps = self.options.journal.is_some();
         let state = self.state_mut();
         let applied = state.apply(&stamped);
-        debug_assert!(applied.is_ok(), "the run recorded what does not follow: {applied:?}");
+        debug_assert!(
+            applied.is_ok(),
+            "the run recorded a change that does not apply: \
+            {applied:?}"
+        );
         if keeps {
             state.outbox.push(stamped);
         }

@@ -204,7 +204,7 @@ fn reasons_to_stop_are_told_in_our_words() {
         assert_eq!(finish(std::slice::from_ref(&call), reason), expect, "{reason}");
     }
     let error = answer(&[], r#""tool_use""#).unwrap_err();
-    assert_eq!(error.message, "p: the answer is to call tools and calls none");
+    assert_eq!(error.message, "p: the response should call tools but calls none");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_stream_that_closes_before_its_end_is_an_error() {
         }
     }
     let error = read(&stream(&[&start, &text, &stopped]), &mut DiscardDeltas).unwrap_err();
-    assert_eq!(error.message, "p: the stream closed before the answer was complete");
+    assert_eq!(error.message, "p: the stream closed before the response was complete");
     assert_eq!(error.usage, Usage { input: 8, output: 9, cache_read: 5, ..Usage::default() });
 }
 
@@ -253,20 +253,20 @@ fn an_error_in_the_stream_says_what_was_consumed() {
 #[test]
 fn an_answer_that_contradicts_the_protocol_is_an_error() {
     for (blocks, message) in [
-        (vec![add(0, r#"{"type":"input_json_delta","partial_json":"1"}"#)], "has not begun"),
-        (vec![begin(0, "1")], "not what it should be"),
+        (vec![add(0, r#"{"type":"input_json_delta","partial_json":"1"}"#)], "has not started"),
+        (vec![begin(0, "1")], "is malformed"),
         (vec![begin(0, r#"{"type":"tool_use","id":"t","name":""}"#)], "without a name"),
         (vec![r#"{"type":"content_block_start","index":0}"#.to_owned()], "is missing"),
-        (vec![begin(0, r#"{"type":"text","text":"a"}"#), START.replace('\n', "")], "began twice"),
-        (vec!["{".to_owned()], "broke off"),
-        (vec!["1".to_owned()], "not the JSON of a message"),
+        (vec![begin(0, r#"{"type":"text","text":"a"}"#), START.replace('\n', "")], "started twice"),
+        (vec!["{".to_owned()], "was cut off"),
+        (vec!["1".to_owned()], "not valid message JSON"),
     ] {
         let error = answer(&blocks, r#""end_turn""#).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol);
         assert!(error.message.contains(message), "{error}");
     }
     let error = read(&stream(&[STOP]), &mut DiscardDeltas).unwrap_err();
-    assert_eq!(error.message, "p: the stream closed before the answer was complete");
+    assert_eq!(error.message, "p: the stream closed before the response was complete");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn forms_that_the_wire_has_no_field_for_are_asked_for_in_words() {
     let schema = Arc::new(json!({ "x": 1 }));
     let (said, config) =
         asked(ResponseFormat::JsonSchema { name: "s".into(), schema, strict: false });
-    let expect = "Answer with JSON of this schema and nothing else:\n{\"x\":1}";
+    let expect = "Answer with JSON that matches this schema and nothing else:\n{\"x\":1}";
     assert_eq!((said, config), (json!(expect), Value::Null));
 }
 
@@ -273,7 +273,7 @@ fn results_stand_in_one_message_and_what_failures_show_follows_them() {
     ];
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUI=" });
     let picture = json!({ "type": "image", "source": source });
-    let note = words("[image: not shown, this provider cannot be given it]");
+    let note = words("[image: omitted, because this provider does not accept it]");
     assert_eq!(
         messages([exchange(assistant(calls), results)])[1],
         json!({ "role": "user", "content": [
@@ -324,7 +324,7 @@ fn files_are_written_as_the_wire_takes_them() {
     let turn = said(Message::new(Role::User, parts.map(Part::new)));
     let document = |source: Value| json!({ "type": "document", "source": source });
     let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "QUI=" });
-    let note = words("[document: not shown, this provider cannot be given it]");
+    let note = words("[document: omitted, because this provider does not accept it]");
     let gif = json!({ "type": "base64", "media_type": "image/gif", "data": "QUI=" });
     assert_eq!(
         messages([turn])[0]["content"],

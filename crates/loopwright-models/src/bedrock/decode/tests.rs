@@ -195,10 +195,10 @@ fn exceptions_in_the_stream_are_errors() {
 fn an_answer_that_contradicts_the_protocol_is_an_error() {
     let nameless = begin(0, r#"{"toolUse":{"toolUseId":"t"}}"#);
     for (event, message) in [
-        (add(0, r#"{"toolUse":{"input":"1"}}"#), "has not begun"),
+        (add(0, r#"{"toolUse":{"input":"1"}}"#), "has not started"),
         (nameless, "without a name"),
-        (event("messageStop", "["), "broke off"),
-        (event("messageStop", "1"), "not the JSON of Converse"),
+        (event("messageStop", "["), "was cut off"),
+        (event("messageStop", "1"), "not valid Converse JSON"),
     ] {
         let error = read(&stream(&[event], "end_turn"), &mut DiscardDeltas).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol);
@@ -246,12 +246,9 @@ fn a_whole_answer_is_read_at_once() {
 fn a_whole_answer_may_be_an_error_or_none() {
     for (body, expect) in [
         (r#"{"message":"Too many tokens"}"#, "p: Too many tokens"),
-        (r#"{"output":{}}"#, "p: the answer holds no message"),
-        (
-            r#"{"output":{"message":{"content":[1]}}}"#,
-            "p: a block of the answer is not what it should be",
-        ),
-        (r#"{"output":"#, "p: the answer broke off"),
+        (r#"{"output":{}}"#, "p: the response contains no message"),
+        (r#"{"output":{"message":{"content":[1]}}}"#, "p: a block of the response is malformed"),
+        (r#"{"output":"#, "p: the response was cut off"),
     ] {
         assert_eq!(read(body.as_bytes(), &mut DiscardDeltas).unwrap_err().message, expect);
     }

@@ -268,8 +268,8 @@ fn files_are_written_as_the_wire_takes_them() {
     assert_eq!(
         content(not_sent),
         json!([
-            { "text": "[document: not shown, this provider cannot be given it]" },
-            { "text": "[image: not shown, this provider cannot be given it]" },
+            { "text": "[document: omitted, because this provider does not accept it]" },
+            { "text": "[image: omitted, because this provider does not accept it]" },
         ])
     );
 }

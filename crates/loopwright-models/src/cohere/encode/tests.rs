@@ -201,8 +201,8 @@ fn pictures_that_tools_show_follow_in_the_users_words() {
     ];
     let result = ToolResult { content: Arc::new(content), is_error: false };
     let text = "Look\n[image: shown in the next message]\n\
-                [image: not shown, this provider cannot be given it]\n\
-                [document: not shown, this provider cannot be given it]\ndone";
+                [image: omitted, because this provider does not accept it]\n\
+                [document: omitted, because this provider does not accept it]\ndone";
     let image = json!({ "url": "data:image/png;base64,AA==" });
     assert_eq!(
         messages([exchange(reply([call("{}")]), vec![result])]),
@@ -225,7 +225,7 @@ fn users_show_pictures_and_what_cannot_be_shown_is_announced() {
             Part::new(Content::Document(media(MediaSource::Base64("AA==".into())))),
         ],
     );
-    let document = "[document: not shown, this provider cannot be given it]";
+    let document = "[document: omitted, because this provider does not accept it]";
     assert_eq!(
         messages([said(message)])[0]["content"],
         json!([

@@ -174,16 +174,16 @@ fn arguments_that_were_cut_for_length_do_not_look_whole() {
     assert_eq!(finish(answer), FinishReason::Length);
     let (kind, message) = failure(streamed(&[said(&begun), stopped("STOP")]));
     assert_eq!(kind, ModelErrorKind::Protocol);
-    assert_eq!(message, "p: the answer broke off within a part");
+    assert_eq!(message, "p: the response was cut off within a part");
 }
 
 #[test]
 fn calls_that_make_no_sense_are_errors() {
     let nameless = json!([{ "functionCall": { "args": {} } }]);
-    assert_eq!(failure(whole(&nameless, "STOP")).1, "p: the answer calls a tool without a name");
+    assert_eq!(failure(whole(&nameless, "STOP")).1, "p: the response calls a tool without a name");
     let aimless =
         json!([{ "functionCall": { "name": "f", "partialArgs": [{ "jsonPath": "a" }] } }]);
-    let message = "p: the arguments of a tool call make no sense";
+    let message = "p: the arguments of a tool call are malformed";
     assert_eq!(failure(whole(&aimless, "STOP")).1, message);
 }
 
@@ -267,7 +267,7 @@ fn calls_that_the_provider_could_not_read_are_errors() {
     chunk["candidates"][0]["finishMessage"] = "f(".into();
     chunk["usageMetadata"] = json!({ "promptTokenCount": 3 });
     let error = streamed(&[chunk]).unwrap_err();
-    assert_eq!(error.message, "p: the answer failed: MALFORMED_FUNCTION_CALL: f(");
+    assert_eq!(error.message, "p: the response failed: MALFORMED_FUNCTION_CALL: f(");
     assert_eq!(error.code.as_deref(), Some("MALFORMED_FUNCTION_CALL"));
     assert_eq!((error.kind, error.usage), (ModelErrorKind::Protocol, Usage::new(3, 0)));
 }

@@ -270,7 +270,7 @@ fn media_are_sent_in_every_form_that_can_be_read() {
         { "fileData": { "mimeType": "image/png", "fileUri": "https://a.example/b.png" } },
         { "fileData": { "fileUri": "gs://a/b" } },
         { "fileData": { "fileUri": kept } },
-        { "text": "[image: not shown, this provider cannot be given it]" },
+        { "text": "[image: omitted, because this provider does not accept it]" },
     ]);
     assert_eq!(contents("gemini-3-flash", [said(message)])[0]["parts"], expect);
 }

@@ -46,16 +46,20 @@ fn headers_say_where_a_body_ends() {
 
 #[test]
 fn headers_that_contradict_themselves_are_refused() {
-    let number = Err("the length of its answer is no number".to_owned());
+    let number = Err("the length of its response is not a number".to_owned());
     for length in ["", "-1", "+1", "1x", "99999999999999999999", "1, 2"] {
         assert_eq!(framing(&[("content-length", length)]), number, "{length}");
     }
     for (header, words) in [
         (
             ("transfer-encoding", "gzip, chunked"),
-            "its answer is encoded in a way that was not asked for",
+            "its response has an encoding that was not requested",
         ),
-        (("content-encoding", "gzip"), "its answer is compressed, which was not asked for"),
+        (
+            ("content-encoding", "gzip"),
+            "its response is compressed, although compression was not \
+            requested",
+        ),
     ] {
         assert_eq!(framing(&[header]), Err(words.to_owned()));
     }
@@ -91,7 +95,7 @@ fn trailers_after_the_last_chunk_are_bounded() {
     let fits = [trailer(4096), b"\r\n".to_vec()].concat();
     assert_eq!(read(Framing::Chunked(Chunk::Size), &fits, 100).unwrap(), (Vec::new(), true));
     let error = read(Framing::Chunked(Chunk::Size), &trailer(5000), 100).unwrap_err();
-    assert_eq!(error.to_string(), "the trailers of its answer do not come to an end");
+    assert_eq!(error.to_string(), "the trailers of its response do not end");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn an_error_in_the_middle_is_an_error() {
 fn a_call_without_a_name_is_an_error() {
     let call = json!({ "tool_calls": [{ "function": { "arguments": {} } }] });
     let failed = streamed(&[said(&call), done("stop")]).unwrap_err();
-    assert_eq!(failed.message, "p: the answer calls a tool without a name");
+    assert_eq!(failed.message, "p: the response calls a tool without a name");
 }
 
 #[test]

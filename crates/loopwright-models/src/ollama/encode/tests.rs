@@ -177,8 +177,8 @@ fn pictures_are_sent_in_base64_only() {
     );
     let expect = json!([{
         "role": "user",
-        "content": "look: [image: not shown, this provider cannot be given it]\
-                    [document: not shown, this provider cannot be given it]",
+        "content": "look: [image: omitted, because this provider does not accept it]\
+                    [document: omitted, because this provider does not accept it]",
         "images": ["AAAA"],
     }]);
     assert_eq!(body(&asking([said(message)]))["messages"], expect);

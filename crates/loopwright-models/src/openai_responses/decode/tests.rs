@@ -221,7 +221,7 @@ fn an_answer_that_contradicts_itself_is_an_error() {
         let mut events = events;
         events.push(completed());
         let error = streamed(&events).0.unwrap_err();
-        assert_eq!(error.message, "p: the answer contradicts itself");
+        assert_eq!(error.message, "p: the response contradicts itself");
     }
 }
 
@@ -310,9 +310,9 @@ fn a_complete_answer_does_not_end_within_a_call() {
         delta("function_call_arguments", 0, "{\"a"),
         completed(),
     ]);
-    assert_eq!(answer.unwrap_err().message, "p: the answer broke off within a tool call");
+    assert_eq!(answer.unwrap_err().message, "p: the response was cut off within a tool call");
     let nameless = whole(&json!({ "output": [call("c", "", "{}")] }));
-    assert_eq!(nameless.unwrap_err().message, "p: the answer calls a tool without a name");
+    assert_eq!(nameless.unwrap_err().message, "p: the response calls a tool without a name");
 }
 
 #[test]

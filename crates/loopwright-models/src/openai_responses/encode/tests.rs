@@ -321,7 +321,7 @@ fn images_of_another_model_are_announced_and_its_reasoning_is_omitted() {
         json!([
             of_user("a"),
             of_model("Look"),
-            of_model("[image: not shown, this provider cannot be given it]"),
+            of_model("[image: omitted, because this provider does not accept it]"),
             of_model("No"),
         ])
     );

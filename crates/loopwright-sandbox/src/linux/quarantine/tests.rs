@@ -33,7 +33,7 @@ fn new_files_are_quarantined_at_any_depth() {
     let notes = swept(folder.path(), || fs::write(deep.join(".envrc"), "evil").unwrap());
     assert!(
         notes[0].starts_with(
-            "a/b/.envrc runs code when a shell enters the folder: the new one was moved to .loopwright-quarantine/"
+            "a/b/.envrc runs code when a shell enters the folder; it was moved to .loopwright-quarantine/"
         ),
         "{notes:?}"
     );
@@ -51,7 +51,7 @@ fn a_folder_that_held_something_before_stays_and_what_is_new_in_it_goes() {
     let notes = swept(folder.path(), || fs::write(editor.join("tasks.json"), "evil").unwrap());
     assert!(
         notes[0]
-            .starts_with("a/.vscode/tasks.json is obeyed by editors when they open the folder: "),
+            .starts_with("a/.vscode/tasks.json is applied by editors when they open the folder; "),
         "{notes:?}"
     );
     assert_eq!(names(&editor), ["settings.json"]);
@@ -157,7 +157,10 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     assert_eq!(read("config"), "[alias]\n\tst = !mine\n");
     let hooks = ["hooks/pre-commit", "hooks/post-commit", "hooks/pre-push"].map(read);
     assert_eq!(hooks, ["mine", "mine", ""]);
-    let back = notes.iter().filter(|it| it.ends_with(" is as it was before the command")).count();
+    let back = notes
+        .iter()
+        .filter(|it| it.ends_with(" was restored to its content before the command"))
+        .count();
     assert_eq!((back, notes.len()), (3, 6), "{notes:?}");
 }
 

@@ -10,14 +10,14 @@ fn each_failure_names_the_file_and_what_helps() {
     };
     assert_eq!(
         told(ErrorKind::StorageFull),
-        "`/s/log`: the disk is full; free some space and go on"
+        "`/s/log`: the disk is full; free some space and try again"
     );
     assert_eq!(
         told(ErrorKind::TimedOut),
-        "`/s/log`: another process does not let go of it; end the process that has it locked"
+        "`/s/log`: another process keeps it locked; stop the process that locks it"
     );
     assert_eq!(
         told(ErrorKind::InvalidData),
-        "`/s/log`: invalid data; repeat it once that is put right"
+        "`/s/log`: invalid data; correct the cause and try again"
     );
 }

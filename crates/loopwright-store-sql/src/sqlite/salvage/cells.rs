@@ -25,7 +25,7 @@ enum Kind {
     Inner,
 }
 
-/// Returns the records that begin on a page. What makes no sense is left out.
+/// Returns the records that begin on a page. Invalid data is skipped.
 pub(super) fn records(pages: &Pages, number: u32) -> Vec<Record> {
     let Ok(page) = pages.read(number) else { return Vec::new() };
     let head = if number == 1 { FIRST } else { 0 };

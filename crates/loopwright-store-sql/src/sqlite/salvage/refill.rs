@@ -137,7 +137,7 @@ impl<'a> Rebuild<'a> {
         // What is left of the names is of sessions of which nothing else is.
         findings.extend(self.names.values().filter_map(|name| {
             let session = SessionId::new(name.clone()).ok()?;
-            let problem = "nothing is left of it but its name".to_owned();
+            let problem = "only its name is left".to_owned();
             Some(Finding { session: Some(session), problem, repaired: None })
         }));
         let live = self.keys("SELECT COUNT(*) FROM sessions WHERE status <> 'deleted'").await?;
@@ -159,7 +159,7 @@ impl<'a> Rebuild<'a> {
         Ok(None)
     }
 
-    /// Describes sessions anew of which only the changes or the agent are left.
+    /// Recreates the rows of sessions of which only the changes or the agent are left.
     async fn nameless(&mut self, now: Timestamp) -> Result<Vec<Finding>, Failure> {
         let sql = "
             SELECT session FROM definitions UNION SELECT session FROM batches
@@ -188,8 +188,8 @@ impl<'a> Rebuild<'a> {
             let values = values![key, id.as_str(), FORMAT_VERSION, status, &*agent, now];
             self.transaction.run(sql, values).await?;
             findings.push(Finding {
-                problem: "what was known of it beside its changes is lost".to_owned(),
-                repaired: Some("it is suspended, and without a title and a directory".to_owned()),
+                problem: "its metadata is lost".to_owned(),
+                repaired: Some("it is suspended and has no title and no directory".to_owned()),
                 session: Some(id),
             });
         }
@@ -211,14 +211,14 @@ impl<'a> Rebuild<'a> {
             let (key, id, name) = (row.int(0)?, row.text(1)?, row.text(2)?);
             let Ok(id) = SessionId::new(id) else { continue };
             let (body, repaired) = if let Some(body) = row.maybe_bytes(3)? {
-                (body, format!("it has that of another session, by the name of `{name}`"))
+                (body, format!("it has the definition of another session's agent `{name}`"))
             } else {
                 let plain = AgentDefinition::new(&*name, &*name, "");
-                (encode(&id, &plain)?, "it has one without instructions".to_owned())
+                (encode(&id, &plain)?, "it has a definition without instructions".to_owned())
             };
             let sql = "INSERT INTO definitions VALUES ($1, $2, $3)";
             self.transaction.run(sql, values![key, &*body, checksum(&body)]).await?;
-            let problem = "the definition of its agent is lost".to_owned();
+            let problem = "its agent definition is lost".to_owned();
             findings.push(Finding { session: Some(id), problem, repaired: Some(repaired) });
         }
         Ok(findings)

@@ -1,4 +1,4 @@
-//! Requests of chat completions, and of the wires that are like them.
+//! Requests of chat completions and similar wires.
 
 use serde_json::Value;
 

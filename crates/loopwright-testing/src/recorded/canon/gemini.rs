@@ -1,4 +1,4 @@
-//! Requests of the Gemini wire, in either way of writing names.
+//! Requests of the Gemini wire, with names in either case style.
 
 use serde_json::{Map, Value};
 

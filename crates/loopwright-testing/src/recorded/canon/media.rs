@@ -1,4 +1,4 @@
-//! Pictures and documents, as one of the wires writes them.
+//! Images and documents in the wire formats.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use loopwright_core::messages::{Media, MediaSource};

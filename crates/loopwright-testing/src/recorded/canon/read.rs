@@ -1,4 +1,4 @@
-//! Requests as the wires write them, read by the reader of each wire.
+//! Parsing of encoded requests, by wire.
 
 use serde_json::Value;
 
