@@ -33,7 +33,7 @@ use std::{
 };
 
 use futures::future::join_all;
-use loopwright::agent::UseContextConfig;
+use loopwright::agent::{UseContextConfig, UseLlmConfig};
 use loopwright::messages::{Part, Role, ToolCall};
 use loopwright::runtime::{LlmConfig, tool_fn};
 use loopwright::{
