@@ -80,7 +80,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let (signal, drain) = (JobSignal::new(), CancellationToken::new());
     let wakes = signal.clone();
     let providers = model::providers(&config, &sources)?;
-    let defined = Defined::find(&base, &sources, &providers);
+    let aliases = model::aliases(&config, &providers);
+    let defined = Defined::in_dir(&base, &sources, &providers, aliases);
     let offered = OfferedAgents::new(agents.clone(), folders, base);
     let server = Server::builder(Arc::clone(&store), offered, access);
     let server = server

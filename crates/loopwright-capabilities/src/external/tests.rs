@@ -101,5 +101,5 @@ fn a_configuration_declares_the_tools() {
     let agent = AgentBuilder::base().with_capability(model).with_capability(read).build().unwrap();
     let paused = block_on(agent.execute(AgentState::new().with_user_message("go")));
     let state = agent.decide(&paused, &[0], reply("here")).unwrap();
-    assert_eq!(tool_results(&block_on(agent.execute(state))), ["here"]);
+    assert_eq!(told(&block_on(agent.execute(state))), ["here"]);
 }

@@ -1,6 +1,7 @@
 use std::fs;
 use std::io::Write as _;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use loopwright_core::messages::{Content, MediaSource};
 
 use super::*;
