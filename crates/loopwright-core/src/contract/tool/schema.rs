@@ -83,6 +83,7 @@ impl Checker {
     }
 
     #[cfg(all(feature = "engine", not(feature = "json-schema")))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
     fn validate(&self, _arguments: &Value, keyword: &str) -> Vec<String> {
         vec![format!(
             "its keyword `{keyword}` is only checked with the feature `json-schema` of `loopwright`"

@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
+use super::{
+    keywords::{BEYOND, DRAFT},
+    *,
+};
 
 #[test]
 fn a_violation_names_its_place_and_its_rule() {
