@@ -6,9 +6,7 @@ use loopwright_core::{
     AgentLoop, AgentState, Hook, HookStack, Interceptor, Priority, RunOptions, ToolOutcome,
 };
 use loopwright_testing::{FakeDriver, MemoryJournal, ScenarioStep, block_on, test_loop, validate};
-pub(crate) use loopwright_testing::{
-    execute, test_options as options, tool_results as told, turn_texts as said,
-};
+pub(crate) use loopwright_testing::{execute, test_options as options, turn_texts as said};
 
 /// An agent that follows a script.
 pub(crate) fn agent(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
@@ -45,6 +43,11 @@ pub(crate) fn hooks(hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Intercept
         stack.add_shared(Priority::default(), hook);
     }
     stack.into_interceptor()
+}
+
+/// What the model was told about the calls of all exchanges, in order.
+pub(crate) fn told(state: &AgentState) -> Vec<String> {
+    state.tool_calls().map(|(_, result)| result.to_text()).collect()
 }
 
 /// What became of the calls of a step.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentParts, AgentState, CompileError, ContextCompiler, Driver, RunOptions,
+    AgentLoop, AgentParts, AgentState, CompileError, ContextCompiler, Driver, RunOptions, Step,
     messages::{Prompt, SectionName, Selection},
 };
 
@@ -28,9 +28,10 @@ pub fn execute(agent: &AgentLoop, state: AgentState) -> AgentState {
     block_on(agent.start(state, test_options()).finish())
 }
 
-/// Returns the texts of the results of all tool calls, as the model sees them, oldest first.
+/// Returns the texts of the results of the tool calls in the last execution, as the model sees them, oldest first.
 pub fn tool_results(state: &AgentState) -> Vec<String> {
-    state.tool_calls().map(|(_, result)| result.to_text()).collect()
+    let executions = state.steps().flat_map(Step::tool_executions);
+    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
 }
 
 /// Returns the texts of all turns, oldest first.
