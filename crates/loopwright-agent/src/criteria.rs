@@ -27,7 +27,7 @@ pub struct CriterionResult {
     pub decision: ContinuationDecision,
     /// The reason, for people.
     pub reason: String,
-    /// Why the execution ends, if this criterion ends it.
+    /// The reason why the execution ends, if this criterion ends it.
     pub stop_reason: Option<StopReason>,
 }
 

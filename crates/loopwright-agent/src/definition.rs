@@ -96,7 +96,7 @@ impl AgentDefinition {
         }
     }
 
-    /// Creates the capability that applies the call rules; `None` if there are no rules.
+    /// Creates the capability that applies the call rules. Returns `None` if there are no rules.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 pub struct AgentProfile {
     /// The name; `anonymous` if unset.
     pub name: Arc<str>,
-    /// When to use the agent; empty if unset.
+    /// The description of when to use the agent; empty if unset.
     pub description: Arc<str>,
     /// The driver.
     pub driver: &'static str,

@@ -45,7 +45,7 @@ fn forbid_wins_over_request_and_request_over_stop_and_stop_over_allow() {
     let stop = |by| (false, by, Some(StopReason::Completed));
     let forbidden = |by| (false, by, Some(StopReason::StopRequested));
     let go = |by| (true, by, None);
-    check_table(&[], stop("nobody"));
+    check_table(&[], stop("default"));
     check_table(&[AllowContinuation], go("first"));
     check_table(&[AllowContinuation, AllowStop], stop("second"));
     check_table(&[AllowStop, AllowContinuation, RequestContinuation], go("third"));
@@ -138,7 +138,7 @@ fn criteria_can_be_asked_in_tests() {
 #[test]
 fn without_criteria_the_run_stops() {
     let outcome = ContinuationCriteria::new().evaluate(&AgentState::new(), now());
-    assert_eq!((outcome.should_continue, &*outcome.resolved_by), (false, "nobody"));
+    assert_eq!((outcome.should_continue, &*outcome.resolved_by), (false, "default"));
 }
 
 fn usage(step: ScenarioStep) -> ScenarioStep {

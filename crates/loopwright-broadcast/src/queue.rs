@@ -127,8 +127,8 @@ impl<T> Clone for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for envelopes, and takes the available ones, up to a limit; `None` if the queue is
-    /// empty and closed. Nothing is lost if it is dropped.
+    /// Waits for envelopes, and takes the available ones, up to a limit. Returns `None` if the
+    /// queue is empty and closed. Nothing is lost if it is dropped.
     pub(crate) async fn take(&mut self, most: usize) -> Option<Taken<T>> {
         poll_fn(|cx| {
             self.0.waker.register(cx.waker());

@@ -161,8 +161,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns a text without what stands at these places, which come in the order of the text; `None` if
-/// there are none.
+/// Returns a text without what stands at these places, which come in the order of the text, or
+/// `None` if there are none.
 fn without(text: &str, places: Vec<Range<usize>>) -> Option<String> {
     if places.is_empty() {
         return None;

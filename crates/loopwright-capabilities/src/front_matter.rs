@@ -43,8 +43,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\r') { text.replace("\r\n", "\n").into() } else { text.into() }
 }
 
-/// Parts the front matter of a plain text from what follows it; `None` if it does not begin with a
-/// line `---`, or no such line ends it.
+/// Parts the front matter of a plain text from what follows it. Returns `None` if it does not begin
+/// with a line `---`, or no such line ends it.
 pub fn split(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('\n')?;
     if first.trim_end() != FENCE {

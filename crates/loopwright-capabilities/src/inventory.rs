@@ -136,7 +136,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_tool_registry",
-        "`tools` of the agent that are shown only on request of the model.",
+        "`tools` of the agent that are shown only at the model's request.",
         |config| made(config, "use_tool_registry", config::OnDemand::into_capability),
     ),
 ];
@@ -151,7 +151,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_driver", "takes a driver, which is code; a model is named by `use_llm`"),
     ("use_driver_decorator", "takes code"),
     ("use_hook", "takes a hook, which is code"),
-    ("use_identity", "a definition has a name and a description of its own"),
+    ("use_identity", "a definition has its own name and description"),
     ("use_if_callable", "wraps another capability"),
     ("use_interceptor", "takes hooks, which are code"),
     ("use_llm_config", "takes models from the program; a model is named by `use_llm`"),

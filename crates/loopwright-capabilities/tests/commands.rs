@@ -362,9 +362,15 @@ async fn git_objects_are_kept_and_hooks_are_not() {
     .await;
     let [fsmonitor, filter, hook] = &told[..] else { panic!("{told:?}") };
     for told in [fsmonitor, filter] {
-        assert!(told.contains("`.git/config` would change git settings that run"), "{told}");
+        assert!(
+            told.contains("`.git/config` was not applied: it would change git settings"),
+            "{told}"
+        );
     }
-    assert!(hook.contains("`.git/hooks/pre-commit` makes git run a program"), "{hook}");
+    assert!(
+        hook.contains("`.git/hooks/pre-commit` was not applied: it makes git run a program"),
+        "{hook}"
+    );
     assert_eq!(git(home.path(), &settings).unwrap(), kept);
     assert!(!home.path().join(".git/hooks/pre-commit").exists());
 }
@@ -376,7 +382,7 @@ async fn paths_protected_by_a_policy_stay_unchanged() {
     let policy = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock");
     let bash = UseBash::in_dir(home.path()).policy(policy).staging(staging.path());
     let told = answers(bash, &[("bash", json!({ "command": "touch Cargo.lock b" }))]).await;
-    assert!(told[0].contains("`Cargo.lock` is protected"), "{told:?}");
+    assert!(told[0].contains("`Cargo.lock` was not applied: it is protected"), "{told:?}");
     assert!(!home.path().join("Cargo.lock").exists());
     assert!(home.path().join("b").exists());
 }
@@ -428,12 +434,12 @@ async fn a_result_says_that_changes_were_made_at_once_where_they_cannot_be_colle
     };
     let call = [("bash", json!({ "command": "touch a" }))];
     let told = |bash| answers(bash, &call);
-    let note = "changes were made at once and cannot be undone, because they cannot be collected here: you own no folder on the same file system";
+    let note = "changes were applied immediately and cannot be undone, because they cannot be staged here: you own no folder on the same file system";
     let direct = told(UseBash::in_dir(home.path())).await;
     assert!(direct[0].contains(note), "{direct:?}");
     let elsewhere = tempfile::tempdir().unwrap();
     let direct = told(UseBash::in_dir(home.path()).staging(elsewhere.path())).await;
-    assert!(direct[0].contains("cannot be collected here: "), "{direct:?}");
+    assert!(direct[0].contains("cannot be staged here: "), "{direct:?}");
     let collected = UseBash::in_dir(elsewhere.path());
     assert_eq!(told(collected).await, ["(no output)"]);
 }

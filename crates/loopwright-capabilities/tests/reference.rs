@@ -19,7 +19,7 @@ const BEGINNING: &str = "\
 # Tools
 
 The tools of the capabilities, with their descriptions and arguments as models see them. [Tools](../tools.md) describes the rules and limits of
-the file tools; the page of each capability describes its configuration. *Side effects* tells whether a call can be repeated:
+the file tools; the page of each capability describes its configuration. *Side effects* states if a call can be repeated:
 `read_only` and `idempotent` calls run again after a crash, others do not.
 
 This page is generated from the schemas: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference`.

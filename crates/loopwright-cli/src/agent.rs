@@ -183,7 +183,7 @@ impl Setup {
         commands
     }
 
-    /// Returns what runs the hooks of the user; `None` if there are none.
+    /// Returns what runs the hooks of the user, or `None` if there are none.
     pub(crate) fn hooks(&self) -> Option<HookSetup> {
         let (hooks, project) = self.permissions.hooks()?;
         let workdir = self.workdir.path();

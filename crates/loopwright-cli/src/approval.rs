@@ -95,7 +95,7 @@ pub(crate) async fn say(
             return Turned::Ended(exit_code);
         };
         if notifies {
-            console::notify("Loopwright waits for your answer");
+            console::notify("Loopwright is waiting for your answer");
         }
         match decide(conversation, &id, input, signals.as_deref_mut()).await {
             Ok(Decided::All) => said = UserInput::default(),
@@ -271,7 +271,7 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
     }
     if let Some(deadline) = asked.question.deadline {
         let left = humantime::format_duration(Duration::from_secs(deadline.since(now()).as_secs()));
-        console::tell(&format!("  denied without an answer in {left}"));
+        console::tell(&format!("  denied automatically in {left}"));
     }
     if let RequestKind::External { .. } = asked.kind {
         return console::tell("  type the result as JSON, `/error TEXT`, `/decline`, or `/stop`");
@@ -380,14 +380,14 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             "/error" if is_result && !is_alone => {
                 Answer::Decide(UserDecision::Fail(rest.to_owned()))
             }
-            "" => Answer::Unclear("type the answer, or `/decline`; Ctrl-C decides later"),
+            "" => Answer::Unclear("type the answer, or `/decline`; press Ctrl-C to decide later"),
             "/decline" if is_alone => deny(DECLINED),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
             _ => Answer::Decide(UserDecision::Reply(chosen(text, asked).to_owned())),
         };
     }
     match &*word {
-        "" => Answer::Unclear("type 1 to approve or 3 to deny; Ctrl-C decides later"),
+        "" => Answer::Unclear("type 1 to approve or 3 to deny; press Ctrl-C to decide later"),
         "1" | "y" | "yes" if is_alone => Answer::Decide(UserDecision::Approve(None)),
         "2" | "a" | "always" if is_alone && has_rules => Answer::Always(Scope::Project),
         "s" | "session" if is_alone && has_rules => Answer::Always(Scope::Session),

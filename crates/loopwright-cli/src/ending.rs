@@ -226,7 +226,7 @@ impl RunEnding {
             Self::CutOff => "the answer was cut off at the length limit",
             Self::Filtered => "the provider's filter cut off the answer",
             Self::Refused => "the model declined to answer",
-            Self::FinishReason => "a guard ends runs at this finish reason of the model",
+            Self::FinishReason => "a guard ends runs with this finish reason of the model",
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
             Self::SchemaUnmet => "no answer matched `--schema`, after three corrections",

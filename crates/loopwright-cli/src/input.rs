@@ -153,7 +153,8 @@ impl Input {
         self.line(signals, true).await
     }
 
-    /// Begins to read what is typed while the agent works; `None` if it is not read from a terminal.
+    /// Begins to read what is typed while the agent works. Returns `None` if it is not read from a
+    /// terminal.
     pub(crate) fn live(&mut self, feed: UiSender) -> Option<(LiveInput, UnboundedReceiver<Typed>)> {
         match self {
             Self::Terminal(line) => LiveInput::start(feed, std::mem::take(&mut line.ahead.draft)),

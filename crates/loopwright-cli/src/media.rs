@@ -88,7 +88,7 @@ pub(crate) fn tell_unseen(setup: &Setup, parts: &[Part]) {
         if parts.iter().any(is_one) && !capabilities.contains(&capability) {
             let model = sanitize_terminal(&setup.model());
             console::warn(&format!(
-                "{model} cannot be given {what}; it is told that they are not shown"
+                "{model} does not accept {what}; the model is informed that they are omitted"
             ));
         }
     }

@@ -70,7 +70,8 @@ impl PromptSource {
         }
     }
 
-    /// Returns what was typed on the command line; `None` if the prompt is read from standard input.
+    /// Returns what was typed on the command line, or `None` if the prompt is read from standard
+    /// input.
     pub fn typed(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

@@ -97,7 +97,7 @@ fn cell(text: &str) -> String {
 /// Writes the page of everything that can be configured.
 pub fn config() -> String {
     let mut page = "# The configuration\n\n\
-        This page is generated from the program. For each key, the strongest source applies: options, \
+        This page is generated from the program. For each key, the source with the highest precedence applies: options, \
         variables, `loopwright.toml` of the project (the nearest one above the working directory, within the \
         repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` shows each value in effect and \
         its source.\n\n\

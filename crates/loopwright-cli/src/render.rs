@@ -92,11 +92,11 @@ pub struct Beginning {
     pub tools: Vec<String>,
     /// The working directory.
     pub workdir: String,
-    /// The session's name; `None` if nothing is kept.
+    /// The session's name. `None` means that nothing is kept.
     pub session_id: Option<String>,
     /// Whether there is a limit of money.
     pub has_cost_limit: bool,
-    /// The permission mode in force; `None` if the run could not begin.
+    /// The permission mode in force. `None` means that the run could not begin.
     pub permission_mode: Option<Mode>,
     /// What was found and loaded.
     pub loaded: LoadedParts,

@@ -162,7 +162,8 @@ impl SelectedAgent {
         Ok(Self { definition: Arc::new(definition), defined, is_kept: false })
     }
 
-    /// Takes the definition that a session was begun with; `None` if it was the program's own agent.
+    /// Takes the definition that a session was begun with. Returns `None` if it was the program's
+    /// own agent.
     pub fn kept(definition: &AgentDefinition, defined: Defined) -> Option<Self> {
         (definition.name != AGENT).then(|| Self {
             definition: Arc::new(definition.clone()),

@@ -64,7 +64,7 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
 pub(crate) struct Row {
     /// Its name, as in a file.
     pub(crate) key: String,
-    /// The value; `None` if it is unset and has no default.
+    /// The value. `None` means that it is unset and has no default.
     pub(crate) value: Option<String>,
     /// The layer that set the value.
     pub(crate) origin: Origin,

@@ -169,7 +169,7 @@ fn a_long_talk_is_made_short_and_a_rewind_brings_it_back() {
     let done = chat(&world, &server, &[], "/compact\n1?\n2?\n3?\n4?\n5?\n/compact\n6?\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert!(done.stderr.contains("no messages yet"), "{}", done.stderr);
-    let saved = "compacted: 10 messages to 9, about 2,510 tokens to 54";
+    let saved = "compacted: 10 messages to 9, about 2,510 tokens to 51";
     assert!(done.stderr.contains(saved), "{}", done.stderr);
     let requests: Vec<Value> = (0..7).map(|_| server.request()).collect();
     assert!(requests[5]["tools"].is_null(), "{}", requests[5]);

@@ -57,9 +57,9 @@ fn a_model_that_cannot_see_is_told_so_and_so_is_the_user() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let content = server.request()["messages"][1]["content"].to_string();
     for what in ["image", "document"] {
-        let told = format!("[{what}: not shown, this model cannot be given {what}s]");
+        let told = format!("[{what}: omitted, because this model does not accept {what}s]");
         assert!(content.contains(&told), "{content}");
-        let told = format!("openai-compatible/test cannot be given {what}s");
+        let told = format!("openai-compatible/test does not accept {what}s");
         assert!(done.stderr.contains(&told), "{}", done.stderr);
     }
     assert!(!content.contains("base64"), "{content}");
@@ -77,7 +77,7 @@ fn what_the_agent_reads_is_shown_to_models_that_can_see() {
     };
     let (seen, blind) = (read(&world()), read(&blind()));
     assert!(seen.contains("data:image/png;base64,iVBORw0KGgo="), "{seen}");
-    assert!(blind.contains("[image: not shown, this model"), "{blind}");
+    assert!(blind.contains("[image: omitted, because this model"), "{blind}");
     assert!(!blind.contains("base64"), "{blind}");
 }
 

@@ -110,7 +110,7 @@ fn the_terminal_is_told_that_a_call_waits_unless_the_user_wants_no_notifications
             .typing("1 yes", "1")
             .typing("tokens in", "/quit");
         let seen = done(terminal.run(&world, &["chat", "--ask", "Bash"]));
-        seen.written.contains("\u{1b}]9;Loopwright waits for your answer\u{7}")
+        seen.written.contains("\u{1b}]9;Loopwright is waiting for your answer\u{7}")
     };
     assert_eq!([told(""), told("[chat]\nnotifications = false\n")], [true, false]);
 }

@@ -199,7 +199,7 @@ fn the_doctor_names_the_tier_that_is_used() {
     let (_, last) = done.stdout.split_once("\nCommands run in namespaces.\n").unwrap();
     assert_eq!(
         last,
-        "Changes in this folder are collected in /.local/state/loopwright/changes and applied when a command ends.\n"
+        "Changes in this folder are staged in /.local/state/loopwright/changes and applied when a command exits.\n"
     );
     let place = world.path(".local/state/loopwright/changes");
     assert_eq!(place.read_dir().unwrap().count(), 0);
@@ -221,7 +221,7 @@ fn where_changes_cannot_be_collected_the_doctor_and_each_result_say_so() {
     let world = World::new();
     let done = world.command(&["doctor", "sandbox"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8(done.stdout).unwrap();
-    let expect = "Changes in this folder are made at once and cannot be undone: you own no folder on the same file system.\n";
+    let expect = "Changes in this folder are applied immediately and cannot be undone: you own no folder on the same file system.\n";
     assert!(told.ends_with(expect), "{told}");
     let workdir = folder.path().to_str().unwrap();
     let exec = |more: &[&str]| {
@@ -230,7 +230,7 @@ fn where_changes_cannot_be_collected_the_doctor_and_each_result_say_so() {
     };
     let done = exec(&[]);
     assert_eq!(done.status, 0, "{done:?}");
-    let expect = "changes were made at once and cannot be undone, because they cannot be collected here: you own no folder on the same file system";
+    let expect = "changes were applied immediately and cannot be undone, because they cannot be staged here: you own no folder on the same file system";
     assert!(done.stderr.contains(expect), "{done:?}");
     // One who asks for it needs no note.
     let done = exec(&["--changes", "direct"]);

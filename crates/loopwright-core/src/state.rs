@@ -291,7 +291,7 @@ impl AgentState {
         &self.context.metadata
     }
 
-    /// Returns a capability's stored value; `None` if it is missing or has another type.
+    /// Returns a capability's stored value, or `None` if it is missing or has another type.
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Option<T> {
         let slot = key.slot();
         match slot.space.scope() {

@@ -20,7 +20,7 @@ pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     /// What the tool does, if its documentation does not say it; of type `&'static str`.
     pub(crate) description: Option<Expr>,
-    /// Where the expansion finds what it needs; `None` if that could not be read.
+    /// Where the expansion finds what it needs. `None` means that that could not be read.
     pub(crate) private: Option<Path>,
     instructions: Option<Expr>,
     namespace: Option<LitStr>,

@@ -35,7 +35,7 @@ impl Backoff {
         }
     }
 
-    /// Returns the time until the next attempt; `None` if it may be made now.
+    /// Returns the time until the next attempt, or `None` if it may be made now.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.until?.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }

@@ -19,7 +19,7 @@ use crate::tools::{ListedTool, Listing};
 /// A client with a store offers approved tools at once, without starting the server. Once the
 /// server runs, tools that differ from the approved ones are omitted until they are approved.
 pub trait CatalogStore: Send + Sync + fmt::Debug {
-    /// Returns the approved tools of a server; `None` if none were approved.
+    /// Returns the approved tools of a server, or `None` if none were approved.
     fn load(&self, server: &McpServer) -> Option<Catalog>;
 
     /// Stores the approved tools of a server.

@@ -142,7 +142,7 @@ impl McpClient {
         client
     }
 
-    /// Returns the differences between the server's tools and the approved ones; `None` if the
+    /// Returns the differences between the server's tools and the approved ones, or `None` if the
     /// server has not listed its tools, or none were approved.
     pub fn drift(&self) -> Option<CatalogDiff> {
         let offered = self.0.state().offered.clone()?;

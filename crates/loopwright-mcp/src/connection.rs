@@ -253,7 +253,7 @@ impl Connection {
         ChangeSubscription { peer, stop: self.stop.clone() }
     }
 
-    /// Returns why the connection ended by itself; `None` if the client ended it.
+    /// Returns why the connection ended by itself, or `None` if the client ended it.
     pub(crate) fn end_error(&self) -> Option<McpError> {
         let is_own = self.stop.is_cancelled();
         let reason = self.end.get();

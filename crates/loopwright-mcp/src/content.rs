@@ -83,8 +83,8 @@ pub(crate) fn prompt_parts(messages: Vec<PromptMessage>) -> Vec<Part> {
     writer.parts
 }
 
-/// Returns what is wrong with structured output; `None` if it fits its schema. A schema that is itself broken lets
-/// everything pass.
+/// Returns what is wrong with structured output, or `None` if it fits its schema. A schema that is
+/// itself broken lets everything pass.
 fn violation(schema: &Value, value: Option<&Value>) -> Option<String> {
     let Some(value) = value else {
         return Some("it is missing".to_owned());

@@ -17,7 +17,8 @@ pub struct Elicitation {
     pub server: String,
     /// The question, sanitized and truncated.
     pub message: String,
-    /// The JSON Schema of the answer; `None` if the user is asked to open [`url`](Self::url).
+    /// The JSON Schema of the answer. `None` means that the user is asked to open
+    /// [`url`](Self::url).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     /// The address that the user is asked to open.

@@ -76,7 +76,7 @@ pub(crate) enum HttpFailure {
     Other(String),
 }
 
-/// Returns why a request has failed; `None` if that was no request to an address.
+/// Returns why a request has failed, or `None` if that was no request to an address.
 pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
     let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?;
     Some(HttpFailure::Other(match error {

@@ -50,7 +50,7 @@ impl ServerLog {
         lines.complete.iter().cloned().chain(open).collect()
     }
 
-    /// Returns the last line that says something; `None` if there is none.
+    /// Returns the last line that says something, or `None` if there is none.
     pub(crate) fn last(&self) -> Option<String> {
         self.to_lines().into_iter().rev().find(|line| !line.trim().is_empty())
     }

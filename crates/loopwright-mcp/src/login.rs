@@ -225,7 +225,7 @@ fn scopes_of(challenge: &str) -> Option<Vec<String>> {
     Some(scopes.split_ascii_whitespace().map(ToOwned::to_owned).collect())
 }
 
-/// Returns a client that sends the token of the login; `None` if there is no login.
+/// Returns a client that sends the token of the login, or `None` if there is no login.
 pub(crate) async fn authorized(
     server: &McpServer,
     url: &str,

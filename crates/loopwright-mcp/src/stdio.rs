@@ -51,7 +51,7 @@ impl EndReason {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
     }
 
-    /// Returns the reason; `None` if the connection has not ended by itself.
+    /// Returns the reason, or `None` if the connection has not ended by itself.
     pub(crate) fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

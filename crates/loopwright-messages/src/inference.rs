@@ -261,7 +261,7 @@ impl ResponseFormat {
 pub struct InferenceResponse {
     /// The message of the model.
     pub message: Message,
-    /// Why it stopped there.
+    /// The reason why the model ended its response.
     pub finish_reason: FinishReason,
     /// The tokens of the call.
     pub usage: Usage,
@@ -284,7 +284,7 @@ impl InferenceResponse {
     }
 }
 
-/// Why a model stopped writing.
+/// The reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

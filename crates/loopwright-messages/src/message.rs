@@ -102,7 +102,7 @@ impl Message {
         self.parts.iter().filter_map(reasoning).fold(String::new(), |sum, text| sum + &text)
     }
 
-    /// Returns the reason for a refusal; `None` if the model did not refuse.
+    /// Returns the reason for a refusal, or `None` if the model did not refuse.
     pub fn refusal(&self) -> Option<&str> {
         self.parts.iter().find_map(|part| match part.content() {
             Content::Refusal(text) => Some(&**text),

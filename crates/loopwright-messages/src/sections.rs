@@ -121,7 +121,7 @@ impl Sections {
         &mut self.messages
     }
 
-    /// Returns a section; `None` if nothing was written to it.
+    /// Returns a section, or `None` if nothing was written to it.
     pub fn get(&self, name: &str) -> Option<&Transcript> {
         if name == SectionName::MESSAGES {
             return Some(&self.messages);

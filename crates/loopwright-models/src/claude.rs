@@ -26,7 +26,8 @@ fn thinking(model: &str) -> Thinking {
     }
 }
 
-/// Returns the field that makes a model think this much; `None` if it is to think little or cannot.
+/// Returns the field that makes a model think this much, or `None` if it is to think little or
+/// cannot.
 ///
 /// The limit of written tokens counts thinking too: half of it is left for the answer, and one that
 /// leaves no room for the least budget makes the model not think.

@@ -78,7 +78,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the first message and its length; `None` if it is not complete.
+    /// Reads the first message and its length. Returns `None` if it is not complete.
     fn first(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, &'static str> {
         let number = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes);
         let (Some(length), Some(headers), Some(checksum)) = (number(0), number(4), number(8))

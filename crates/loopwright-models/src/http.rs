@@ -273,7 +273,7 @@ impl HttpResponse {
         (200..300).contains(&self.status())
     }
 
-    /// Returns the value of a header; `None` if it is missing or not text.
+    /// Returns the value of a header, or `None` if it is missing or not text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         match &self.source {
             Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),

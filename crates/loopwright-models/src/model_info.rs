@@ -59,7 +59,7 @@ impl ModelCapability {
 }
 
 impl ModelInfo {
-    /// Returns the cost of a request and its response; `None` if the prices are unknown.
+    /// Returns the cost of a request and its response, or `None` if the prices are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         self.prices.as_ref().map(|prices| prices.cost(usage))
     }

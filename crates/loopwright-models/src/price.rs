@@ -50,7 +50,7 @@ impl Price {
     }
 
     /// Returns US dollars per million tokens.
-    #[expect(clippy::cast_precision_loss, reason = "no price has so many digits")]
+    #[expect(clippy::cast_precision_loss, reason = "no price has that many digits")]
     pub fn dollars_per_million(self) -> f64 {
         // A dollar has as many picodollars as a million has millionths: one division rounds once.
         self.0.picodollars() as f64 / Self::MILLION as f64

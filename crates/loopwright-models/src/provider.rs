@@ -222,7 +222,7 @@ impl Providers {
         key.is_some_and(|key| lookup(&*self.keys, key.variable()).is_some())
     }
 
-    /// Returns the data of a model; `None` if it is unknown.
+    /// Returns the data of a model, or `None` if it is unknown.
     pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
         self.catalog_of(provider).info(provider, model)
     }

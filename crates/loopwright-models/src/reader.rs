@@ -52,7 +52,7 @@ pub trait ResponseReader: fmt::Debug + Send {
     fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError>;
 }
 
-/// How a stream is split into events.
+/// Splitting of a stream into events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {

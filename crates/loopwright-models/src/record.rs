@@ -46,7 +46,7 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exchange {
     pub(crate) request: Request,
-    /// The answer; `None` if none came.
+    /// The answer. `None` means that none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<Response>,
     pub(crate) end: ExchangeEnd,
@@ -96,7 +96,7 @@ impl Body {
         }
     }
 
-    /// Returns the bytes; `None` if this is not base64.
+    /// Returns the bytes, or `None` if this is not base64.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Text(text) => Some(text.clone().into_bytes()),

@@ -41,8 +41,8 @@ impl RetryPolicy {
         Self { max_attempts: 1, ..Self::default() }
     }
 
-    /// Returns the wait after a failed attempt, counted from one; `None` if the request must not be
-    /// sent again.
+    /// Returns the wait after a failed attempt, counted from one, or `None` if the request must not
+    /// be sent again.
     ///
     /// The random part depends only on the request's bytes and the attempt.
     pub fn delay(&self, error: &ModelError, attempt: u32, request: &[u8]) -> Option<Duration> {

@@ -131,7 +131,7 @@ impl SecretRef {
         &self.0
     }
 
-    /// Reads a reference; `None` if the text is something else.
+    /// Reads a reference. Returns `None` if the text is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let variable = text.strip_prefix(ENV)?.trim();
         (!variable.is_empty()).then(|| Self(variable.into()))

@@ -114,7 +114,7 @@ impl Sight {
     fn parts(self, parts: &[Part]) -> Vec<Part> {
         let shown = |part: &Part| match self.hides(part) {
             Some(what) => {
-                Part::text(format!("[{what}: not shown, this model cannot be given {what}s]"))
+                Part::text(format!("[{what}: omitted, because this model does not accept {what}s]"))
             }
             None => part.clone(),
         };
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn a_model_that_cannot_see_is_told_so_wherever_something_is_shown() {
-        let image = "[image: not shown, this model cannot be given images]";
-        let document = "[document: not shown, this model cannot be given documents]";
+        let image = "[image: omitted, because this model does not accept images]";
+        let document = "[document: omitted, because this model does not accept documents]";
         assert_eq!(seen(Some(&[ModelCapability::Tools])), [image, image, document, image]);
         assert_eq!(seen(Some(&[ModelCapability::Images])), ["IMAGE", "IMAGE", document, "IMAGE"]);
         let all = ["IMAGE", "IMAGE", "DOCUMENT", "IMAGE"];

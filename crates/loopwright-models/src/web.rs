@@ -77,7 +77,7 @@ impl WebResponse {
         self.0.status()
     }
 
-    /// Returns the value of a header; `None` if it is missing or not text.
+    /// Returns the value of a header, or `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.header(name)
     }

@@ -74,7 +74,7 @@ impl WireApi {
         }
     }
 
-    /// Parses the name of a wire API; `None` if it is unknown.
+    /// Parses the name of a wire API. Returns `None` if it is unknown.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wire| wire.name() == name)
     }

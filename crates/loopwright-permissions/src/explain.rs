@@ -28,7 +28,7 @@ pub struct CommandExplanation {
     pub command: String,
     /// The decision.
     pub decision: Decision,
-    /// The reason; `None` if the command does nothing that needs a rule.
+    /// The reason. `None` means that the command does nothing that needs a rule.
     pub reason: Option<Reason>,
     /// The reason why no rule with a wildcard can allow the command, if there is one.
     pub note: Option<&'static str>,

@@ -157,7 +157,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
     }
 
-    /// Returns whether a rule matches the call itself; `None` if that is not clear.
+    /// Returns whether a rule matches the call itself, or `None` if that is not clear.
     fn matches(&self, compiled: &Compiled) -> Option<bool> {
         let call = self.call;
         if compiled.matcher.covers_tool(call.tool, call.called) {

@@ -314,8 +314,8 @@ impl Inner {
         let rule = &compiled.rule;
         let effect = match (&compiled.matcher, rule.decision) {
             (Matcher::Never, _) => "it matches nothing".to_owned(),
-            (Matcher::Every, decision) => format!("every call gets `{decision}`"),
-            (_, decision) => format!("every call of the tool gets `{decision}`"),
+            (Matcher::Every, decision) => format!("the rule applies `{decision}` to every call"),
+            (_, decision) => format!("the rule applies `{decision}` to every call of the tool"),
         };
         let problem = match problem {
             Trouble::Malformed(message) | Trouble::Dead(message) => message.clone(),

@@ -167,7 +167,7 @@ fn exactly(rule: String) -> SuggestedRule {
     SuggestedRule { rule, wider: None }
 }
 
-/// Returns the rule for one command; `None` if it cannot be read.
+/// Returns the rule for one command, or `None` if it cannot be read.
 fn of_part(part: &Part) -> Option<SuggestedRule> {
     // A rule does not say what the input of the command is.
     let is_readable =

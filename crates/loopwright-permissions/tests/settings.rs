@@ -101,7 +101,7 @@ fn an_unknown_mode_only_tightens() {
     let text = "{\n\"permissions\": {\n\"defaultMode\": \"turbo\"}}";
     let (policy, warnings) = read(text);
     assert_eq!(policy.mode(), Mode::Ask);
-    assert_eq!(warnings, ["3: unknown mode \"turbo\"; the mode is `ask` unless it is stricter"]);
+    assert_eq!(warnings, ["3: unknown mode \"turbo\"; the mode is at least as strict as `ask`"]);
     let mode = |mode| Policy::builder(PROJECT).mode(mode).source(source(text)).build().mode();
     assert_eq!(mode(Mode::Unconfined), Mode::Ask);
     assert_eq!(mode(Mode::Plan), Mode::Plan);

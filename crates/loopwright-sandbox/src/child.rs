@@ -42,9 +42,9 @@ impl SandboxChild {
         Self { inner: Inner::Scripted { said, output: Box::new(output) } }
     }
 
-    /// Waits for the next piece of output; `None` if the command has exited and all output was
-    /// read. If its output is not read, the command blocks when the pipe is full, while its time
-    /// limit still applies. The future can be dropped at any time without losing output.
+    /// Waits for the next piece of output. Returns `None` if the command has exited and all output
+    /// was read. If its output is not read, the command blocks when the pipe is full, while its
+    /// time limit still applies. The future can be dropped at any time without losing output.
     pub async fn read(&mut self) -> Option<(OutputStream, Bytes)> {
         match &mut self.inner {
             #[cfg(target_os = "linux")]

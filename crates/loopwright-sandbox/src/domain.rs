@@ -68,8 +68,9 @@ impl AllowedDomain {
     }
 }
 
-/// Returns a host name in small letters without the dot at its end; `None` if it is none, or if it is an address.
-/// Programs read texts such as `0x7f.1` or `2130706433` as addresses, so a name has to end with a letter's label.
+/// Returns a host name in small letters without the dot at its end, or `None` if it is none, or if
+/// it is an address. Programs read texts such as `0x7f.1` or `2130706433` as addresses, so a name
+/// has to end with a letter's label.
 pub(crate) fn host_name(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

@@ -142,7 +142,7 @@ impl Guarantees {
         self
     }
 
-    /// Returns the strictness of a guarantee; `None` if it is not enforced.
+    /// Returns the strictness of a guarantee, or `None` if it is not enforced.
     pub fn strength(&self, guarantee: Guarantee) -> Option<Enforcement> {
         self.map.get(&guarantee).copied()
     }

@@ -40,14 +40,15 @@ pub enum EntryKind {
 
 /// A view of a folder as it will be after changes are applied.
 pub trait FolderView {
-    /// Returns the kind of the future entry at a path in the folder; `None` if there will be none.
+    /// Returns the kind of the future entry at a path in the folder, or `None` if there will be
+    /// none.
     fn what(&self, path: &Path) -> Option<EntryKind>;
-    /// Returns the kind of the current entry; `None` if there is none.
+    /// Returns the kind of the current entry, or `None` if there is none.
     fn before(&self, path: &Path) -> Option<EntryKind>;
-    /// Returns the future beginning of a file, at most 64 KiB, or the target of a link; `None` if
-    /// it is unknown.
+    /// Returns the future beginning of a file, at most 64 KiB, or the target of a link, or `None`
+    /// if it is unknown.
     fn content(&self, path: &Path) -> Option<Vec<u8>>;
-    /// Returns the current beginning of a file, at most 64 KiB; `None` if it cannot be read.
+    /// Returns the current beginning of a file, at most 64 KiB, or `None` if it cannot be read.
     fn content_before(&self, path: &Path) -> Option<Vec<u8>>;
     /// Returns the future names in a folder; empty for anything else.
     fn names(&self, path: &Path) -> Vec<OsString>;
@@ -216,7 +217,7 @@ impl Screen {
     /// Judges what a shell would run in place of a program of the system, once it has entered the folder.
     fn shadows(&self, path: &Path, after: &dyn FolderView) -> Option<Reason> {
         const SHADOW: Reason = Reason(
-            "would be run in place of the system's program, as the `.envrc` puts its folder into `PATH`",
+            "would run in place of the system's program, because the `.envrc` puts its folder into `PATH`",
         );
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return None };
         let is_searched = !self.searched.is_empty() && self.searched.contains(&names(folder));
@@ -298,7 +299,7 @@ fn kind(what: EntryKind) -> Option<Reason> {
 }
 
 impl EntryKind {
-    /// Returns the kind of the entry at a path; `None` if there is none.
+    /// Returns the kind of the entry at a path, or `None` if there is none.
     pub fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
     }
@@ -372,8 +373,8 @@ pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Returns the beginning of a file, at most 64 KiB, or the target of a link; `None` if it cannot be
-/// read.
+/// Returns the beginning of a file, at most 64 KiB, or the target of a link, or `None` if it cannot
+/// be read.
 pub fn read_beginning(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let metadata = fs::symlink_metadata(path).ok()?;

@@ -31,7 +31,7 @@ pub struct TokenRecord {
     pub role: Role,
     /// The SHA-256 of the token, in hexadecimal digits.
     pub hash: String,
-    /// When it was created.
+    /// The creation time.
     pub created_at: Timestamp,
     /// When it expires; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,7 +174,8 @@ impl TokenFile {
         Ok(revoked)
     }
 
-    /// Returns the principal that a token stands for; `None` if it is unknown, revoked or expired.
+    /// Returns the principal that a token stands for, or `None` if it is unknown, revoked or
+    /// expired.
     ///
     /// # Errors
     ///

@@ -42,9 +42,9 @@ pub struct SessionHeader {
     /// The title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// When it was created.
+    /// The creation time.
     pub created_at: Timestamp,
-    /// When it was last written.
+    /// The time of the last write.
     pub updated_at: Timestamp,
 }
 
@@ -114,7 +114,7 @@ pub struct SessionQuery {
     pub limit: usize,
 }
 
-/// How a session is related to others.
+/// The relation of a session to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionRelation {
     /// Any relation.
@@ -152,7 +152,7 @@ impl SessionScope {
 /// The last session of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCursor {
-    /// When it was last written.
+    /// The time of the last write.
     pub updated_at: Timestamp,
     /// Its ID, which distinguishes sessions that were written at the same time.
     pub id: SessionId,
@@ -197,7 +197,7 @@ impl SessionQuery {
 pub struct SessionList {
     /// The sessions.
     pub sessions: Vec<SessionHeader>,
-    /// Where the next page begins; `None` after the last one.
+    /// The start of the next page. `None` means that this is the last page.
     pub next: Option<SessionCursor>,
     /// Sessions whose header is damaged, regardless of the query. A
     /// [`check`](crate::SessionStore::check) returns the problem.

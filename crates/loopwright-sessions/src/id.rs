@@ -150,7 +150,7 @@ impl SessionId {
         Self(format!("{name}{ending}").into())
     }
 
-    /// Returns the tag at the end of the ID; `None` if it has none.
+    /// Returns the tag at the end of the ID, or `None` if it has none.
     pub fn tag(&self) -> Option<PrincipalTag> {
         let begins = self.0.len().checked_sub(TAG_LENGTH)?;
         let before = self.0.get(..begins)?;

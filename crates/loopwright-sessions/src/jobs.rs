@@ -28,7 +28,7 @@ pub trait JobQueue: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Claims the oldest job that is ready, for a limited time; `None` if no job is ready.
+    /// Claims the oldest job that is ready, for a limited time. Returns `None` if no job is ready.
     ///
     /// A job becomes ready again if its holder did not [`renew`](JobQueue::renew) it in time.
     async fn claim(
@@ -68,7 +68,7 @@ pub trait JobQueue: Send + Sync {
     /// Releases all jobs of a holder that has exited. Returns their number.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// Returns the record of a job; `None` if it does not exist.
+    /// Returns the record of a job, or `None` if it does not exist.
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
 
     /// Returns the records of jobs up to the limit, the newest first.
@@ -192,7 +192,7 @@ pub struct JobRecord {
     pub attempts: u32,
     /// The number of holders that exited before the job ended.
     pub crashes: u32,
-    /// When the job is ready.
+    /// The time from which the job can run.
     pub ready_at: Timestamp,
     /// The holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,9 +200,9 @@ pub struct JobRecord {
     /// The reason for the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Arc<str>>,
-    /// When it was pushed.
+    /// The time at which the job was pushed.
     pub created_at: Timestamp,
-    /// When it last changed its status.
+    /// The time of the last change of status.
     pub updated_at: Timestamp,
 }
 
@@ -232,7 +232,7 @@ pub enum JobOutcome {
     Failed(Arc<str>),
     /// It failed and is tried again.
     Retry {
-        /// When it is tried again.
+        /// The time of the next attempt.
         at: Timestamp,
         /// The reason for the failure.
         reason: Arc<str>,

@@ -48,7 +48,8 @@ enum Role {
 }
 
 impl Role {
-    /// Returns the leases on the sessions of sub-agents; `None` if the session of the run has no lease.
+    /// Returns the leases on the sessions of sub-agents, or `None` if the session of the run has no
+    /// lease.
     fn leases(&self) -> Option<&Arc<SubagentLeases>> {
         match self {
             Self::Run(leases) | Self::Subagent(leases) => leases.as_ref(),

@@ -45,7 +45,7 @@ impl Owner {
         SessionId::new(owner.rsplit_once(FOR)?.1).ok()
     }
 
-    /// Parses a name; `None` if it does not have this form.
+    /// Parses a name. Returns `None` if it does not have this form.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.split_once(FOR).map_or(text, |it| it.0);
         let mut parts = text.split('/');

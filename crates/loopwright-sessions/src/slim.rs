@@ -49,9 +49,9 @@ pub struct SlimState {
 /// The times of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlimExecution {
-    /// When it started.
+    /// The start time.
     pub started_at: Option<Timestamp>,
-    /// When the state last changed.
+    /// The time of the last change.
     pub updated_at: Option<Timestamp>,
     /// The active time of all executions.
     pub cumulative_seconds: f64,
@@ -67,7 +67,7 @@ pub struct SlimStep {
     pub kind: StepKind,
     /// Whether the model called tools.
     pub has_tool_calls: bool,
-    /// Why the model stopped writing.
+    /// The reason why the model stopped.
     pub finish_reason: Option<String>,
     /// The number of errors.
     pub errors: usize,

@@ -32,14 +32,15 @@ pub trait SessionStore: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if the source of the fork does not exist.
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError>;
 
-    /// Returns the header of a session, even if it is deleted; `None` if it does not exist.
+    /// Returns the header of a session, even if it is deleted, or `None` if it does not exist.
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError>;
 
-    /// Returns a session's agent, without reading its conversation; `None` if the session does not
-    /// exist or was deleted.
+    /// Returns a session's agent, without reading its conversation, or `None` if the session does
+    /// not exist or was deleted.
     async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError>;
 
-    /// Returns a session with all changes of its state; `None` if it does not exist or was deleted.
+    /// Returns a session with all changes of its state, or `None` if it does not exist or was
+    /// deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
     /// Appends to the current branch of a session, and changes its header.
@@ -281,7 +282,7 @@ pub trait SessionStore: Send + Sync {
     /// process.
     async fn close(&self) {}
 
-    /// Returns the queue of jobs; `None` if the store has none.
+    /// Returns the queue of jobs, or `None` if the store has none.
     fn jobs(&self) -> Option<&dyn JobQueue> {
         None
     }
@@ -329,7 +330,7 @@ pub struct AppendRequest<'a> {
     /// The number of the last control message that this write handles. It and all earlier ones are
     /// removed if and only if the write succeeds.
     pub handled: Option<u64>,
-    /// The lease; `None` if the caller has none.
+    /// The lease. `None` means that the caller has none.
     pub lease: Option<&'a Lease>,
     /// The current time.
     pub now: Timestamp,
@@ -395,7 +396,7 @@ pub struct Lease {
     pub owner: Arc<str>,
     /// The number of the lease among all leases on the session. A later one ends an earlier one.
     pub number: u64,
-    /// When it ends without renewal.
+    /// The time at which it expires if it is not renewed.
     pub until: Timestamp,
     /// The number of the last control message that was sent before the lease was taken; 0 if there
     /// was none. Later messages are for the owner of the lease.
@@ -461,12 +462,12 @@ pub struct ReclaimStats {
 /// A problem with stored data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The session; `None` if the problem does not belong to one.
+    /// The session. `None` means that the problem does not belong to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// The problem and its location.
     pub problem: String,
-    /// The repair; `None` if it was not repaired.
+    /// The repair. `None` means that it was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<String>,
 }
@@ -522,7 +523,7 @@ pub enum StoreError {
         id: SessionId,
         /// The owner of the lease.
         owner: Arc<str>,
-        /// When the lease ends without renewal.
+        /// The time at which the lease expires if it is not renewed.
         until: Timestamp,
     },
     /// The lease ended, or another process holds it.

@@ -1,4 +1,4 @@
-//! What a database has to be able to do for its tables to be used.
+//! The operations that a database must support.
 
 use std::path::Path;
 
@@ -11,42 +11,42 @@ use crate::{
     row::{Row, Value},
 };
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It sees one moment, and changes nothing.
+    /// It reads one snapshot and changes nothing.
     Read,
-    /// It may change things.
+    /// It can write.
     Write,
 }
 
 /// A database that may hold sessions.
 #[async_trait]
 pub trait Database: Send + Sync + 'static {
-    /// Begins a transaction. Dropping it undoes it.
+    /// Begins a transaction. Dropping it rolls it back.
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
 
-    /// Returns notifications about log entries from now on; `None` if the caller must poll.
+    /// Returns notifications about new log entries. `None` means that the caller must poll.
     fn news(&self) -> Option<LogNotification>;
 
-    /// Gives space back that was freed.
+    /// Returns freed space to the file system.
     async fn give_back(&self) -> Result<(), SqlError>;
 
-    /// Remembers outside of the database how far a counter of a session was acknowledged.
+    /// Records the acknowledged value of a session's counter outside the database.
     fn acknowledge(&self, _counter: Counter, _key: i64, _id: &SessionId, _number: u64) {}
 
-    /// Stops remembering the jobs that were acknowledged, as some of them are about to be removed.
+    /// Forgets the acknowledged jobs, because some of them are about to be removed.
     fn forget_jobs(&self) {}
 
-    /// Returns the sessions that were acknowledged and of which nothing is left.
+    /// Returns the acknowledged sessions of which no data is left.
     fn lost(&self) -> Vec<SessionId> {
         Vec::new()
     }
 
-    /// Stops naming a session of which nothing is left.
+    /// Forgets a session of which no data is left.
     fn forget_lost(&self, _id: &SessionId) {}
 
-    /// Closes all connections, once nothing uses them any more.
+    /// Closes all connections once they are unused.
     async fn close(&self);
 
     /// Writes a copy of the database into a new file.
@@ -56,16 +56,16 @@ pub trait Database: Send + Sync + 'static {
         ))
     }
 
-    /// Looks for damage below the tables, and repairs what can be repaired without loss.
+    /// Checks the database below the tables, and repairs damage that can be repaired without loss.
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError>;
 }
 
-/// What grows with each acknowledged write for a session, so that a loss is noticed.
+/// A number that grows with acknowledged writes of a session, so that a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Its version.
+    /// The version of the session.
     Version,
-    /// The notes of a log.
+    /// The number of the last entry of a log.
     Notes(SessionLog),
     /// The number of its last job.
     Jobs,
@@ -73,16 +73,16 @@ pub enum Counter {
     Messages,
 }
 
-/// Something that happens as a whole or not at all.
+/// A transaction.
 #[async_trait]
 pub trait Transaction: Send {
     /// Runs a statement, and returns how many rows it changed.
     async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError>;
 
-    /// Runs a statement, and returns the rows that it gives.
+    /// Runs a statement, and returns its rows.
     async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError>;
 
-    /// Runs a statement, and hands each row on as it comes.
+    /// Runs a statement, and passes on each row as it arrives.
     async fn each(
         &mut self,
         sql: &str,
@@ -90,40 +90,40 @@ pub trait Transaction: Send {
         take: &mut (dyn FnMut(Row) -> Result<(), Failure> + Send),
     ) -> Result<(), Failure>;
 
-    /// Runs statements that need no values.
+    /// Runs statements without parameters.
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError>;
 
-    /// Returns the time that leases and claims end by: that of the caller where one machine has the database, and
-    /// the database's own where many do, since their clocks may differ.
+    /// Returns the current time for leases and claims: the caller's if one machine uses the
+    /// database, the database's own if several do, because their clocks can differ.
     async fn clock(&mut self, caller: Timestamp) -> Result<Timestamp, Failure>;
 
-    /// Returns what a query ends with that keeps others off the rows it finds.
+    /// Returns the end of a query that locks the rows it finds.
     fn for_update(&self) -> &'static str;
 
-    /// Returns what follows a column of text that is compared by its bytes.
+    /// Returns the collation of a text column that is compared by bytes.
     fn by_bytes(&self) -> &'static str {
         ""
     }
 
-    /// Returns what follows a table in a query that has to use this index, if that must be said.
+    /// Returns the clause that makes a query use this index. Empty if the database needs none.
     fn indexed_by(&self, index: &str) -> String;
 
-    /// Returns what strings batches `b` together, with large bodies left out.
+    /// Returns the expression that joins batches `b`, without large bodies.
     fn page(&self) -> &'static str;
 
-    /// Keeps all others from writing sessions until the end.
+    /// Blocks all other writers until the transaction ends.
     async fn stop_writers(&mut self) -> Result<(), SqlError>;
 
-    /// Tells those who wait, once it is done, that there are notes.
+    /// Notifies waiting readers of new log entries after the commit.
     async fn tell(&mut self, news: &str) -> Result<(), SqlError>;
 
-    /// Makes it happen.
+    /// Commits the transaction.
     async fn commit(self: Box<Self>) -> Result<(), SqlError>;
 
-    /// Undoes it.
+    /// Rolls the transaction back.
     async fn rollback(self: Box<Self>);
 
-    /// Returns the first row that a statement gives, if it gives any.
+    /// Returns the first row of a statement, or `None` if there is none.
     async fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, SqlError> {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }

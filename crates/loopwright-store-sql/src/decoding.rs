@@ -1,4 +1,4 @@
-//! Making sense of batches while others are still on their way.
+//! Decoding of batches while others are still being read.
 
 use std::{
     num::NonZero,

@@ -62,7 +62,7 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
-    /// It can be read but not written.
+    /// The database can be read but not written.
     #[error("{place} cannot be written; make the file, its directory and its disk writable")]
     ReadOnly {
         /// The database.
@@ -71,13 +71,13 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
-    /// Its file was deleted or replaced while it was open.
+    /// The file was deleted or replaced while it was open.
     #[error("{place} was deleted or replaced while in use: further writes would be lost")]
     Gone {
         /// The database.
         place: Arc<str>,
     },
-    /// It cannot be opened.
+    /// The database cannot be opened.
     #[error("{place} cannot be opened; check that it exists and that this user has access")]
     Closed {
         /// The database.
@@ -86,7 +86,7 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
-    /// Its file or directory cannot be created.
+    /// The file or directory cannot be created.
     #[error("{place} cannot be created; name a location that this user can write to")]
     Place {
         /// The database.

@@ -47,7 +47,7 @@ async fn damaged_name(
     }
 }
 
-/// Returns a session's agent; `None` if there is no such session or it was deleted.
+/// Returns a session's agent, or `None` if there is no such session or it was deleted.
 pub(crate) async fn definition(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -57,7 +57,7 @@ pub(crate) async fn definition(
     Ok(Some(decode(id, &body)?))
 }
 
-/// Finds a session; `None` if there is none or it was deleted.
+/// Finds a session. Returns `None` if there is none or it was deleted.
 async fn live(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -83,8 +83,8 @@ async fn definition_of(
     Ok(body)
 }
 
-/// Returns what is intact of a session; `None` if there is none or it was deleted. The definition of its agent
-/// need not be.
+/// Returns what is intact of a session, or `None` if there is none or it was deleted. The
+/// definition of its agent need not be.
 pub(crate) async fn salvage(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -107,7 +107,7 @@ pub(crate) async fn missing(
     row.map_or(Ok(None), |mut row| row.maybe_text(0))
 }
 
-/// Returns a session as it is stored; `None` if there is none or it was deleted.
+/// Returns a session as it is stored, or `None` if there is none or it was deleted.
 pub(crate) async fn read(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -129,8 +129,8 @@ pub(crate) struct Loading {
     changes: Decoding,
 }
 
-/// Begins to load a session; `None` if there is none or it was deleted. Its changes are read while others
-/// are on their way.
+/// Begins to load a session. Returns `None` if there is none or it was deleted. Its changes are
+/// read while others are on their way.
 pub(crate) async fn begin(
     transaction: &mut dyn Transaction,
     id: &SessionId,

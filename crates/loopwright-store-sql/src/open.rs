@@ -1,4 +1,4 @@
-//! Opening a store by its address.
+//! Opening of a store by its URL.
 
 use std::sync::Arc;
 

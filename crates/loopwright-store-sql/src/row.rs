@@ -1,10 +1,10 @@
-//! What goes into statements, and what comes out.
+//! Parameters and results of statements.
 
 use loopwright_core::Timestamp;
 
 use crate::error::Failure;
 
-/// A value that a statement needs.
+/// A parameter of a statement.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// A number.
@@ -28,7 +28,7 @@ pub(crate) enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// What a statement gives.
+/// A row of a result.
 #[derive(Debug)]
 pub struct Row(pub(crate) Vec<Cell>);
 
@@ -109,7 +109,7 @@ impl From<&Value<'_>> for Cell {
     }
 }
 
-/// Makes a list of values of whatever they are.
+/// Creates a list of parameters.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::row::Value::from($value)),*] };
 }

@@ -1,4 +1,4 @@
-//! The tables, and how older ones become the present ones.
+//! The tables, and the migration of older ones.
 
 use crate::{database::Transaction, error::SqlError};
 

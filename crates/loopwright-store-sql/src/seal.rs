@@ -1,7 +1,8 @@
 //! The checksum of a session's row.
 //!
-//! It covers what writes change, and not the lease: that is renewed all the time, and worth nothing once it ended. A
-//! row without a checksum is of an earlier version, and gets one when it is written.
+//! It covers the columns that writes change, but not the lease, which is renewed frequently and has
+//! no value after its end. A row without a checksum is of an earlier version, and gets one when it
+//! is next written.
 
 use loopwright_sessions::stored::checksum;
 

@@ -21,7 +21,7 @@ use crate::{
     notes, writing,
 };
 
-/// Does something in a transaction of its own, and says of which session it was, where it was one's.
+/// Runs an operation in its own transaction, and adds the session to its error.
 macro_rules! within {
     ($self:ident.$begin:ident, |$transaction:ident| $done:expr, $of:expr) => {{
         let mut transaction = $self.$begin().await?;
@@ -38,7 +38,7 @@ macro_rules! within {
 }
 pub(crate) use within;
 
-/// Sessions in a database, either of those that this crate knows.
+/// Sessions in a database: SQLite or PostgreSQL.
 pub struct SqlStore<D> {
     pub(crate) database: D,
     pub(crate) place: Arc<str>,

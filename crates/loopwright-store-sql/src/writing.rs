@@ -1,4 +1,4 @@
-//! Creating, appending, going back, deleting.
+//! Creating, appending, rewinding, deleting.
 
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{

@@ -82,7 +82,7 @@ impl ProjectInstructions {
         self.warnings.push(DefinitionWarning { path, problem });
     }
 
-    /// Returns the instructions with their files; `None` if there are none.
+    /// Returns the instructions with their files, or `None` if there are none.
     pub fn to_prompt(&self) -> Option<String> {
         if self.texts.is_empty() {
             return None;

@@ -167,7 +167,7 @@ impl fmt::Display for Diagnostic {
 pub struct DefinitionFileError {
     /// The file.
     pub path: PathBuf,
-    /// The name of the agent; `None` if it cannot be read.
+    /// The name of the agent. `None` means that it cannot be read.
     pub name: Option<String>,
     /// The problems, in the order of the file as far as it is known.
     pub problems: Vec<Diagnostic>,

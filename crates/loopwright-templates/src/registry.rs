@@ -55,7 +55,7 @@ pub enum Depth {
 /// The origin of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionSource {
-    /// The file; `None` if a program created it.
+    /// The file. `None` means that a program created it.
     pub path: Option<PathBuf>,
     /// The scope, if it was discovered.
     pub scope: Option<DefinitionScope>,
@@ -186,7 +186,7 @@ impl AgentDefinitionRegistry {
         own.flat_map(|it| settings(&it.definition)).map(|(_, settings)| settings).collect()
     }
 
-    /// Returns the origin of a definition; `None` if the name is unknown.
+    /// Returns the origin of a definition, or `None` if the name is unknown.
     pub fn source(&self, name: &str) -> Option<DefinitionSource> {
         self.read().definitions.get(name).map(|it| it.source.clone())
     }

@@ -104,7 +104,7 @@ impl ScenarioStep {
     ///
     /// # Errors
     ///
-    /// Returns an error if the step is one.
+    /// Returns the error if the step is an error.
     pub fn to_response(&self) -> Result<InferenceResponse, ModelError> {
         if let Some(text) = &self.error {
             let error = ModelError::new(ModelErrorKind::Unavailable, text.clone());
@@ -125,7 +125,7 @@ impl ScenarioStep {
     ///
     /// # Errors
     ///
-    /// Returns an error if the step is one.
+    /// Returns the error if the step is an error.
     pub fn to_thought(&self) -> Result<StepResponse, StepError> {
         match &self.error {
             Some(text) => Err(StepError::Driver(BoxError::from(text.clone()))),

@@ -194,7 +194,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Says what the source does instead.
+    /// Returns a description of the violation.
     pub async fn run(&self, source: SourceUnderTest) -> Result<(), String> {
         (self.run)(source).await.map_err(|error| format!("{}: {error}", self.name))
     }

@@ -62,7 +62,7 @@ impl JobResult {
         Self::Is(JobOutcome::Failed(told(error)))
     }
 
-    /// Says what becomes of the job; `None` if that is not ours to say.
+    /// Says what becomes of the job. Returns `None` if that is not ours to say.
     pub(crate) fn outcome(
         self,
         claimed: &ClaimedJob,

@@ -1,4 +1,4 @@
-//! When to continue and when to end.
+//! Criteria that decide whether another step follows.
 
 use loopwright_core::Priority;
 

@@ -37,7 +37,7 @@ const DARK: Style = Style::new().dimmed();
 struct Said(&'static str, Style, String);
 
 impl ConsoleOptions {
-    /// Returns the line of an event, without its end; `None` if it is not shown.
+    /// Returns the line of an event, without its end, or `None` if it is not shown.
     pub fn line(&self, envelope: &EventEnvelope) -> Option<String> {
         let Said(label, style, text) = self.say(&envelope.event)?;
         let time = if self.show_timestamps {

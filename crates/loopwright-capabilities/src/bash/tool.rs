@@ -60,7 +60,7 @@ enum Starts {
     WhereTheLastEnded,
 }
 
-/// What the model passes to `bash`.
+/// The arguments of the tool `bash`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashArgs {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A source of cancellation requests.
 pub trait CancellationSource: Send + Sync {
-    /// Returns the reason to end a run; `None` if the run continues. Called before the run and
+    /// Returns the reason to end a run, or `None` if the run continues. Called before the run and
     /// before each step. It must not block.
     fn signal(&self, state: &AgentState) -> Option<StopSignal>;
 

@@ -27,7 +27,7 @@ pub struct ChildOutcome {
 pub struct ChildAnswer {
     /// The last text; empty if there is none.
     pub text: String,
-    /// The reason why it is not a final answer; `None` if it is one.
+    /// The reason why it is not a final answer. `None` means that it is one.
     pub cut_short: Option<String>,
 }
 

@@ -97,7 +97,7 @@ impl ChildAgent<'_> {
         })
     }
 
-    /// Returns what the child was when its call was interrupted; `None` if it had not begun.
+    /// Returns what the child was when its call was interrupted, or `None` if it had not begun.
     async fn recorded(
         &self,
         journal: Option<&dyn Journal>,

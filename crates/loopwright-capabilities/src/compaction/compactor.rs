@@ -80,8 +80,9 @@ impl Compactor {
         self.tokens(plan.older(Fate::Summed)) > 2 * self.policy.max_summary_tokens
     }
 
-    /// Compacts the conversation, of which the model is shown this, and returns what it saved; `None` if
-    /// the run ends meanwhile. What cannot be done leaves that part of the conversation as it is.
+    /// Compacts the conversation, of which the model is shown this, and returns what it saved.
+    /// Returns `None` if the run ends meanwhile. What cannot be done leaves that part of the
+    /// conversation as it is.
     pub(super) async fn compact(
         &self,
         before: Shown,

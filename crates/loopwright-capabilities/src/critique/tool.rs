@@ -14,7 +14,7 @@ use crate::{critique::prompt, model_source::ModelSource};
 #[derive(Clone)]
 pub struct SelfCritic(pub(super) ModelSource);
 
-/// What the model passes to `self_critic`.
+/// The arguments of the tool `self_critic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SelfCriticArgs {

@@ -14,7 +14,7 @@ pub enum FileUse {
 /// Rules for the files of a root that tools can use. Called for each file that a tool accesses,
 /// with its path without links, so that neither a link nor a search leads to a denied file.
 pub trait FileAccess: Send + Sync {
-    /// Returns the reason why a file is denied; `None` if it is allowed. `path` starts with the
+    /// Returns the reason why a file is denied, or `None` if it is allowed. `path` starts with the
     /// root as it was given, and `tool` is the name of the tool that searches or lists.
     fn denied(&self, access: FileUse, tool: Option<&str>, path: &Path) -> Option<String>;
 }

@@ -25,10 +25,10 @@ pub struct FileChange {
     /// The path before the change, if the change moves the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The file before the change. `None` if it did not exist.
+    /// The file before the change. `None` means that it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileVersion>,
-    /// The file after the change. `None` if the change deletes it.
+    /// The file after the change. `None` means that the change deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileVersion>,
 }
@@ -42,9 +42,9 @@ pub struct FileVersion {
     pub bytes: u64,
     /// The permissions, such as `0o644`.
     pub mode: u32,
-    /// When its content was last changed, in seconds and nanoseconds since 1970. `None` means that
-    /// the time is not recorded: for the new version of a change, and in records of earlier program
-    /// versions.
+    /// The modification time of the content, in seconds and nanoseconds since 1970. `None` means
+    /// that the time is not recorded: for the new version of a change, and in records of earlier
+    /// program versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<(i64, u32)>,
 }

@@ -18,7 +18,7 @@ pub struct EditFile {
     root: WorkspaceRoot,
 }
 
-/// What the model passes to `edit_file`: one edit, or several that are made together.
+/// The arguments of the tool `edit_file`: one edit, or several that are made together.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditFileArgs {

@@ -31,7 +31,7 @@ pub struct Grep {
     most_bytes: usize,
 }
 
-/// What the model passes to `grep`.
+/// The arguments of the tool `grep`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrepArgs {

@@ -24,7 +24,7 @@ pub struct ListDir {
     most_entries: usize,
 }
 
-/// What the model passes to `list_dir`.
+/// The arguments of the tool `list_dir`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirArgs {

@@ -96,7 +96,7 @@ impl MediaLimits {
     ) -> Result<ReadMedia, MediaError> {
         let size = Size(bytes.len() as u64);
         let Some(picture) = self.fitting(mime, bytes) else {
-            let remedy = "make a smaller picture of it with a command";
+            let remedy = "make a smaller image of it with a command";
             return Err(MediaError {
                 what: "a picture",
                 size,

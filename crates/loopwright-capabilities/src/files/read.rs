@@ -31,7 +31,7 @@ pub struct ReadFile {
     media: MediaLimits,
 }
 
-/// What the model passes to `read_file`.
+/// The arguments of the tool `read_file`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFileArgs {

@@ -23,7 +23,7 @@ pub struct SearchFiles {
     most_results: usize,
 }
 
-/// What the model passes to `search_files`.
+/// The arguments of the tool `search_files`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFilesArgs {

@@ -141,7 +141,7 @@ impl Current<'_> {
         Ok(change)
     }
 
-    /// Returns what the file is. `None` if it does not exist.
+    /// Returns what the file is. Returns `None` if it does not exist.
     fn version(&self) -> Option<FileVersion> {
         let (metadata, content) = self.metadata.as_ref().zip(self.content.as_ref())?;
         Some(FileVersion::found(content, metadata))

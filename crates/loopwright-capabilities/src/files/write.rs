@@ -20,7 +20,7 @@ pub struct WriteFile {
     most_bytes: usize,
 }
 
-/// What the model passes to `write_file`.
+/// The arguments of the tool `write_file`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFileArgs {

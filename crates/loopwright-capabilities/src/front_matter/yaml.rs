@@ -92,7 +92,7 @@ impl YamlError {
 }
 
 impl Lines {
-    /// Returns the lines of a nested value, by its keys; `None` if it does not exist.
+    /// Returns the lines of a nested value, by its keys, or `None` if it does not exist.
     pub fn find<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |lines, key| lines.within.get(key))
     }

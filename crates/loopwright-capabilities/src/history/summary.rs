@@ -24,9 +24,9 @@ pub struct ExecutionSummary {
     pub usage: Usage,
     /// The seconds from start to end.
     pub duration: f64,
-    /// When it started.
+    /// The start time.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// The end time.
     pub completed_at: Timestamp,
     /// The reason for the stop, if it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]

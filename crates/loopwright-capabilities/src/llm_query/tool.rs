@@ -24,7 +24,7 @@ pub struct LlmQueryTool {
     system: Option<Arc<str>>,
 }
 
-/// What the model passes to `llm_query`.
+/// The arguments of the tool `llm_query`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LlmQueryArgs {

@@ -17,7 +17,7 @@ use crate::metadata::preview::{kind, preview};
 #[derive(Clone, Debug, Default)]
 pub struct StoreMetadata(pub(super) Arc<MetadataPolicy>);
 
-/// What the model passes to `store_metadata`.
+/// The arguments of the tool `store_metadata`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreMetadataArgs {
@@ -80,7 +80,7 @@ impl Tool for StoreMetadata {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadMetadata;
 
-/// What the model passes to `read_metadata`.
+/// The arguments of the tool `read_metadata`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMetadataArgs {

@@ -119,7 +119,7 @@ impl Rules {
         }
     }
 
-    /// Asks about a call, where somebody can answer.
+    /// Asks about a call if a user is present.
     fn ask(&self, call: &ToolCall, question: String) -> ToolDecision {
         match self.on_ask {
             OnAsk::Pause => ToolDecision::Ask(ApprovalRequest::new(question, HOOK)),

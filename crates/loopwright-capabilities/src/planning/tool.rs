@@ -31,7 +31,7 @@ pub struct PlanWithSubagent {
     pub(super) max_depth: u32,
 }
 
-/// What the model passes to `plan_with_subagent`.
+/// The arguments of the tool `plan_with_subagent`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanArgs {

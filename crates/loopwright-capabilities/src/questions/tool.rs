@@ -31,7 +31,7 @@ pub enum OnQuestion {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskUser(pub(super) OnQuestion);
 
-/// What the model passes to `ask_user`.
+/// The arguments of the tool `ask_user`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskUserArgs {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DescribeSelf;
 
-/// What the model passes to `describe_self`.
+/// The arguments of the tool `describe_self`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeSelfArgs {

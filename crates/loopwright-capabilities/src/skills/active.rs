@@ -53,7 +53,7 @@ impl ActiveSkill {
         ))
     }
 
-    /// Returns the tools that are allowed whatever they are called with; `None` if all are.
+    /// Returns the tools that are allowed whatever they are called with, or `None` if all are.
     pub(super) fn narrows(&self, tools: &ToolSet) -> Option<NameList> {
         if self.allowed_tools.is_empty() {
             return None;

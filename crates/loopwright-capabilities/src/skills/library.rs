@@ -68,11 +68,11 @@ pub enum SkillScope {
 /// The audience of a list of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillAudience {
-    /// Everyone: all skills.
+    /// Everyone, with all skills.
     All,
-    /// Models: only skills that they can select.
+    /// Models, with only the skills that they can select.
     Models,
-    /// People: only skills that they can select.
+    /// People, with only the skills that they can select.
     Users,
 }
 

@@ -7,7 +7,7 @@ use crate::skills::skill::SkillInfo;
 const INTRODUCTION: &str = "Skills are instructions for one kind of work. If one of these fits \
     the task, call `load_skill` with its name before you start, and follow its instructions:";
 
-/// Returns the catalogue; `None` if there is nothing to choose from.
+/// Returns the catalogue, or `None` if there is nothing to choose from.
 pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
     let skills = library.list(SkillAudience::Models);
     let lines: Vec<String> = skills

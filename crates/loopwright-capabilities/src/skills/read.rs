@@ -41,7 +41,7 @@ impl Listed {
         Some(Self { path, changed, length, bound: bound.map(Path::to_owned), command })
     }
 
-    /// Looks at the file again; `None` if it is not there any more.
+    /// Looks at the file again. Returns `None` if it is not there any more.
     pub(super) fn again(&self) -> Option<Self> {
         Self::at(self.path.clone(), self.bound.as_deref(), self.command.clone())
     }

@@ -16,7 +16,7 @@ pub struct Skill {
     pub body: String,
     /// The files that belong to it, as `folder/name`.
     pub resources: Vec<String>,
-    /// The directory of its files; `None` if a program created it.
+    /// The directory of its files. `None` means that a program created it.
     pub directory: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ pub struct SkillInfo {
     pub agent: Option<String>,
 }
 
-/// Where a skill runs.
+/// The place where a skill runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SkillContext {
     /// In the conversation that loads it.

@@ -35,7 +35,7 @@ pub struct LoadSkill {
     capabilities: Arc<CapabilityRegistry>,
 }
 
-/// What the model passes to `load_skill`.
+/// The arguments of the tool `load_skill`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSkillArgs {

@@ -47,7 +47,8 @@ const REFUSED: [&str; 11] = [
     "prefixItems",
 ];
 
-/// Returns the strict form of a schema; `None` if it has none, as for maps and values of any kind.
+/// Returns the strict form of a schema, or `None` if it has none, as for maps and values of any
+/// kind.
 pub(super) fn strict(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
     if REFUSED.iter().any(|key| map.contains_key(*key)) {

@@ -25,7 +25,7 @@ pub struct StructuredOutput {
     extractor: Extractor,
 }
 
-/// What the model passes to `structured_output`.
+/// The arguments of the tool `structured_output`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct StructuredOutputArgs {
     /// The text.

@@ -63,7 +63,7 @@ pub struct Typed<T> {
 /// Options for typed answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedOptions {
-    /// How often the model is asked again when its answer does not fit; 3 by default.
+    /// The maximum number of retries after an answer that does not match the schema; 3 by default.
     pub max_retries: u32,
     /// The way of requesting the format; by schema by default. A format that the state itself sets
     /// takes precedence.

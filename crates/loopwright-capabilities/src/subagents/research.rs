@@ -21,7 +21,7 @@ pub struct ResearchSubagent {
     queue: Arc<Queue>,
 }
 
-/// What the model passes to `research_subagent`.
+/// The arguments of the tool `research_subagent`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResearchArgs {

@@ -21,7 +21,7 @@ pub struct ToolsTool {
     offer: ToolExposure,
 }
 
-/// What the model passes to `tools`.
+/// The arguments of the tool `tools`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolsArgs {

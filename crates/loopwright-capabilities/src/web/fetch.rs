@@ -16,7 +16,7 @@ use super::policy::WebPolicy;
 #[must_use]
 pub struct WebFetchTool(Arc<Pages>);
 
-/// What the model passes to `web_fetch`.
+/// The arguments of the tool `web_fetch`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebFetchArgs {

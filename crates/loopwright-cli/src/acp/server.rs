@@ -282,7 +282,7 @@ fn initialize() -> Value {
     })
 }
 
-/// Returns what is listed of a session; `None` if it has no directory.
+/// Returns what is listed of a session, or `None` if it has no directory.
 fn info(header: &SessionHeader) -> Option<Value> {
     Some(json!({
         "sessionId": header.id, "cwd": header.workdir.as_deref()?, "title": header.title,

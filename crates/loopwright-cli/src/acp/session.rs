@@ -365,7 +365,7 @@ impl EditorSession {
         }
     }
 
-    /// Asks for a permission; `None` if the turn is cancelled meanwhile.
+    /// Asks for a permission. Returns `None` if the turn is cancelled meanwhile.
     async fn ask(&self, brake: &CancelSwitch, params: Value) -> Result<Option<Value>, RpcError> {
         let asked = self.connection.request("session/request_permission", params);
         let cancelled = brake.token().cancelled();

@@ -21,7 +21,7 @@ Examples:
   Enable completion in this bash shell
     source <(loopwright completions bash)
 
-Configuration, strongest first:
+Configuration, highest precedence first:
   options, LOOPWRIGHT_* variables, loopwright.toml of the project,
   ~/.config/loopwright/config.toml
 
@@ -122,7 +122,7 @@ Examples:
     loopwright agents list
     loopwright agents show reviewer
 
-Files, strongest first:
+Files, highest precedence first:
   .loopwright/agents and .claude/agents of the project, ~/.config/loopwright/agents,
   ~/.claude/agents; Markdown with front matter, YAML or JSON";
 /// Ends `loopwright submit --help`.
@@ -194,13 +194,13 @@ The editor starts this program and sets the working directory of each session.
 Standard output carries the protocol; warnings go to standard error.
 
 Examples:
-Use it in Zed, in the settings
-\"agent_servers\": {
-\"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
-}
+  Use it in Zed, in the settings
+    \"agent_servers\": {
+      \"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
+    }
 
-Set a model and a permission mode
-loopwright acp -m openai/gpt-5-mini --permission-mode ask
+  Set a model and a permission mode
+    loopwright acp -m openai/gpt-5-mini --permission-mode ask
 
-Continue the latest session of the directory in the terminal
-loopwright chat --continue";
+  Continue the latest session of the directory in the terminal
+    loopwright chat --continue";

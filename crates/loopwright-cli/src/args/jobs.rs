@@ -121,7 +121,7 @@ impl SubmitArgs {
         session_args(origin, self.store.clone())
     }
 
-    /// Returns the source of the prompt; `None` if there is none.
+    /// Returns the source of the prompt, or `None` if there is none.
     pub fn prompt(&self) -> Option<PromptSource> {
         let typed = self.prompt.as_deref().map(|it| PromptSource::new(Some(it)));
         typed.or_else(|| self.named().is_none().then(|| PromptSource::new(None)))

@@ -20,7 +20,7 @@ pub struct PolicyArgs {
 /// The commands of `policy`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum PolicyCommand {
-    /// Show which rules are in force, strongest first
+    /// Show the rules in force, highest precedence first
     Show(ShowArgs),
     /// Explain the decision about a call
     Explain(ExplainArgs),

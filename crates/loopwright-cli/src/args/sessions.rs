@@ -236,7 +236,7 @@ pub struct DeleteArgs {
 /// Arguments of `sessions check`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CheckArgs {
-    /// Repair damage where no data is lost
+    /// Repair damage that can be repaired without losing data
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object

@@ -32,8 +32,9 @@ pub(super) fn tool_list(text: &str) -> Result<NameList, String> {
 pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
     let is_json = text.trim_start().starts_with('{');
     let read = || {
-        fs::read_to_string(text)
-            .map_err(|error| format!("cannot read it: {error}; pass a file or a JSON object"))
+        fs::read_to_string(text).map_err(|error| {
+            format!("cannot read the schema: {error}; pass a file or a JSON object")
+        })
     };
     let json = if is_json { text.to_owned() } else { read()? };
     let schema = serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;

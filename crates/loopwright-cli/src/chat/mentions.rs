@@ -50,7 +50,9 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
                 }
                 None => {
                     let size = LARGEST / 1024;
-                    let note = format!("{shown} is not attached: text files up to {size} KiB are");
+                    let note = format!(
+                        "{shown} is not attached: it is not a text file of at most {size} KiB"
+                    );
                     attached.notes.push(note);
                 }
             }

@@ -15,7 +15,7 @@ use crate::user_command;
 const SEEN: usize = 20_000;
 
 /// Runs a command as the agent's are run, shows what it printed, and returns the text for the
-/// agent. `None` if it did not run.
+/// agent. Returns `None` if it did not run.
 pub(super) async fn run(
     conversation: &Conversation,
     command: &str,

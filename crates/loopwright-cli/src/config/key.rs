@@ -163,7 +163,7 @@ pub const KEYS: &[Key] = &[
         command",
     ),
     key::<Duration>("sandbox.timeout", "the maximum duration of a command, in seconds"),
-    key::<McpTable>("mcp.NAME", "a server of the Model Context Protocol"),
+    key::<McpTable>("mcp.NAME", "a Model Context Protocol (MCP) server"),
     key::<CapabilitySetting>(
         "capabilities.NAME",
         "a capability of the built-in agent of `run` and `chat`, such as `use_task_planning`, \
@@ -172,15 +172,15 @@ pub const KEYS: &[Key] = &[
     ),
     key::<String>(
         "chat.status_line",
-        "a command of yours whose first line stands above the prompt of `chat`, in place of the built-in one; `off` shows none",
+        "a command whose first line of output is shown above the prompt of `chat`, instead of the built-in status line; `off` shows none",
     ),
     key::<bool>(
         "chat.notifications",
-        "whether the terminal is told when a run waits for you, or is done after ten seconds or more",
+        "whether the terminal is notified when a run waits for you, or ends after ten seconds or more",
     ),
     key::<ModelRef>(
         "aliases.NAME",
-        "the model that NAME stands for in definitions of agents, such as `sonnet`",
+        "the model for the name NAME in agent definitions, such as `sonnet`",
     ),
     key::<Text>("store.url", "the session store").option("--store").variable("LOOPWRIGHT_STORE"),
     key::<Roots>(
@@ -190,11 +190,11 @@ pub const KEYS: &[Key] = &[
     .option("--root"),
     key::<CommandLine>(
         "notify.command",
-        "what runs when a run waits for you; it gets a JSON object as its input",
+        "the command to run when a run waits for you; it receives a JSON object as input",
     ),
     key::<BaseUrl>(
         "notify.webhook",
-        "the address that gets the same object when a run waits for you",
+        "the URL to which the same object is sent when a run waits for you",
     ),
     key::<BaseUrl>("providers.NAME.base_url", "the base URL of the provider"),
     key::<SecretRef>("providers.NAME.key", "a reference to the key of the provider"),

@@ -28,7 +28,8 @@ impl CommandLine {
 
 impl SettingValue for CommandLine {
     const EXPECTED: &'static str = "an array of a program and its arguments";
-    const EXAMPLE: &'static str = "[\"notify-send\", \"Loopwright\", \"The agent waits for you.\"]";
+    const EXAMPLE: &'static str =
+        "[\"notify-send\", \"Loopwright\", \"The agent is waiting for you.\"]";
 
     fn from_text(text: &str) -> Option<Self> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

@@ -27,7 +27,7 @@ impl Origin {
         matches!(self, Self::Flag | Self::Env(_))
     }
 
-    /// Returns the file that set the value; `None` if no file did.
+    /// Returns the file that set the value, or `None` if no file did.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Project(path) | Self::User(path) => Some(path),

@@ -16,7 +16,7 @@ pub trait SettingValue: Sized {
     /// A value that is valid, as it is written in a file, with its quotes.
     const EXAMPLE: &'static str;
 
-    /// Reads the text of a flag or a variable; `None` if it does not fit.
+    /// Reads the text of a flag or a variable. Returns `None` if it does not fit.
     fn from_text(text: &str) -> Option<Self>;
 
     /// Reads the entry of a file, which is a string unless the type says otherwise.

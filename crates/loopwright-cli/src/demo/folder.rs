@@ -62,8 +62,8 @@ impl Folder {
         let questions = [
             "What is in this folder?".to_owned(),
             match &file {
-                Some(file) => format!("Which files are of the kind of {file}?"),
-                None => "Is there anything below it?".to_owned(),
+                Some(file) => format!("Which files have the same type as {file}?"),
+                None => "Is there anything in its subfolders?".to_owned(),
             },
         ];
         Ok(Self { workdir, kept, questions, lines: any_lines(file.as_deref()) })
@@ -97,11 +97,9 @@ fn readable_file(directory: &Path) -> io::Result<Option<String>> {
 fn bakery_lines() -> Vec<Line> {
     vec![
         Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
-        Line::new(
-            "The orders, then. And a file that is none of my business, to show what happens.",
-        )
-        .call("read_file", json!({"path": "orders.txt"}))
-        .call("read_file", json!({"path": "/etc/passwd"})),
+        Line::new("The orders, then. And a file outside this folder, to show what happens.")
+            .call("read_file", json!({"path": "orders.txt"}))
+            .call("read_file", json!({"path": "/etc/passwd"})),
         Line::new(
             "For Saturday there are three orders: 4 rye and 1 walnut for Bea, 6 rolls for\n\
              Chidi, 1 walnut for Dana. So bake 4 rye, 2 walnut and 6 rolls.",
@@ -117,23 +115,23 @@ fn any_lines(file: Option<&str>) -> Vec<Line> {
     let Some(file) = file else {
         return vec![
             Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
-            Line::new("No text file that I could read, as the list above shows."),
+            Line::new("None of these is a text file, as the list above shows."),
             Line::new("Let me look.").call("search_files", json!({"pattern": "**/*"})),
-            Line::new("The list above is what was found."),
+            Line::new("The list above shows what I found."),
         ];
     };
     vec![
         Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
-        Line::new("One of them first. And one outside the folder, to show what happens.")
+        Line::new("One of them first. And one outside this folder, to show what happens.")
             .call("read_file", json!({"path": file, "limit": 20}))
             .call("read_file", json!({"path": "/etc/passwd"})),
         Line::new(format!(
-            "The list above is what is here, and {file} begins as shown. What it means, a\n\
-             real model would tell you; this one is a script."
+            "The list above shows what is here, and how {file} begins. A real model would\n\
+             explain what it means; this one is a script."
         )),
         Line::new("Let me look for it.")
             .call("search_files", json!({"pattern": format!("**/*{}", extension(file))})),
-        Line::new("The list above is what was found."),
+        Line::new("The list above shows what I found."),
     ]
 }
 

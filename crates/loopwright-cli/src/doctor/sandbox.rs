@@ -25,11 +25,11 @@ pub(super) async fn show() -> ExitCode {
     if let Some(backend) = used(&found) {
         text.push_str(&match collected(Path::new("."), backend).await {
             Ok(place) => format!(
-                "Changes in this folder are collected in {} and applied when a command ends.\n",
+                "Changes in this folder are staged in {} and applied when a command exits.\n",
                 plain(&place)
             ),
             Err(reason) => format!(
-                "Changes in this folder are made at once and cannot be undone: {}.\n",
+                "Changes in this folder are applied immediately and cannot be undone: {}.\n",
                 plain(Path::new(&reason))
             ),
         });

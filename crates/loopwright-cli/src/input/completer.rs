@@ -74,7 +74,7 @@ fn matching(workdir: &Path, typed: &str) -> Vec<String> {
     found.into_iter().take(SUGGESTED).map(|(_, _, path)| path).collect()
 }
 
-/// Returns how well a path fits, 0 being the best; `None` if it does not.
+/// Returns how well a path fits, 0 being the best, or `None` if it does not.
 fn rank(path: &str, typed: &str) -> Option<u8> {
     let path = path.to_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -43,7 +43,8 @@ pub(crate) struct LiveInput {
 }
 
 impl LiveInput {
-    /// Begins to read, and shows with `feed` what is being typed. `None` if the terminal cannot be set up for it.
+    /// Begins to read, and shows with `feed` what is being typed. Returns `None` if the terminal
+    /// cannot be set up for it.
     pub(super) fn start(feed: UiSender, draft: String) -> Option<(Self, UnboundedReceiver<Typed>)> {
         let mode = KeyMode::set().ok()?;
         let is_over = Arc::new(AtomicBool::new(false));

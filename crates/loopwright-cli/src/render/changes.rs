@@ -186,7 +186,7 @@ pub(crate) fn content_diff(before: &str, after: &str, width: usize, most: usize)
 }
 
 impl FileDiff {
-    /// Compares two texts; `None` if they have the same lines.
+    /// Compares two texts. Returns `None` if they have the same lines.
     pub(super) fn of(before: &str, after: &str) -> Option<Self> {
         Self::of_rows(before, after, SHOWN)
     }

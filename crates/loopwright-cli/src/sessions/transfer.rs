@@ -198,7 +198,8 @@ async fn import_subagents(
 /// What a file holds.
 struct Imported {
     session: Part,
-    /// The sessions of sub-agents that are at work; `None` if the file does not say that it has them.
+    /// The sessions of sub-agents that are at work. `None` means that the file does not say that it
+    /// has them.
     subagents: Option<Vec<Part>>,
 }
 

@@ -142,7 +142,7 @@ events! {
         step: u32,
         /// Tokens.
         usage: Usage,
-        /// Why the model stopped writing.
+        /// The reason why the model stopped.
         finish: FinishReason,
         /// The duration of the model call.
         duration: Duration,
@@ -229,7 +229,7 @@ events! {
         errors: Vec<String>,
         /// Tokens.
         usage: Usage,
-        /// Why the model stopped writing.
+        /// The reason why the model stopped.
         finish: Option<FinishReason>,
         /// The active time of the step, including model and tools.
         duration: Duration,

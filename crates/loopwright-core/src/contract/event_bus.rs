@@ -140,7 +140,7 @@ impl EventBus {
         self.0.as_ref().map(|bus| &bus.agent)
     }
 
-    /// Returns the parent of that agent. `None` if it has no parent, or without listeners.
+    /// Returns the parent of that agent. Returns `None` if it has no parent, or without listeners.
     pub fn parent(&self) -> Option<&AgentId> {
         self.0.as_ref()?.parent.as_ref()
     }

@@ -88,7 +88,7 @@ impl CancelReason {
         let _first = self.own.set(signal);
     }
 
-    /// Returns the reason; `None` if nothing was cancelled, or no reason was set.
+    /// Returns the reason, or `None` if nothing was cancelled, or no reason was set.
     pub fn get(&self) -> Option<StopSignal> {
         self.own.get().cloned().or_else(|| self.outer.as_ref()?.get())
     }

@@ -54,7 +54,8 @@ pub trait ChatModel: Send + Sync {
         None
     }
 
-    /// Returns the minimum expected cost of a request before it is sent; `None` if it is unknown.
+    /// Returns the minimum expected cost of a request before it is sent, or `None` if it is
+    /// unknown.
     ///
     /// The loop does not send a request that costs more than the remaining budget.
     fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
@@ -115,7 +116,7 @@ impl ModelCache {
         self.0 = Some(Box::new(value));
     }
 
-    /// Takes the stored value; `None` if it is missing or of another type.
+    /// Takes the stored value. Returns `None` if it is missing or of another type.
     pub fn take<T: Any + Send>(&mut self) -> Option<T> {
         self.0.take()?.downcast().ok().map(|value| *value)
     }
@@ -178,7 +179,7 @@ pub enum Delta<'a> {
 }
 
 impl Delta<'_> {
-    /// Returns the fragment in its event form; `None` if events do not include it.
+    /// Returns the fragment in its event form, or `None` if events do not include it.
     pub fn to_owned(&self) -> Option<StreamFragment> {
         Some(match *self {
             Self::Text(text) => StreamFragment::Text(text.into()),

@@ -11,7 +11,7 @@ use crate::agent::AgentLoop;
 pub struct AgentMeta {
     /// The name; empty if unset.
     pub name: Arc<str>,
-    /// When to use the agent; empty if unset.
+    /// The description of when to use the agent; empty if unset.
     pub description: Arc<str>,
     /// The names of its capabilities, in the order in which they were added.
     pub capabilities: Vec<Arc<str>>,

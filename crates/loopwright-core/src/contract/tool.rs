@@ -323,8 +323,8 @@ impl ToolCx<'_> {
         self.inference.call_model(self.state, model, &mut request).await
     }
 
-    /// Returns the answer to the tool's question in this call; `None` if it has not asked one. The
-    /// answer is durable.
+    /// Returns the answer to the tool's question in this call, or `None` if it has not asked one.
+    /// The answer is durable.
     pub fn answer(&self) -> Option<&Value> {
         match self.pause?.own_decision()? {
             ApprovalDecision::Reply(value) => Some(value),

@@ -32,7 +32,9 @@ pub enum DecisionError {
         waits_for: &'static str,
     },
     /// The deadline of the request has passed.
-    #[error("the deadline of the call of `{tool}` has passed: it is denied when the run resumes")]
+    #[error(
+        "the deadline of the pending call of `{tool}` has passed: the call is denied when the run resumes"
+    )]
     Expired {
         /// The tool.
         tool: Arc<str>,
@@ -75,9 +77,9 @@ pub enum DecisionError {
 
 fn remedy(kind: &str) -> &'static str {
     match kind {
-        "question" => "asks a question: approving it says nothing; reply to it",
-        "result" => "runs elsewhere: approving it says nothing; pass its result or an error",
-        _ => "waits for an approval: there is no question to reply to; approve or deny the call",
+        "question" => "asks a question and cannot be approved; reply to it",
+        "result" => "runs elsewhere and cannot be approved; pass its result or an error",
+        _ => "waits for approval and asks no question; approve or deny the call",
     }
 }
 

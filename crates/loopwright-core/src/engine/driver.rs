@@ -46,7 +46,7 @@ pub trait Driver: Send + Sync {
         true
     }
 
-    /// Returns the model provider, for tools and hooks that also call a model; `None` if it has
+    /// Returns the model provider, for tools and hooks that also call a model, or `None` if it has
     /// none to share.
     fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         None

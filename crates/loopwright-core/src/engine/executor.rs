@@ -404,7 +404,7 @@ impl CallContext {
         Box::pin(self.finish(index, ended, state)).await
     }
 
-    /// Runs all attempts of a call except the last; `None` if all of them failed.
+    /// Runs all attempts of a call except the last. Returns `None` if all of them failed.
     async fn attempts_but_the_last(
         &self,
         index: u16,

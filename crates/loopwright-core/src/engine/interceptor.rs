@@ -370,7 +370,7 @@ impl Interceptor {
         cx: &HookCx<'_>,
     ) -> Result<(ToolDecision, Arc<str>), HookError> {
         let point = HookPoint::BeforeTool;
-        let mut strongest = (ToolDecision::Run, Arc::from("nobody"));
+        let mut strongest = (ToolDecision::Run, Arc::from("default"));
         for it in self.at(point) {
             let decision =
                 it.guard(point, cx, async { it.hook.before_tool(call, state, cx).await }).await?;

@@ -87,8 +87,8 @@ pub enum Change {
         /// The tool's spend on models.
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
-        /// When the call started. `None` means at the stamp of its `ToolCallStarted`, or of the
-        /// model's response if its start is not recorded.
+        /// The start time of the call. `None` means the timestamp of its `ToolCallStarted`, or of
+        /// the model's response if its start is not recorded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         started_at: Option<Timestamp>,
     },

@@ -35,7 +35,7 @@ pub struct Evaluation {
     pub decision: ContinuationDecision,
     /// The reason, for people.
     pub reason: String,
-    /// Why the execution ends, if this criterion ends it.
+    /// The reason why the execution ends, if this criterion ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
 }
@@ -47,7 +47,7 @@ pub struct ContinuationOutcome {
     pub should_continue: bool,
     /// The criterion that decided.
     pub resolved_by: Arc<str>,
-    /// Why the execution ends, if it does.
+    /// The reason why the execution ends, if it does.
     pub stop_reason: Option<StopReason>,
     /// All criteria.
     pub evaluations: Vec<Evaluation>,
@@ -75,14 +75,14 @@ impl ContinuationOutcome {
         let stop_reason = by.map_or(StopReason::Completed, Evaluation::reason_to_stop);
         Self {
             should_continue,
-            resolved_by: by.map_or_else(|| "nobody".into(), |it| Arc::clone(&it.criterion)),
+            resolved_by: by.map_or_else(|| "default".into(), |it| Arc::clone(&it.criterion)),
             stop_reason: (!should_continue).then_some(stop_reason),
             evaluations,
         }
     }
 
-    /// Returns the evaluation that decided; `None` if there is none. Several criteria can have its
-    /// name.
+    /// Returns the evaluation that decided, or `None` if there is none. Several criteria can have
+    /// its name.
     pub fn decisive(&self) -> Option<&Evaluation> {
         decisive(&self.evaluations)
     }

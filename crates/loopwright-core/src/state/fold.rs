@@ -578,7 +578,7 @@ fn kind_of(outcomes: &[Arc<ToolOutcome>]) -> StepKind {
     if outcomes.is_empty() { StepKind::FinalResponse } else { StepKind::ToolExecution }
 }
 
-/// Creates the step's turn; `None` if the model's message is empty.
+/// Creates the step's turn. Returns `None` if the model's message is empty.
 fn record(
     thought: &StepResponse,
     outcomes: &[Arc<ToolOutcome>],

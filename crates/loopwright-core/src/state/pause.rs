@@ -236,7 +236,7 @@ impl PauseRequest {
         &self.path
     }
 
-    /// Returns the waiting call of the sub-agent. `None` if the tool itself asks.
+    /// Returns the waiting call of the sub-agent. Returns `None` if the tool itself asks.
     pub fn call(&self) -> Option<&ToolCall> {
         self.call.as_ref()
     }

@@ -24,7 +24,7 @@ pub(crate) type Few<T> = SmallVec<[T; 1]>;
 pub struct StepResponse {
     /// The message of the model, including calls.
     pub message: Message,
-    /// Why the model stopped there.
+    /// The reason why the model ended its response.
     pub finish_reason: FinishReason,
     /// The spend.
     #[serde(default, skip_serializing_if = "Spend::is_zero")]
@@ -84,13 +84,13 @@ pub struct Step {
     pub(crate) continued_by: Option<Arc<str>>,
 }
 
-/// When a tool call started and ended, without the hooks before it. The two are equal for a call
-/// that did not run, or whose execution was dropped before the call ended.
+/// The start and end times of a tool call, without the hooks before it. The two are equal for a
+/// call that did not run, or whose execution was dropped before the call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTimes {
-    /// When the call started. A call that runs again after an interruption gets a new start time.
+    /// The start time of the call. A call that runs again after an interruption gets a new one.
     pub started_at: Timestamp,
-    /// When the outcome of the call was recorded.
+    /// The time at which the outcome of the call was recorded.
     pub ended_at: Timestamp,
 }
 
@@ -130,7 +130,7 @@ impl Step {
         self.turn.as_deref()
     }
 
-    /// Returns the model's message; `None` if it is empty.
+    /// Returns the model's message, or `None` if it is empty.
     pub fn message(&self) -> Option<&Message> {
         self.turn.as_deref().map(Turn::message)
     }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why an execution ended. Declared from strongest to weakest.
+/// The reason why an execution ended, declared from strongest to weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum StopReason {

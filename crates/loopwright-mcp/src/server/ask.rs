@@ -19,11 +19,11 @@ const QUESTION: &str = "question";
 /// What the field of an answer is called that has no schema of its own.
 const ANSWER: &str = "answer";
 
-/// What is refused if nobody can be asked.
+/// The refusal if no user can be asked.
 const UNASKED: &str =
     "the call needs approval, and this client cannot ask its user; allow it with a permission rule";
 
-const DENIED: &str = "the user decided against it";
+const DENIED: &str = "the user denied the call";
 
 /// What came of asking a client.
 pub(super) enum Asked {

@@ -271,7 +271,7 @@ impl ServerHandler for Handler {
                 Asked::Later(required, _) => return Ok(required.into()),
             };
         }
-        Err(ErrorData::internal_error("the prompt asks again and again", None))
+        Err(ErrorData::internal_error("the prompt asks too many questions", None))
     }
 
     async fn complete(

@@ -66,7 +66,7 @@ fn media_block(media: &Media, inline: impl FnOnce(&str) -> ContentBlock) -> Cont
         }
         _ => {
             let name = name.unwrap_or("content");
-            ContentBlock::text(format!("[{name} of type {} was left out]", media.mime))
+            ContentBlock::text(format!("[{name} of type {} was omitted]", media.mime))
         }
     }
 }

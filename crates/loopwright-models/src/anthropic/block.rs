@@ -96,7 +96,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Begins a block that was not announced; `None` if what is added does not tell its kind.
+    /// Begins a block that was not announced. Returns `None` if what is added does not tell its
+    /// kind.
     pub(super) fn unannounced(delta: &WireDelta<'_>) -> Option<Self> {
         let (kind, name) = match &*delta.kind {
             "text_delta" => (Kind::Text, "text"),
@@ -148,7 +149,7 @@ impl Block {
         matches!(&self.kind, Kind::Call { name, .. } if name.is_empty())
     }
 
-    /// Returns the part that it is; `None` if it says nothing.
+    /// Returns the part that it is, or `None` if it says nothing.
     ///
     /// Of an answer that was cut off, thinking without a signature is not kept for the provider: it
     /// would not be taken back.

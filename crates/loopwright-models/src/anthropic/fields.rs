@@ -43,7 +43,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>, instructions:
     fields.pass_through(&RESERVED);
 }
 
-/// Returns what stands where something may be cached up to; `None` if nothing is to be marked.
+/// Returns what stands where something may be cached up to, or `None` if nothing is to be marked.
 pub(super) fn mark(question: &EncodeInput<'_>) -> Option<Value> {
     match question.request.options.extra.get("cache_control") {
         Some(Value::Null) => None,

@@ -85,7 +85,7 @@ struct OutputDetails {
 }
 
 impl WireUsage {
-    /// Reads counts; `None` if it is no object.
+    /// Reads counts. Returns `None` if it is no object.
     pub(super) fn read(raw: &RawValue) -> Option<Self> {
         serde_json::from_str(raw.get()).ok()
     }

@@ -71,7 +71,7 @@ impl Block {
         Some(block)
     }
 
-    /// Reads a block of a whole answer; `None` if it is none.
+    /// Reads a block of a whole answer. Returns `None` if it is none.
     pub(super) fn whole(raw: &RawValue, calls: u16) -> Option<Self> {
         let block: Object<'_> = serde_json::from_str(raw.get()).ok()?;
         let (name, value) = block.0.first()?;
@@ -110,7 +110,8 @@ impl Block {
         Some(Self { kind, text, whole })
     }
 
-    /// Begins a block that was not announced; `None` if what is added does not tell its kind.
+    /// Begins a block that was not announced. Returns `None` if what is added does not tell its
+    /// kind.
     pub(super) fn unannounced(delta: &WireDelta<'_>) -> Option<Self> {
         Some(Self { kind: Kind::of(delta)?, text: String::new(), whole: None })
     }
@@ -191,7 +192,7 @@ impl Block {
         matches!(&self.kind, Kind::Call { name, .. } if name.is_empty())
     }
 
-    /// Returns the part that it is; `None` if it says nothing.
+    /// Returns the part that it is, or `None` if it says nothing.
     ///
     /// Reasoning is kept for the provider if it has a signature or is encrypted. Not every model takes
     /// other reasoning back, so that it is written anew for those that do.
@@ -250,7 +251,7 @@ fn reasoned(text: &str, signature: &str, redacted: &[u8]) -> String {
     format!(r#"{{"reasoningContent":{{"redactedContent":"{redacted}"}}}}"#)
 }
 
-/// Returns a streamed block of the provider's own; `None` if it was cut off.
+/// Returns a streamed block of the provider's own, or `None` if it was cut off.
 fn provided(
     kind: &str,
     fields: &[(String, String)],

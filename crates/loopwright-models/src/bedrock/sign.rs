@@ -30,8 +30,8 @@ pub(super) struct AwsSigner {
 }
 
 impl AwsSigner {
-    /// Looks for the usual variables; `None` if there are no keys. The region is that of the address
-    /// if no variable tells it.
+    /// Looks for the usual variables. Returns `None` if there are no keys. The region is that of
+    /// the address if no variable tells it.
     pub(super) fn of_variables(variables: &dyn VarSource, url: &Url) -> Option<Self> {
         let secret = |name| lookup(variables, name).map(Secret::new);
         let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];

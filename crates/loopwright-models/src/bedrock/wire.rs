@@ -98,7 +98,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Reads counts; `None` if it is no object.
+    /// Reads counts. Returns `None` if it is no object.
     pub(super) fn read(raw: &RawValue) -> Option<Usage> {
         let wire: Self = serde_json::from_str(raw.get()).ok()?;
         let count = |count: Count| count.0.unwrap_or(0);

@@ -110,7 +110,7 @@ impl CohereReading {
     }
 }
 
-/// Reads usage; `None` if it is no object.
+/// Reads usage. Returns `None` if it is no object.
 fn read_usage(raw: &RawValue) -> Option<Usage> {
     let wire = serde_json::from_str::<Option<WireUsage>>(raw.get()).ok().flatten()?;
     let (tokens, billed) = (wire.tokens.unwrap_or_default(), wire.billed_units.unwrap_or_default());

@@ -217,7 +217,7 @@ fn says(part: &WirePart<'_>) -> bool {
     part.fields.text.as_ref().is_none_or(|text| !text.is_empty())
 }
 
-/// Reads usage; `None` if it counts nothing.
+/// Reads usage. Returns `None` if it counts nothing.
 fn read_usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let counts =

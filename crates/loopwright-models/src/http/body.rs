@@ -144,7 +144,7 @@ fn data(left: &mut u64, buffer: &mut BytesMut) -> Piece {
     Piece::Bytes(buffer.split_to(most).freeze())
 }
 
-/// Takes a line without its end; `None` if it is not there as a whole.
+/// Takes a line without its end. Returns `None` if it is not there as a whole.
 fn line(buffer: &mut BytesMut) -> io::Result<Option<BytesMut>> {
     let Some(end) = memchr(b'\n', buffer) else {
         let is_too_long = buffer.len() > MAX_LINE;

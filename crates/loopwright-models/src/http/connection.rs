@@ -204,7 +204,7 @@ impl Connection {
         Self { to, runtime, stream, buffer: BytesMut::new(), announced: 0 }
     }
 
-    /// Returns the stream; `None` if more was read from it than was taken.
+    /// Returns the stream, or `None` if more was read from it than was taken.
     pub(super) fn into_stream(self) -> Option<Stream> {
         self.buffer.is_empty().then_some(self.stream)
     }

@@ -124,7 +124,7 @@ fn is_own(name: &HeaderName) -> bool {
     )
 }
 
-/// Reads a head and its length; `None` if it is not there as a whole.
+/// Reads a head and its length. Returns `None` if it is not there as a whole.
 pub(super) fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Head)>> {
     let mut parsed = [httparse::EMPTY_HEADER; MAX];
     let mut response = httparse::Response::new(&mut parsed);

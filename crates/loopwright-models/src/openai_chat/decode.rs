@@ -171,7 +171,7 @@ impl ChatReading {
     }
 }
 
-/// Reads usage; `None` if it is no object.
+/// Reads usage. Returns `None` if it is no object.
 fn read_usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let prompt = wire.prompt_tokens_details.unwrap_or_default();

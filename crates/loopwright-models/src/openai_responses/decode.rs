@@ -352,7 +352,7 @@ fn position(event: &Event<'_>) -> u64 {
     event.content_index.or(event.summary_index).unwrap_or(0)
 }
 
-/// Reads usage; `None` if it is no object.
+/// Reads usage. Returns `None` if it is no object.
 fn read_usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str::<Option<WireUsage>>(raw.get()).ok().flatten()?;
     let input = wire.input_tokens_details.unwrap_or_default();

@@ -209,7 +209,7 @@ impl Reader<'_> {
                 None => return,
             }
         }
-        part.hide("commands run each other too deeply");
+        part.hide("commands are nested too deeply");
         starts(&words, part, nested);
     }
 

@@ -49,7 +49,7 @@ fn normal(folder: &str, path: &str) -> String {
     path::joined(&path::names(folder, path))
 }
 
-/// Returns the folder that `cd` names; `None` if it is unknown.
+/// Returns the folder that `cd` names, or `None` if it is unknown.
 fn cd_target(words: &[Word]) -> Option<Word> {
     let mut arguments = words.iter().skip(1);
     let mut first = arguments.next();

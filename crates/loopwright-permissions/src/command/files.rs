@@ -154,7 +154,8 @@ fn push(uses: &mut Vec<PathUse>, access: Access, word: &Word, path: &str) {
     uses.push(PathUse { access, path: known, glob });
 }
 
-/// Returns a word that is a pattern of file names as it is written; `None` if it has other unknown parts.
+/// Returns a word that is a pattern of file names as it is written, or `None` if it has other
+/// unknown parts.
 fn pattern(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in word.text.split(UNKNOWN_END) {

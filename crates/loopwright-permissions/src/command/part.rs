@@ -54,7 +54,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathUse {
     pub(crate) access: Access,
-    /// The path as it is written; `None` if it is unknown.
+    /// The path as it is written. `None` means that it is unknown.
     pub(crate) path: Option<String>,
     /// The pattern of file names that the word is, if the path is unknown.
     pub(crate) glob: Option<String>,

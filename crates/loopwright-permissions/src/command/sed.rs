@@ -42,7 +42,7 @@ pub(super) fn is_plain(arguments: &[Word]) -> bool {
     scripts.into_iter().all(|script| script_is_plain(script).is_some())
 }
 
-/// Reads a script; `None` if a command is unknown or does more.
+/// Reads a script. Returns `None` if a command is unknown or does more.
 fn script_is_plain(script: &str) -> Option<()> {
     let mut rest = script;
     loop {

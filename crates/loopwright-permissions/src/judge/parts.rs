@@ -126,7 +126,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         if paths.iter().any(is_match) { Match::Yes } else { Match::No }
     }
 
-    /// Returns the paths that a file may have; `None` if they are unknown.
+    /// Returns the paths that a file may have, or `None` if they are unknown.
     fn resolved(&self, part: &Part, file: &PathUse) -> Option<Vec<String>> {
         let path = file.path.as_deref()?;
         if let Some(rest) = path.strip_prefix('~') {
@@ -265,7 +265,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
     }
 
-    /// Returns the files of redirections that ask; `None` if one of them is unknown.
+    /// Returns the files of redirections that ask, or `None` if one of them is unknown.
     pub(crate) fn asked_files(&mut self, part: &Part) -> Option<Vec<(Access, String)>> {
         let mut asked = Vec::new();
         for file in &part.redirects {

@@ -35,7 +35,8 @@ pub(crate) struct Script {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// The command before which the function is surely defined; `None` if it may be undefined.
+    /// The command before which the function is surely defined. `None` means that it may be
+    /// undefined.
     pub(crate) before: Option<usize>,
 }
 

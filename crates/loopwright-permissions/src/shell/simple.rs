@@ -99,7 +99,8 @@ impl Reader<'_> {
         result.map(drop)
     }
 
-    /// Reads the parts of a simple command, and returns where it ends; `None` if it is a function.
+    /// Reads the parts of a simple command, and returns where it ends. Returns `None` if it is a
+    /// function.
     fn parts(&mut self, command: &mut Simple) -> Read<Option<usize>> {
         let mut end = self.at;
         loop {

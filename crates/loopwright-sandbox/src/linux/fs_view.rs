@@ -1,4 +1,5 @@
-//! What a command sees of the file system: an allow-list, resolved and checked before anything is started.
+//! The part of the file system that a command sees: an allow-list, resolved and checked before
+//! anything starts.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What each backend enforces on this kernel.
+//! The protections that each backend enforces on this kernel.
 
 use super::sys;
 use crate::guarantee::Enforcement::{BestEffort, Enforced};

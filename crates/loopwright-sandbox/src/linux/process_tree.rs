@@ -77,7 +77,7 @@ pub(crate) fn usage(root: Pid) -> Usage {
     usage
 }
 
-/// The shares of a tree. Slower than [`usage`]; `None` if the kernel does not tell.
+/// The shares of a tree. Slower than [`usage`]. Returns `None` if the kernel does not tell.
 pub(crate) fn shares(root: Pid) -> Option<Shares> {
     let mut total = Shares::default();
     for pid in below(root.as_raw_pid()) {

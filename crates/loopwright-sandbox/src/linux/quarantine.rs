@@ -1,6 +1,6 @@
-//! Where changes are made at once: what a command has left that is run or obeyed later, outside of the sandbox, is
-//! moved out of the way when the command has ended. What it is, is decided as for changes that are collected; what is
-//! new, by the time at which the file system says that it was changed.
+//! Quarantine for folders in which changes take effect immediately: after the command, files that
+//! would later run or take effect outside the sandbox are moved away. The same rules as for
+//! collected changes select them; new files are found by their change time.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

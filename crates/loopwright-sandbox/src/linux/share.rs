@@ -1,5 +1,6 @@
-//! What a command may take of what its user has for all programs together, such as watched files. The kernel keeps these
-//! limits for each user namespace, and only what has rights in it can set them.
+//! Limits on resources that a user shares among all programs, such as watched files. The kernel
+//! keeps these limits for each user namespace, and only a process with capabilities in it can set
+//! them.
 
 use std::fs;
 use std::io;

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{EntryKind, FolderView, LOOKED_AT, Reason, named, obeyed};
 
 const LINTER: Reason = Reason::new(
-    "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins that are files); other settings may be \
-     changed",
+    "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins in files; other settings may \
+     change)",
 );
 
 /// Judges a file by its content. `None` means that it is data.
@@ -17,12 +17,11 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
         .or_else(|| variables(path, what, after))
 }
 
-const RUST: Reason = Reason::new("names a folder whose programs are run in place of Rust's");
-const VERSIONS: Reason = Reason::new(
-    "names a folder or a command, and not only versions: its programs are run in the folder",
-);
-const BAZEL: Reason = Reason::new("names where Bazel comes from, and not only its version");
-const PNPM: Reason = Reason::new("names code that pnpm runs, whatever it is asked to do");
+const RUST: Reason = Reason::new("names a folder whose programs would run in place of Rust's");
+const VERSIONS: Reason =
+    Reason::new("names a folder or a command, not only versions: its programs run in the folder");
+const BAZEL: Reason = Reason::new("names the source of Bazel, not only its version");
+const PNPM: Reason = Reason::new("names code that pnpm runs with every command");
 
 /// Files that choose versions or packages are data, unless they hold one of these: signs in lower case.
 const CHOOSERS: [(&str, &[&str], Reason); 5] = [

@@ -1,4 +1,5 @@
-//! What git takes for a repository, and what in it makes git run or find something.
+//! Detection of git repositories, and of their files that make git run programs or read other
+//! files.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,8 +11,8 @@ const LINK: Reason = Reason::new("points git to a repository elsewhere");
 const RUNS: Reason = Reason::new("makes git run a program");
 const FINDS: Reason = Reason::new("makes git read files from elsewhere");
 const SETTINGS: Reason = Reason::new(
-    "would change git settings that run programs or name paths; other settings may \
-        be changed",
+    "would change git settings that run programs or name paths (other settings may \
+        change)",
 );
 const WHOLE: Reason =
     Reason::new("would turn a folder that contains git settings or hooks into a repository");

@@ -127,9 +127,9 @@ pub(super) const ALL: &[Known] = &[
     known("uv", &[".local/share/uv"], "python")
         .parts(&["python", "tools"])
         .sets(&[("UV_PYTHON_INSTALL_DIR", "python"), ("UV_TOOL_DIR", "tools")]),
-    known("programs of uv", &[".local/bin"], "uv").parts(&["uv", "uvx"]),
+    known("uv programs", &[".local/bin"], "uv").parts(&["uv", "uvx"]),
     known("go", &["/usr/local/go"], "bin/go").named_by("GOROOT").sets(&[("GOROOT", "")]),
-    known("modules of go", &["go"], "pkg/mod")
+    known("Go modules", &["go"], "pkg/mod")
         .named_by("GOPATH")
         .parts(&["bin", "pkg/mod"])
         .sets(&[("GOMODCACHE", "pkg/mod")]),
@@ -155,7 +155,7 @@ pub(super) const ALL: &[Known] = &[
         .named_by("MISE_DATA_DIR")
         .parts(&["installs", "shims"])
         .sets(&[("MISE_DATA_DIR", "")]),
-    known("program of mise", &[".local/bin"], "mise").parts(&["mise"]),
+    known("mise program", &[".local/bin"], "mise").parts(&["mise"]),
     known("homebrew", &["/home/linuxbrew/.linuxbrew", "/opt/homebrew"], "Cellar")
         .named_by("HOMEBREW_PREFIX")
         .parts(&[

@@ -17,7 +17,8 @@ pub(super) fn options(found: &[(&'static str, PathBuf)]) -> Option<(&'static str
     Some(("MAVEN_OPTS", value))
 }
 
-/// Returns the arguments by which Maven uses a repository in this folder. `None` if its path has a space.
+/// Returns the arguments by which Maven uses a repository in this folder. Returns `None` if its
+/// path has a space.
 pub(crate) fn arguments(folder: &Path) -> Option<String> {
     let folder = folder.to_str().filter(|it| !it.contains(char::is_whitespace))?;
     Some(format!("-Dmaven.repo.local={folder}"))

@@ -16,7 +16,7 @@ pub const NO_PLACE: &str = "you own no folder on the same file system";
 /// Says in a sentence that changes were not collected, and why.
 pub fn made_at_once(reason: &str) -> String {
     format!(
-        "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
+        "changes were applied immediately and cannot be undone, because they cannot be staged here: {reason}"
     )
 }
 

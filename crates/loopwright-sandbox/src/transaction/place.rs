@@ -1,4 +1,4 @@
-//! Paths below a folder, reached through no link, and what is said of them.
+//! Paths below a folder that are reached without links, and their checks.
 
 use std::fs::{self, Metadata};
 use std::io;

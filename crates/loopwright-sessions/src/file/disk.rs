@@ -40,7 +40,7 @@ pub(super) fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file for reading; `None` if there is none.
+/// Opens a file for reading. Returns `None` if there is none.
 pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
     if_there(options().read(true).open(path))
 }

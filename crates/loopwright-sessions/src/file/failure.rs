@@ -1,4 +1,4 @@
-//! Why a file could not be read or written, and what helps.
+//! The reason why a file could not be read or written, with a remedy.
 
 use std::{
     io::{self, ErrorKind},

@@ -114,8 +114,8 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*four))
 }
 
-/// Returns where the parts of a frame are that begins at `start` of bytes which begin at `base` of a
-/// file; `None` if its beginning is not intact. Its body need not be there.
+/// Returns where the parts of a frame are that begins at `start` of bytes which begin at `base` of
+/// a file, or `None` if its beginning is not intact. Its body need not be there.
 fn parts(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     if !bytes.get(start..)?.starts_with(&MARK) {
         return None;
@@ -130,8 +130,8 @@ fn parts(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     is_intact.then_some(Frame { at: whole, head, body })
 }
 
-/// Returns the frame that begins at `start` of bytes which begin at `base` of a file; `None` if there
-/// is no intact one.
+/// Returns the frame that begins at `start` of bytes which begin at `base` of a file, or `None` if
+/// there is no intact one.
 pub(super) fn read(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     let frame = parts(bytes, base, start)?;
     let trailer = bytes.get(frame.body.end..frame.at.end)?;
@@ -180,14 +180,14 @@ pub(super) fn find(bytes: &[u8], base: u64, mut from: usize) -> Option<Frame> {
     }
 }
 
-/// Reads the head of the frame that begins at some place of a file; `None` if it is not intact. Its
-/// body is not looked at.
+/// Reads the head of the frame that begins at some place of a file. Returns `None` if it is not
+/// intact. Its body is not looked at.
 pub(super) fn head_at(file: &mut File, at: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = glance(file, at)?;
     Ok(parts(&bytes, at, 0).map(|it| bytes[it.head].to_vec()))
 }
 
-/// Reads the frame that begins at some place of a file; `None` if there is no intact one.
+/// Reads the frame that begins at some place of a file. Returns `None` if there is no intact one.
 pub(super) fn beginning_at(file: &mut File, at: u64) -> io::Result<Option<OwnedFrame>> {
     let mut bytes = glance(file, at)?;
     let Some(frame) = parts(&bytes, at, 0) else { return Ok(None) };
@@ -197,7 +197,7 @@ pub(super) fn beginning_at(file: &mut File, at: u64) -> io::Result<Option<OwnedF
     Ok(read(&bytes, at, 0).map(|it| owned(&bytes, at, it)))
 }
 
-/// Reads the frame that ends at some place of a file; `None` if there is no intact one.
+/// Reads the frame that ends at some place of a file. Returns `None` if there is no intact one.
 pub(super) fn ending_at(file: &mut File, end: u64) -> io::Result<Option<OwnedFrame>> {
     let from = end.saturating_sub(GLANCE);
     let mut bytes = part(file, from, end - from)?;

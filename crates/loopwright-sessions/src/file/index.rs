@@ -87,7 +87,7 @@ impl Index {
         Self { path: root.join("index"), lock: root.join("index.lock"), boot }
     }
 
-    /// Returns all entries, one after the other; `None` if the index must be rebuilt.
+    /// Returns all entries, one after the other, or `None` if the index must be rebuilt.
     pub(super) fn entries(&self) -> io::Result<Option<Vec<u8>>> {
         for _ in 0..LOOKS {
             let Some(bytes) = self.bytes()? else { break };
@@ -272,7 +272,7 @@ impl PendingEntry {
     }
 }
 
-/// Reads an entry; `None` if the file ends before it.
+/// Reads an entry. Returns `None` if the file ends before it.
 fn read_at(file: &mut File, slot: u64) -> io::Result<Option<[u8; SLOT]>> {
     let mut bytes = [0; SLOT];
     match disk::read_exact_at(file, &mut bytes, place(slot)) {

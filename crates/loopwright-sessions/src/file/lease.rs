@@ -47,7 +47,7 @@ pub(super) struct LeaseFile {
 }
 
 impl LeaseFile {
-    /// Reads the file of a session; `None` if there is none.
+    /// Reads the file of a session. Returns `None` if there is none.
     fn read(id: &SessionId, dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(LEASE);
         let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What the frames of a session's log say.
+//! The content of a session's log.
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ impl CreationRecord {
 }
 
 impl Mark {
-    /// Reads the beginning of a head; `None` if it is none.
+    /// Reads the beginning of a head. Returns `None` if it is none.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let (kind, rest) = head.split_first()?;
         let (branch, rest) = rest.split_first_chunk()?;
@@ -162,7 +162,7 @@ impl Mark {
 }
 
 impl Record {
-    /// Reads a head; `None` if it is none.
+    /// Reads a head. Returns `None` if it is none.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let Mark { kind, branch, version, length, count } = Mark::read(head)?;
         let record = serde_json::from_slice::<Self>(&head[MARK..]).ok()?;

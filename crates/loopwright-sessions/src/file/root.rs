@@ -1,4 +1,4 @@
-//! Where everything is.
+//! The paths.
 
 use std::{
     fs,
@@ -88,7 +88,7 @@ impl Root {
         lock.and_then(|it| it.ok_or_else(|| ErrorKind::NotFound.into())).at(&path)
     }
 
-    /// Returns the directory of a session; `None` if there is none.
+    /// Returns the directory of a session, or `None` if there is none.
     pub(super) fn dir(&self, id: &SessionId) -> Result<Option<PathBuf>, StoreError> {
         let dir = self.sessions().join(id.as_str());
         match disk::if_there(fs::symlink_metadata(&dir)).at(&dir)? {
@@ -102,7 +102,7 @@ impl Root {
         }
     }
 
-    /// Locks a session, and returns its directory; `None` if there is none.
+    /// Locks a session, and returns its directory. Returns `None` if there is none.
     pub(super) fn lock_session(
         &self,
         id: &SessionId,
@@ -127,7 +127,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns what is known of a session; `None` if there is none.
+    /// Returns what is known of a session, or `None` if there is none.
     ///
     /// Two small pieces of its log are read, however long that is.
     pub(super) fn header(
@@ -155,7 +155,7 @@ impl Root {
         }
     }
 
-    /// Reads the whole log of a session; `None` if there is no session.
+    /// Reads the whole log of a session. Returns `None` if there is no session.
     pub(super) fn ledger(
         &self,
         id: &SessionId,

@@ -355,8 +355,8 @@ impl Root {
         session.ended(deleted)
     }
 
-    /// Takes up a session where this store left it, and locks it; `None` if this store never wrote it, or its
-    /// files are others by now.
+    /// Takes up a session where this store left it, and locks it. Returns `None` if this store
+    /// never wrote it, or its files are others by now.
     fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
         let Some(mut files) = self.take(id) else { return Ok(None) };
         let path = files.dir.join(LOCK);
@@ -403,7 +403,8 @@ fn remember(known: &mut Vec<Files>, files: Files) {
 }
 
 impl Files {
-    /// Returns how many bytes others appended to the log; `None` if it is not the same one any more.
+    /// Returns how many bytes others appended to the log, or `None` if it is not the same one any
+    /// more.
     fn appended(&mut self) -> Result<Option<u64>, StoreError> {
         let FrameFile { path, identity, end, length, .. } = &mut self.trail;
         let Some(there) = disk::if_there(fs::symlink_metadata(&path)).at(path)? else {

@@ -1,4 +1,4 @@
-//! What the index knows of one session.
+//! The index entry of a session.
 
 use loopwright_core::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -118,7 +118,7 @@ impl IndexEntry {
         bytes
     }
 
-    /// Reads an entry; `None` if it is none.
+    /// Reads an entry. Returns `None` if it is none.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let entry = Entry::read(bytes)?;
         Some(Self {
@@ -139,7 +139,7 @@ impl IndexEntry {
 pub(super) struct Entry<'a>(&'a [u8]);
 
 impl<'a> Entry<'a> {
-    /// Takes bytes for an entry; `None` if they are none.
+    /// Takes bytes for an entry. Returns `None` if they are none.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let sum = bytes.first_chunk().map(|it| u32::from_le_bytes(*it))?;
         (bytes.len() == SLOT && crc32fast::hash(&bytes[4..]) == sum).then_some(Self(bytes))

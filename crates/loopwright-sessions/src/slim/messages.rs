@@ -50,8 +50,8 @@ pub struct SlimCall {
     pub id: Option<Arc<str>>,
     /// The tool's name.
     pub name: Arc<str>,
-    /// The arguments as the model wrote them, with secrets redacted. `None` if arguments are
-    /// omitted, or longer than the limit of a message.
+    /// The arguments as the model wrote them, with secrets redacted. `None` means that arguments
+    /// are omitted, or longer than the limit of a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Arc<str>>,
 }

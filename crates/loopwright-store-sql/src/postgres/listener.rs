@@ -1,4 +1,4 @@
-//! Hearing of notes that others made.
+//! Notifications about log entries of other processes.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Which process keeps others from writing.
+//! The process that blocks other writers.
 
 use std::{fmt, fs, path::Path, time::Duration};
 

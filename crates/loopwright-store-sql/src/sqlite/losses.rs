@@ -1,4 +1,4 @@
-//! What a database lost, as files beside it and indexes tell.
+//! Losses of a database, found by the files beside it and its indexes.
 
 use std::{collections::BTreeMap, sync::PoisonError};
 

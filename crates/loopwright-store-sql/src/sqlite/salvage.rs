@@ -1,4 +1,4 @@
-//! Saving what can be read of a damaged file.
+//! Recovery of the readable data of a damaged file.
 //!
 //! SQLite reads a row only if all pages that lead to it are in order. Here every page is looked at by
 //! itself: what looks like a row of our tables is written into a new file, and that is put in the place

@@ -11,7 +11,7 @@ pub enum Chunking {
     Awkward,
     /// Byte by byte.
     One,
-    /// All at once.
+    /// The whole body in one piece.
     Whole,
 }
 
@@ -69,7 +69,7 @@ pub enum Mutation {
     NoSpace,
     /// A byte order mark comes first.
     Bom,
-    /// Events have ids and times to wait.
+    /// Events have IDs and retry delays.
     IdRetry,
     /// Empty lines stand between events, and before the first.
     BlankLines,

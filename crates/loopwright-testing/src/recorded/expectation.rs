@@ -26,9 +26,9 @@ pub struct ExpectedAnswer {
     pub signatures: Vec<String>,
     /// The calls of the client's tools.
     pub tool_calls: Vec<ExpectedCall>,
-    /// Why the model does not respond, in its words.
+    /// The model's own explanation.
     pub refusal: Option<String>,
-    /// The finish reason, in common terms; `None` if it is unknown.
+    /// The finish reason, in common terms. `None` means that it is unknown.
     pub finish_reason: Option<String>,
     /// The usage, if the provider reported it.
     pub usage: Option<ExpectedUsage>,
@@ -45,7 +45,7 @@ pub struct ExpectedCall {
     pub id: Option<String>,
     /// The tool's name.
     pub name: Option<String>,
-    /// The arguments; `None` if they are not JSON.
+    /// The arguments. `None` means that they are not JSON.
     pub arguments: Option<Value>,
     /// The original text of the arguments, if it matters.
     pub arguments_raw: Option<String>,
@@ -97,9 +97,9 @@ pub struct ExpectedError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Script {
-    /// The first request; `None` if requests were not recorded.
+    /// The first request. `None` means that requests were not recorded.
     pub first: Option<FirstRequest>,
-    /// The additions of each request; `None` if the request was not recorded.
+    /// The additions of each request. `None` means that the request was not recorded.
     pub exchanges: Vec<Option<ScriptedStep>>,
 }
 

@@ -51,7 +51,7 @@ pub struct RecordedRequest {
     /// The path, which may lack the beginning of the provider's address.
     #[serde(default)]
     pub path: Option<String>,
-    /// The JSON of the body; `None` if it was not recorded.
+    /// The JSON of the body. `None` means that it was not recorded.
     #[serde(default)]
     pub body: Option<Value>,
 }

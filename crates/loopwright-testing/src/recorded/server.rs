@@ -269,7 +269,7 @@ fn error_body(api: &str, status: u16) -> Value {
     }
 }
 
-/// Reads a request; `None` if the client went away. `bytes` holds what arrived beyond it.
+/// Reads a request. Returns `None` if the client went away. `bytes` holds what arrived beyond it.
 async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<Received>> {
     loop {
         if let Some((request, length)) = parse_request(bytes)? {

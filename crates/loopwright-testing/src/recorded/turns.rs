@@ -255,7 +255,7 @@ enum SameIds {
     Renamed,
 }
 
-/// Compares the calls of an answer with those of a request; `None` if they are others.
+/// Compares the calls of an answer with those of a request. Returns `None` if they are others.
 fn same_calls(given: &[Item], sent: &[Item]) -> Option<SameIds> {
     // Without ids, as for a wire that has none.
     let calls = |items: &[Item], api: &str| said(api, items, Kind::Calls);

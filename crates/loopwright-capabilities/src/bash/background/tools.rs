@@ -39,7 +39,7 @@ pub struct BashStop {
     shells: Shells,
 }
 
-/// What the model passes to `bash_read`.
+/// The arguments of the tool `bash_read`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashReadArgs {
@@ -50,7 +50,7 @@ pub struct BashReadArgs {
     pub wait_seconds: Option<i64>,
 }
 
-/// What the model passes to `bash_stop`.
+/// The arguments of the tool `bash_stop`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashStopArgs {

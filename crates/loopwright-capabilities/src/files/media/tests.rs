@@ -87,7 +87,7 @@ fn a_broken_or_endless_picture_is_refused_if_it_is_too_large_and_passed_on_if_no
     assert_eq!(same, broken);
     let limits = MediaLimits { image_bytes: 1_000, ..MediaLimits::default() };
     let error = limits.read("a.png", broken).unwrap_err().to_string();
-    assert!(error.ends_with("make a smaller picture of it with a command"), "{error}");
+    assert!(error.ends_with("make a smaller image of it with a command"), "{error}");
     // A file of 69 bytes that says that it has 60,000 pixels each way: it is never decoded.
     let mut bomb = picture(1, 1, ImageFormat::Png);
     bomb[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);

@@ -122,7 +122,7 @@ impl Highlighter {
     }
 }
 
-/// Measures a character with its quotes; `None` if it is a lifetime.
+/// Measures a character with its quotes. Returns `None` if it is a lifetime.
 fn character(rest: &str) -> Option<usize> {
     let inner = rest.get(1..)?;
     if inner.starts_with('\\') {

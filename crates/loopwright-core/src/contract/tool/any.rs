@@ -200,7 +200,7 @@ impl AnyTool {
         Self::of(spec, options, Handler::Withdrawn(source.into()))
     }
 
-    /// Returns the reason why calls of the tool fail; `None` if it can be called.
+    /// Returns the reason why calls of the tool fail, or `None` if it can be called.
     pub(crate) fn withdrawal_reason(&self) -> Option<String> {
         match &self.0.handler {
             Handler::Withdrawn(source) => Some(self.withdrawal(source)),
@@ -213,8 +213,8 @@ impl AnyTool {
         format!("tool `{name}` is no longer available: `{source}` has removed it; use another tool")
     }
 
-    /// Returns the first violation of the schema, with path and rule; `None` if the arguments match
-    /// it.
+    /// Returns the first violation of the schema, with path and rule, or `None` if the arguments
+    /// match it.
     #[cfg(feature = "engine")]
     pub fn violation(&self, arguments: &Value) -> Option<String> {
         self.0.checker.violation(arguments)

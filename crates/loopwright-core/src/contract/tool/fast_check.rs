@@ -125,7 +125,7 @@ impl Rules {
         Some(rules)
     }
 
-    /// Requires a member; `None` if the schema requires too many.
+    /// Requires a member. Returns `None` if the schema requires too many.
     fn require(&mut self, name: &str) -> Option<()> {
         let place = self.place(name).unwrap_or_else(|| {
             // It has to be there, and may not be there if no others may.
@@ -164,7 +164,7 @@ impl Rules {
     }
 }
 
-/// Returns the bit of a position; `None` if the position exceeds the number of bits.
+/// Returns the bit of a position, or `None` if the position exceeds the number of bits.
 fn bit(place: usize) -> Option<u64> {
     1_u64.checked_shl(u32::try_from(place).ok()?)
 }

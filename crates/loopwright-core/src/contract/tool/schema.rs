@@ -60,7 +60,7 @@ impl Checker {
         self.keyword_beyond.get_or_init(|| keyword_beyond(&self.schema)).as_deref()
     }
 
-    /// Returns the first violations, with path and rule; `None` if the arguments match. With the feature `json-schema`,
+    /// Returns the first violations, with path and rule, or `None` if the arguments match. With the feature `json-schema`,
     /// an invalid schema accepts everything: the tool then decides.
     #[cfg(feature = "engine")]
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
@@ -91,7 +91,7 @@ impl Checker {
     }
 }
 
-/// Returns the first violations of a value, with path and rule; `None` if it matches the schema.
+/// Returns the first violations of a value, with path and rule, or `None` if it matches the schema.
 #[cfg(feature = "engine")]
 pub(crate) fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
     Checker::new(Arc::clone(schema)).violation(value)

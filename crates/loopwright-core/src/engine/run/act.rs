@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Sorts the calls of the open step; `None` if there are none.
+    /// Sorts the calls of the open step. Returns `None` if there are none.
     fn start_batch(&mut self) -> Option<Batch> {
         let open = self.state.execution()?.open_step()?;
         let count = open.calls().len();

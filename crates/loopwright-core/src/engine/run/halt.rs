@@ -23,7 +23,7 @@ impl StopMode {
 }
 
 impl CallDisposition {
-    /// Returns why no other call of the same wave starts; `None` if they can.
+    /// Returns why no other call of the same wave starts, or `None` if they can.
     pub(super) fn halt(&self) -> Option<StopMode> {
         match self {
             Self::Over(ended) if ended.failure.is_some() => Some(StopMode::HookFailed),

@@ -44,14 +44,14 @@ enum Listing {
     Idle,
     Pending {
         future: BoxFuture<'static, Result<ToolListing, BoxError>>,
-        /// Ends the time that a step may wait; `None` if no step waits.
+        /// Ends the time that a step may wait. `None` means that no step waits.
         timer: Option<BoxFuture<'static, ()>>,
     },
     Ready(Result<ToolListing, BoxError>),
 }
 
 impl SourceWatch {
-    /// Follows the sources of an agent; `None` if it has none.
+    /// Follows the sources of an agent. Returns `None` if it has none.
     pub(super) fn new(sources: &ToolSources) -> Option<Box<Self>> {
         let followed: Vec<_> = sources
             .iter()

@@ -35,7 +35,7 @@ pub(super) fn agent_tool(server: &Server, principal: &Principal, agent: &AgentIn
         parameters: Arc::new(json!({
             "type": "object",
             "properties": {
-                "prompt": {"type": "string", "description": "The task, with all that the agent has to know."},
+                "prompt": {"type": "string", "description": "The task, with everything the agent needs to know."},
                 "session_id": {
                     "type": "string",
                     "description": "Continues the session of an earlier call instead of starting a new one.",

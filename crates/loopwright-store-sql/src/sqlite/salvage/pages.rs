@@ -1,4 +1,4 @@
-//! The pages of a damaged file, each as it was committed last.
+//! The pages of a damaged file, each in its last committed version.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Records of a damaged file into a new one.
+//! Writing of recovered records into a new file.
 
 use std::collections::BTreeMap;
 

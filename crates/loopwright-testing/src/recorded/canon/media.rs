@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use loopwright_core::messages::{Media, MediaSource};
 use serde_json::Value;
 
-/// Reads a picture or a document; `None` if it is neither.
+/// Reads a picture or a document. Returns `None` if it is neither.
 pub(super) fn media(kind: &str, value: &Value) -> Option<Media> {
     if !matches!(kind, "image" | "document") {
         return None;
