@@ -82,7 +82,7 @@ fn a_result_that_does_not_match_the_schema_is_refused_and_the_call_still_waits()
 fn arguments_that_an_external_tool_does_not_take_never_reach_its_users() {
     let steps = [ScenarioStep::tool_call("locate", json!({ "id": "x" })), "done".into()];
     let done = execute(&agent(steps).with_tool(external()), asked());
-    assert!(told(&done)[0].contains("do not fit the schema of `locate`"), "{:?}", told(&done));
+    assert!(told(&done)[0].contains("do not match the schema of `locate`"), "{:?}", told(&done));
     assert_eq!(done.pending(), []);
 }
 
