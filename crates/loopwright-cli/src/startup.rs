@@ -121,9 +121,7 @@ impl Startup {
         Self { sources, config, stage, applied: None }
     }
 
-    /// Reads the configuration of the directory that a session works in, and takes the session's agent and
-    /// model.
-    /// What is odd about it is not told again for each session.
+    /// Reads the configuration of a session's directory, without warnings, and takes the session's agent and model.
     ///
     /// # Errors
     ///

@@ -29,12 +29,10 @@ use crate::{
     tool::{AnyTool, RawArgs, SideEffects, ToolCx, ToolError},
 };
 
-/// Runs tool calls: calls hooks, checks arguments, limits time and size, and retries repeatable
-/// calls.
+/// Runs tool calls: calls hooks, checks arguments, limits time and size, and retries repeatable calls.
 #[derive(Clone)]
 pub struct ToolExecutor {
-    /// The maximum size of a tool's text output in bytes. The rest is cut, and the model receives a
-    /// note.
+    /// The maximum size of a tool's text output in bytes. The rest is cut, and the model receives a note.
     pub max_output_bytes: usize,
     /// The time limit of a call whose tool sets none.
     pub default_timeout: Option<Duration>,
