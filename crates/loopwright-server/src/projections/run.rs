@@ -14,6 +14,8 @@ use crate::{problem::Problem, server::Server, views::PendingView};
 
 /// How long the log is waited for before it is looked whether the run has ended in another way: at first, and at most.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// How often it is looked whether the job of a completed run has ended.
+const SETTLES: u32 = 200;
 /// How many entries of the log are read at once.
 const PAGE: usize = 1000;
 
@@ -210,12 +212,22 @@ impl RunFollower {
                 self.waiting.push_back(RunEvent::StepEnded(payload.step_number));
             }
             // Another try may follow a failure: the job says whether it does.
-            "agent.status" if payload.status == "completed" => {
-                self.complete().await?;
-            }
+            "agent.status" if payload.status == "completed" => self.settle().await?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Ends it once its job has ended, so that the session takes another message then. A worker that was killed in between
+    /// does not keep the end back.
+    async fn settle(&mut self) -> Result<(), Problem> {
+        for _ in 0..SETTLES {
+            if self.look().await? {
+                return Ok(());
+            }
+            self.server.clock().sleep(LOOKS.0).await;
+        }
+        self.complete().await
     }
 
     /// Looks whether the run has ended, and returns `true` if it has.

@@ -12,6 +12,7 @@ use loopwright_survival::{
 };
 
 fn main() -> ExitCode {
+    loopwright_sandbox::init();
     match start() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
