@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::project::plain;
+use crate::render::sanitize_terminal;
 
 /// Tries every backend.
 pub(super) async fn show() -> ExitCode {
@@ -30,7 +31,7 @@ pub(super) async fn show() -> ExitCode {
             ),
             Err(reason) => format!(
                 "Changes in this folder are applied immediately and cannot be undone: {}.\n",
-                plain(Path::new(&reason))
+                sanitize_terminal(&reason)
             ),
         });
     }
@@ -63,6 +64,7 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
     let (command, cancel) = (Command::new("true"), CancellationToken::new());
     let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;
+    transaction.discard();
     result.map(drop).map_err(|error| error.to_string())
 }
 
