@@ -189,7 +189,7 @@ fn an_interrupted_call_of_a_sub_agent_is_decided_about_by_its_address() {
     let waits = &place.shown(&id)["pending"][0];
     assert_eq!((&waits["address"], &waits["tool"]), (&"0.0".into(), &"bash".into()));
     let shown = place.sessions(&["show", &id]).stdout;
-    assert!(shown.contains(" 0.0 approve|deny|mark-done"), "{shown}");
+    assert!(shown.contains(" 0.0 retry|done [RESULT]|skip|stop"), "{shown}");
     let decide = |line: &[&str]| place.sessions(&[&["decide", &id], line].concat());
     let wrong = decide(&["0.0", "approve", r#"{"command":7}"#]);
     assert_eq!(wrong.status, 2, "{}", wrong.stderr);

@@ -114,7 +114,7 @@ fn a_call_that_was_interrupted_is_decided_about() {
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.shown(&id)["pending"][0]["tool"], "bash");
     let shown = place.sessions(&["show", &id]).stdout;
-    assert!(shown.contains(" 0 approve|deny|mark-done"), "{shown}");
+    assert!(shown.contains(" 0 retry|done [RESULT]|skip|stop"), "{shown}");
     assert_eq!(place.sessions(&["decide", &id, "maybe"]).status, 2);
     assert_eq!(place.sessions(&["decide", &id, "5", "deny"]).status, 2);
     assert_eq!(place.sessions(&["decide", &id, "deny"]).status, 0);
