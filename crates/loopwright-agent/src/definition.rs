@@ -44,6 +44,11 @@ pub struct AgentDefinition {
     /// Skills that are loaded at the start.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub skills: NameList,
+    /// The servers of the Model Context Protocol that it uses, by name: `null` for one that the
+    /// program knows, and the configuration of one that the definition brings. Absent: all servers
+    /// that the program knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Map<String, Value>>,
     /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

@@ -23,6 +23,7 @@ pub use self::{
     capability::UseLlmQuery,
     tool::{LlmQueryArgs, LlmQueryTool},
 };
+pub use crate::model_source::{agent_model, as_model_takes};
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, AgentState, ChatModel, LlmConfig, ModelError, ModelErrorKind, ModelProvider,
-    messages::{InferenceRequest, Message, Prompt, Transcript},
+    AgentLoop, AgentState, ChatModel, LlmConfig, MediaKind, ModelError, ModelErrorKind,
+    ModelProvider,
+    messages::{Content, InferenceRequest, Message, Part, Prompt, Transcript},
 };
 
 /// Who is asked.
@@ -49,14 +50,56 @@ impl ModelSource {
                 Ok((model, InferenceRequest { model: name, options, ..request }))
             }
             Self::Own(selected) => {
-                let models = agent.driver().models().ok_or_else(no_model)?;
-                let llm = own(selected.as_ref(), state, agent);
-                let model = models.resolve(Some(&llm).filter(|it| names_one(it)))?;
+                let (model, llm) = own_model(selected.as_ref(), state, agent)?;
                 let options = selected.as_ref().map(|it| it.options.clone()).unwrap_or_default();
                 Ok((model, InferenceRequest { model: llm.model, options, ..request }))
             }
         }
     }
+}
+
+/// Returns the model that an agent calls, and its selection.
+///
+/// # Errors
+///
+/// Returns an error if the agent's driver has no model to share.
+pub fn agent_model(
+    state: &AgentState,
+    agent: &AgentLoop,
+) -> Result<(Arc<dyn ChatModel>, LlmConfig), ModelError> {
+    own_model(None, state, agent)
+}
+
+/// Replaces images and files by words if the model that an agent calls is known not to take them.
+pub fn as_model_takes(parts: Vec<Part>, state: &AgentState, agent: &AgentLoop) -> Vec<Part> {
+    let kind = |part: &Part| match part.content() {
+        Content::Image(_) => Some(MediaKind::Image),
+        Content::Document(_) => Some(MediaKind::Document),
+        _ => None,
+    };
+    if parts.iter().all(|it| kind(it).is_none()) {
+        return parts;
+    }
+    let Ok((model, llm)) = agent_model(state, agent) else { return parts };
+    let request = InferenceRequest { model: llm.model, ..InferenceRequest::default() };
+    let replaced = |part: Part| match kind(&part) {
+        Some(kind) if model.takes(&request, kind) == Some(false) => Part::text(match kind {
+            MediaKind::Image => "[image: not shown, this model does not see images]",
+            _ => "[document: not shown, this model does not read documents]",
+        }),
+        _ => part,
+    };
+    parts.into_iter().map(replaced).collect()
+}
+
+fn own_model(
+    selected: Option<&LlmConfig>,
+    state: &AgentState,
+    agent: &AgentLoop,
+) -> Result<(Arc<dyn ChatModel>, LlmConfig), ModelError> {
+    let models = agent.driver().models().ok_or_else(no_model)?;
+    let llm = own(selected, state, agent);
+    Ok((models.resolve(Some(&llm).filter(|it| names_one(it)))?, llm))
 }
 
 /// Returns the selection of a model: what is selected here, or else what the state or the driver select.

@@ -131,7 +131,7 @@ impl Setup {
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&workdir, &commands))
-            .with_capability(self.mcp.capability())
+            .with_capability(self.mcp.capability().with_on_question(self.on_question()))
             .with_capability(self.rules())
             .with_capability(UseCommandHooks(self.hooks()))
             .with_capability(

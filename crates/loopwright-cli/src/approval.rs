@@ -24,7 +24,7 @@ use crate::permissions::confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
-use crate::sessions::{DECLINED, UserDecision};
+use crate::sessions::{DECLINED, UserDecision, form_fields};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
 
@@ -50,7 +50,7 @@ pub(crate) async fn say(
     mut said: UserInput,
     mut input: Option<&mut Input>,
 ) -> Turned {
-    conversation.is_attended = input.is_some();
+    conversation.attend(input.is_some());
     conversation.asks_about_cost = input.is_some();
     let whole = conversation.budget;
     let began = Instant::now();
@@ -280,7 +280,17 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         for (number, option) in options(asked).iter().enumerate() {
             console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
         }
-        return console::tell("  type the answer, or `/decline`");
+        let fields = form_fields(asked).filter(|it| it.len() > 1);
+        let Some(fields) = fields else {
+            return console::tell("  type the answer, or `/decline`");
+        };
+        for (name, schema) in fields {
+            let kind = schema["type"].as_str().unwrap_or("any");
+            let about = schema["description"].as_str().map(|it| format!(": {it}"));
+            let line = format!("{name} ({kind}){}", about.unwrap_or_default());
+            console::tell(&format!("  {}", single_line(&line, 200)));
+        }
+        return console::tell("  type NAME=VALUE for each, JSON, or `/decline`");
     }
     let always = match rules {
         [] => String::new(),

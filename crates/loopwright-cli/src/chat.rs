@@ -24,6 +24,7 @@ use loopwright_core::{
 };
 use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
+use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort, NamedSkill};
 use self::place::Place;
@@ -41,6 +42,7 @@ use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp;
+use crate::mcp_completions;
 use crate::media;
 use crate::model;
 use crate::model_hint::guide;
@@ -96,8 +98,10 @@ async fn perform(
     let input = if is_watched {
         let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
         let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
-        let completer =
-            ChatCompleter::new(move || place.completions(), conversation.setup.workdir.path());
+        let setup = &conversation.setup;
+        let (servers, runtime) = (setup.mcp.clone(), Handle::current());
+        let completer = ChatCompleter::new(move || place.completions(), setup.workdir.path())
+            .with_others(move |line| mcp_completions::complete(&servers, &runtime, line));
         let environment = &opening.sources.environment;
         let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|it| environment.get(it));
         Input::terminal(history.flatten().as_deref(), Some(completer), editor.map(|it| &**it))

@@ -7,12 +7,15 @@ use loopwright_agent::{
     AgentBuilder, AgentDefinition, DefinitionLoopFactory, LoopFactory as _, UseLlmConfig,
 };
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_mcp::server_part;
 use loopwright_models::Providers;
+use serde_json::Value;
 
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
 use crate::definitions::{self, Defined, completed};
+use crate::render::single_line;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::tools;
 
@@ -34,6 +37,10 @@ impl Check<'_> {
         if !problems.is_empty() {
             return problems;
         }
+        let unknown = self.unknown_servers(&definition);
+        if !unknown.is_empty() {
+            return unknown;
+        }
         let commands = Commands::default();
         let rules = definitions::rules(self.workdir);
         let base = AgentBuilder::base()
@@ -43,6 +50,23 @@ impl Check<'_> {
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()
+    }
+
+    /// Returns the servers that a definition names and that are not configured.
+    fn unknown_servers(&self, definition: &AgentDefinition) -> Vec<String> {
+        let is_known = |name: &str| {
+            let part = server_part(name);
+            self.defined.servers.iter().any(|it| server_part(&it.name) == part)
+        };
+        let named = definition.mcp_servers.iter().flatten();
+        let unknown = named.filter(|(name, server)| server.is_null() && !is_known(name));
+        let problem = |(name, _): (&String, &Value)| {
+            let name = single_line(name, 64);
+            format!(
+                "`mcpServers`: unknown MCP server `{name}`; add it with `loopwright mcp add {name} …`"
+            )
+        };
+        unknown.map(problem).collect()
     }
 
     /// Returns what keeps a run from this definition for which no model is typed.

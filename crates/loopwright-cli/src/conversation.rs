@@ -68,7 +68,7 @@ pub struct Conversation {
     pub session: Option<SessionId>,
     /// The ID of the session that the first message creates; `None` generates one.
     pub new_id: Option<SessionId>,
-    /// Whether a user is there to answer what calls ask.
+    /// Whether a user is there to answer what calls ask; [`attend`](Self::attend) sets it.
     pub is_attended: bool,
     /// Whether a turn that has nearly reached its cost limit stops to ask.
     pub(crate) asks_about_cost: bool,
@@ -120,6 +120,12 @@ pub struct UserInput {
 }
 
 impl Conversation {
+    /// Sets whether a user is there to answer what calls and servers ask.
+    pub(crate) fn attend(&mut self, is_attended: bool) {
+        self.is_attended = is_attended;
+        self.setup.mcp.set_attended(is_attended);
+    }
+
     /// Takes a turn and shows how it goes. Meanwhile, lines that are typed at `input` are sent to the agent, and Esc stops
     /// it. Needs a tokio runtime.
     pub(crate) async fn say(

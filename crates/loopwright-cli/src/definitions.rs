@@ -17,6 +17,7 @@ use loopwright_capabilities::skills::{
     SkillAudience, SkillLibrary, SkillPolicy, SkillScope, UseSkills,
 };
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
+use loopwright_mcp::server_part;
 use loopwright_models::Providers;
 use loopwright_templates::{
     AgentDefinitionRegistry, DefinitionLoader, DefinitionPaths, DefinitionScope,
@@ -32,9 +33,10 @@ use crate::config::{
 };
 use crate::console;
 use crate::load_config::configured;
+use crate::mcp_servers::{ConfiguredServers, KnownServer, user_agents};
 use crate::model::{self, ChoiceError};
-use crate::permissions::RunPermissions;
-use crate::project::{PROJECT_SKILLS, plain, project_root};
+use crate::permissions::{ProjectSettings, RunPermissions};
+use crate::project::{PROJECT_SKILLS, leads_out, plain, project_root};
 use crate::tools;
 
 /// Capabilities of the inventory that a definition cannot configure, because files of a project could then
@@ -64,6 +66,8 @@ pub struct Defined {
     pub skills: SkillLibrary,
     /// What the configuration says of capabilities.
     pub(crate) settings: Arc<CapabilitySettings>,
+    /// The MCP servers that are configured, or that definitions bring.
+    pub(crate) servers: Arc<[KnownServer]>,
 }
 
 /// What a definition may say of sub-agents.
@@ -164,7 +168,13 @@ impl Defined {
         let agents = AgentDefinitionRegistry::with_loader(loader);
         if sources.discovery == Discovery::Nothing {
             let skills = SkillLibrary::default().within(&root);
-            return Self { root, agents, skills, settings: Arc::default() };
+            return Self {
+                root,
+                agents,
+                skills,
+                settings: Arc::default(),
+                servers: Arc::default(),
+            };
         }
         let skills = skills(&root, sources, Places::All);
         let mut places = DefinitionPaths::new();
@@ -178,20 +188,21 @@ impl Defined {
                 places = places.with_dir(DefinitionScope::Project, directory);
             }
         }
-        if let Some(home) = &sources.home {
-            places = places.user(home.join(".claude/agents"));
-        }
-        if let Some(own) = sources.own_directory() {
-            places = places.user(own.join("agents"));
+        for directory in user_agents(sources) {
+            places = places.user(directory);
         }
         agents.auto_discover(&places);
-        Self { root, agents, skills, settings: Arc::default() }
+        Self { root, agents, skills, settings: Arc::default(), servers: Arc::default() }
     }
 
-    /// Gives capabilities the settings of a configuration.
+    /// Gives capabilities the settings of a configuration, and knows its servers.
     #[must_use]
-    pub(crate) fn with_settings(self, config: &Config) -> Self {
-        Self { settings: Arc::new(config.capabilities.clone()), ..self }
+    pub(crate) fn with_settings(self, config: &Config, sources: &ConfigSources) -> Self {
+        // What is wrong with decisions about folders is told where servers are prepared.
+        let project = ProjectSettings::find(config, sources);
+        let servers = project.map(|it| ConfiguredServers::find(config, sources, &it).known());
+        let settings = Arc::new(config.capabilities.clone());
+        Self { settings, servers: servers.unwrap_or_default().into(), ..self }
     }
 
     /// Leaves out the skills of the project, which its author wrote.
@@ -205,7 +216,7 @@ impl Defined {
 
     /// Returns a definition in which capabilities without settings have those of the configuration.
     pub(crate) fn configured(&self, definition: &AgentDefinition) -> AgentDefinition {
-        with_settings(definition.clone(), &self.settings)
+        with_settings(limited(definition.clone(), &self.servers), &self.settings)
     }
 
     /// Returns the capabilities of the program's own agent with their settings, for a model with a
@@ -293,7 +304,8 @@ impl Defined {
     }
 
     fn completed(&self) -> Completed {
-        Completed { agents: self.agents.clone(), settings: Arc::clone(&self.settings) }
+        let (settings, servers) = (Arc::clone(&self.settings), Arc::clone(&self.servers));
+        Completed { agents: self.agents.clone(), settings, servers }
     }
 
     fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
@@ -373,7 +385,7 @@ pub(crate) fn find(
 ) -> Result<(ConfigSources, Config, Providers, Defined), DefinedError> {
     let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
-    let defined = Defined::find(&config, &sources, &providers).with_settings(&config);
+    let defined = Defined::find(&config, &sources, &providers).with_settings(&config, &sources);
     Ok((sources, config, providers, defined))
 }
 
@@ -398,12 +410,14 @@ const BROUGHT: [(&str, &str); 2] =
 struct Completed {
     agents: AgentDefinitionRegistry,
     settings: Arc<CapabilitySettings>,
+    servers: Arc<[KnownServer]>,
 }
 
 impl Definitions for Completed {
     fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
         let definition = self.agents.get(name)?;
-        Ok(Arc::new(with_settings(completed(&definition), &self.settings)))
+        let definition = limited(completed(&definition), &self.servers);
+        Ok(Arc::new(with_settings(definition, &self.settings)))
     }
 
     fn names(&self) -> Vec<String> {
@@ -418,6 +432,25 @@ pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
         BROUGHT.iter().filter(|(tool, _)| is_named(tool)).map(|(_, capability)| *capability);
     let capabilities = definition.capabilities.iter().chain(brought).collect();
     AgentDefinition { capabilities, ..definition.clone() }
+}
+
+/// Denies an agent the tools of the servers that it does not use.
+fn limited(mut definition: AgentDefinition, servers: &[KnownServer]) -> AgentDefinition {
+    let named = definition.mcp_servers.as_ref();
+    let is_denied = |server: &&KnownServer| match named {
+        Some(named) => !named.keys().any(|it| server_part(it) == server_part(&server.name)),
+        None => server.is_brought,
+    };
+    let denied = servers.iter().filter(is_denied);
+    let denied: Vec<String> = denied.map(|it| format!("mcp__{}", server_part(&it.name))).collect();
+    if !denied.is_empty() {
+        let rules = &mut definition.call_rules;
+        rules.deny = rules.deny.iter().map(ToOwned::to_owned).chain(denied).collect();
+        if rules.agent.is_empty() {
+            rules.agent.clone_from(&definition.name);
+        }
+    }
+    definition
 }
 
 /// Gives capabilities for which a definition has no settings those of the configuration.
@@ -474,10 +507,4 @@ fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary 
         skills = skills.with_commands(SkillScope::User, home.join(COMMANDS));
     }
     skills
-}
-
-/// Returns `true` if a directory of a project is reached by a link that leads out of it.
-fn leads_out(root: &Path, directory: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))
 }

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use loopwright_core::messages::{
     Cost, InferenceOptions, InferenceRequest, InferenceResponse, InferenceSettings,
 };
-use loopwright_core::{ChatModel, InferCx, LlmConfig, ModelError, ModelErrorKind, ModelProvider};
+use loopwright_core::{
+    ChatModel, InferCx, LlmConfig, MediaKind, ModelError, ModelErrorKind, ModelProvider,
+};
 use serde_json::Value;
 
 use crate::definitions::Defined;
@@ -107,6 +109,10 @@ impl ChatModel for GrantedModel {
 
     fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
         self.model.least_cost(request)
+    }
+
+    fn takes(&self, request: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        self.model.takes(request, kind)
     }
 }
 

@@ -23,7 +23,7 @@ use reedline::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::ahead::Ahead;
-pub(crate) use self::completer::ChatCompleter;
+pub(crate) use self::completer::{ChatCompleter, Completion};
 use self::keys::{ChatKeys, Pastes};
 pub(crate) use self::live::{LiveInput, Typed};
 use crate::console;

@@ -48,6 +48,7 @@ pub mod tokens;
 pub mod man;
 pub mod mcp;
 pub mod media;
+mod mcp_completions;
 mod mcp_mentions;
 mod mcp_servers;
 mod notify;

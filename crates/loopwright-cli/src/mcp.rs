@@ -2,17 +2,16 @@
 
 mod login;
 mod serve;
+mod show;
 
-use loopwright_mcp::{
-    McpClient, McpError, McpServer, ServerEntry, ServerTransport, Template, tool_names,
-};
+use loopwright_mcp::{McpClient, McpError, McpServer, ServerEntry, ServerTransport, Template};
 use serde_json::{Value, json};
 
 use self::login::{LoginError, log_in};
 use crate::args::Cli;
 use crate::args::mcp::{
     McpAddArgs, McpArgs, McpCallArgs, McpCommand, McpListArgs, McpLoginArgs, McpRemoveArgs,
-    McpShowArgs, McpTestArgs, SandboxArg,
+    McpTestArgs, SamplingArg, SandboxArg,
 };
 use crate::commands::Commands;
 use crate::config::{Config, ConfigError, ConfigSources};
@@ -25,10 +24,9 @@ use crate::mcp_servers::{
 };
 use crate::permissions::{MCP_FILE, ProjectSettings};
 use crate::project::{plain, project_root};
-use crate::render::{count, sanitize_terminal, single_line};
+use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
-use crate::table::table;
 
 /// Why a command about servers cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +49,10 @@ enum CommandError {
     NoPlace,
     #[error("{0}")]
     Usage(String),
+    #[error(
+        "MCP server `{name}` is already in {file}; remove it first with `loopwright mcp remove`, or choose another name"
+    )]
+    Exists { name: String, file: String },
     #[error("no MCP server `{name}` in {file}")]
     NotThere { name: String, file: String },
     #[error(transparent)]
@@ -63,7 +65,9 @@ impl CommandError {
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Folders(_) | Self::File(_) | Self::NoPlace => ExitCode::Config,
-            Self::Unknown { .. } | Self::Usage(_) | Self::NotThere { .. } => ExitCode::Usage,
+            Self::Unknown { .. } | Self::Usage(_) | Self::Exists { .. } | Self::NotThere { .. } => {
+                ExitCode::Usage
+            }
             Self::Untrusted(_) => ExitCode::Denied,
             Self::Server(_) | Self::Login(_) => ExitCode::Internal,
         }
@@ -76,7 +80,7 @@ pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
         let done = match &args.command {
             McpCommand::Serve(typed) => return serve::serve(cli, args, typed).await,
             McpCommand::List(typed) => list(cli, args, typed),
-            McpCommand::Show(typed) => show(cli, args, typed).await,
+            McpCommand::Show(typed) => show::show(cli, args, typed).await,
             McpCommand::Test(typed) => test(cli, args, typed).await,
             McpCommand::Call(typed) => call(cli, args, typed).await,
             McpCommand::Login(typed) => login(cli, args, typed).await,
@@ -166,61 +170,6 @@ fn in_json(found: &ConfiguredServer) -> Value {
     })
 }
 
-async fn show(cli: &Cli, args: &McpArgs, typed: &McpShowArgs) -> Result<ExitCode, CommandError> {
-    let surroundings = Surroundings::load(cli, args)?;
-    let client = surroundings.client(&typed.name)?;
-    let connected = client.connect().await;
-    let status = client.status();
-    let listing = status.listing.clone().unwrap_or_default();
-    let drift = client.drift().filter(|drift| !drift.is_covered());
-    let log = client.log().to_lines();
-    client.close().await;
-    if typed.json {
-        let told = json!({
-            "schema_version": SCHEMA_VERSION,
-            "server": in_json(surroundings.find(&typed.name)?),
-            "error": connected.as_ref().err().map(ToString::to_string),
-            "protocol": connected.as_ref().ok().map(|info| &info.protocol),
-            "implementation": connected.as_ref().ok().and_then(|info| info.implementation.as_ref()),
-            "tools": listing.tools,
-            "notes": listing.notes,
-            "changes": drift.map(|drift| drift.to_lines()),
-            "log": log,
-        });
-        let printed = console::print_json(&told);
-        return Ok(if connected.is_ok() { printed } else { ExitCode::Internal });
-    }
-    let mut lines = client.server().describe();
-    if let Ok(info) = &connected {
-        let implementation = info.implementation.as_deref().unwrap_or("unnamed");
-        lines.push(format!("program: {implementation}, protocol {}", info.protocol));
-    }
-    lines.extend(listing.notes.iter().map(|note| format!("note: {note}")));
-    lines.push(format!("{}:", count(listing.tools.len() as u64, "tool")));
-    let mut text = lines.join("\n") + "\n";
-    let names = tool_names(&client.server().name, listing.tools.iter().map(|it| &*it.name));
-    let rows: Vec<Vec<String>> = names
-        .into_iter()
-        .zip(&listing.tools)
-        .map(|(name, tool)| {
-            vec![format!("  {}", name.unwrap_or_default()), single_line(&tool.description, 80)]
-        })
-        .collect();
-    text += &table(&rows);
-    if let Some(drift) = drift {
-        text += "changes since the tools were approved:\n";
-        text.extend(drift.to_lines().iter().map(|line| format!("  {line}\n")));
-    }
-    if !log.is_empty() {
-        text += "log of the server:\n";
-        text.extend(log.iter().map(|line| format!("  {line}\n")));
-    }
-    let shown: Vec<String> = text.lines().map(sanitize_terminal).collect();
-    let printed = console::print(format!("{}\n", shown.join("\n")).as_bytes());
-    connected?;
-    Ok(printed)
-}
-
 async fn test(cli: &Cli, args: &McpArgs, typed: &McpTestArgs) -> Result<ExitCode, CommandError> {
     let surroundings = Surroundings::load(cli, args)?;
     let names: Vec<String> = if typed.names.is_empty() {
@@ -266,7 +215,10 @@ async fn call(cli: &Cli, args: &McpArgs, typed: &McpCallArgs) -> Result<ExitCode
     let client = Surroundings::load(cli, args)?.client(&typed.name)?;
     let called = client.call_tool(&typed.tool, arguments).await;
     client.close().await;
-    Ok(console::print_json(&called?))
+    let result = called?;
+    let printed = console::print_json(&result);
+    let has_failed = result["isError"] == json!(true);
+    Ok(if has_failed && printed == ExitCode::Done { ExitCode::Internal } else { printed })
 }
 
 fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, CommandError> {
@@ -275,12 +227,19 @@ fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, Comman
     let server = entry.to_server(&typed.name).map_err(|it| CommandError::Usage(it.to_string()))?;
     let file = place(&config, &sources, typed.project)?;
     let value = serde_json::to_value(&entry).unwrap_or_default();
-    change(&file, |servers| {
-        servers.servers.insert(typed.name.clone(), value);
-        true
+    let shown = sanitize_terminal(&plain(&file));
+    let is_added = change(&file, |servers| {
+        let is_new = !servers.servers.contains_key(&typed.name);
+        if is_new {
+            servers.servers.insert(typed.name.clone(), value);
+        }
+        is_new
     })?;
+    if !is_added {
+        return Err(CommandError::Exists { name: typed.name.clone(), file: shown });
+    }
     tell_added(&server);
-    console::tell(&format!("added to {}", sanitize_terminal(&plain(&file))));
+    console::tell(&format!("added to {shown}"));
     if typed.project {
         console::tell("trust it with `loopwright trust`, then test it with `loopwright mcp test`");
     } else {
@@ -304,7 +263,7 @@ fn entry(typed: &McpAddArgs) -> Result<ServerEntry, CommandError> {
     let mut entry = ServerEntry::default();
     let (first, rest) =
         typed.target.split_first().ok_or_else(|| usage("pass a URL or a command".to_owned()))?;
-    let is_url = first.starts_with("https://") || first.starts_with("http://");
+    let is_url = ["https://", "http://", "unix:"].iter().any(|it| first.starts_with(it));
     if is_url && !rest.is_empty() {
         return Err(usage("a URL takes no arguments".to_owned()));
     }
@@ -348,6 +307,16 @@ fn entry(typed: &McpAddArgs) -> Result<ServerEntry, CommandError> {
     };
     entry.read.clone_from(&typed.read);
     entry.write.clone_from(&typed.write);
+    entry.tools = Some(typed.tools.clone()).filter(|it| !it.is_empty());
+    entry.timeout = typed.timeout;
+    entry.sampling = typed.sampling.map(|it| {
+        match it {
+            SamplingArg::Ask => "ask",
+            SamplingArg::Allow => "allow",
+            SamplingArg::Deny => "deny",
+        }
+        .to_owned()
+    });
     Ok(entry)
 }
 
@@ -402,7 +371,7 @@ async fn login(cli: &Cli, args: &McpArgs, typed: &McpLoginArgs) -> Result<ExitCo
     });
     let registered =
         typed.client_id.clone().map(|id| secret.transpose().map(|secret| (id, secret)));
-    let is_new = log_in(&client, registered.transpose()?).await?;
+    let is_new = log_in(&client, registered.transpose()?, &typed.scopes).await?;
     client.close().await;
     let shown = sanitize_terminal(&typed.name);
     console::tell(&if is_new {
@@ -432,13 +401,19 @@ pub(crate) fn tell_status(servers: &McpServers) {
     }
     for client in servers.clients() {
         let status = client.status();
-        let tools = status.listing.map_or_else(
+        let listing = status.listing.as_ref();
+        let tools = listing.map_or_else(
             || "tools unknown until the first start".to_owned(),
             |listing| count(listing.tools.len() as u64, "tool"),
         );
         let health = format!("{:?}", status.health).to_lowercase();
+        let protocol = status.info.map(|info| format!(", protocol {}", info.protocol));
         let error = status.last_error.map(|error| format!("; {error}")).unwrap_or_default();
-        let line = format!("{}: {health}, {tools}{error}", client.server().name);
+        let name = &client.server().name;
+        let line = format!("{name}: {health}{}, {tools}{error}", protocol.unwrap_or_default());
         console::tell(&sanitize_terminal(&line));
+        for note in listing.iter().flat_map(|it| &it.notes) {
+            console::tell(&sanitize_terminal(&format!("  {note}")));
+        }
     }
 }

@@ -169,7 +169,10 @@ fn arguments(prompt: &ListedPrompt, typed: &str) -> Result<BTreeMap<String, Stri
 }
 
 /// Splits `SERVER:REST`. A server has the name of its configuration, and that which is in the names of its tools.
-fn of_server<'a>(word: &'a str, servers: &'a McpServers) -> Option<(&'a McpClient, &'a str)> {
+pub(crate) fn of_server<'a>(
+    word: &'a str,
+    servers: &'a McpServers,
+) -> Option<(&'a McpClient, &'a str)> {
     let (server, rest) = word.split_once(':')?;
     let is_named = |client: &&McpClient| {
         let name = &client.server().name;

@@ -1,20 +1,24 @@
 //! The servers of the Model Context Protocol that a directory has.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use loopwright_agent::AgentDefinition;
 use loopwright_mcp::{
     EntryError, FileCatalogs, LoginFolder, McpClient, McpFile, McpHost, McpServer, UseMcp,
-    server_part,
+    read_entry, server_part,
 };
 use loopwright_sandbox::SandboxPolicy;
+use loopwright_templates::DefinitionLoader;
 
 use crate::commands::Commands;
-use crate::config::{Config, ConfigSources, read_text};
+use crate::config::{Config, ConfigSources, Discovery, read_text};
 use crate::console;
-use crate::permissions::{MCP_FILE, ProjectSettings};
+use crate::permissions::{MCP_FILE, ProjectSettings, agent_files};
 use crate::project::plain;
 use crate::render::{count, sanitize_terminal};
 use crate::store::state_directory;
@@ -29,6 +33,16 @@ pub(crate) struct ConfiguredServer {
     pub(crate) file: PathBuf,
     /// Whether it may be started: it is the user's own, or that of a trusted project.
     pub(crate) is_trusted: bool,
+    /// Whether the definition of an agent brings it.
+    pub(crate) is_brought: bool,
+}
+
+/// A server whose name is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownServer {
+    pub(crate) name: String,
+    /// Whether the definition of an agent brings it.
+    pub(crate) is_brought: bool,
 }
 
 /// The servers of a directory, and what is wrong with others.
@@ -55,7 +69,7 @@ impl ConfiguredServers {
         for (name, table) in &config.mcp.user {
             let file = table.origin.file().map(Path::to_path_buf).unwrap_or_default();
             if !table.value.0.disabled {
-                found.add(table.value.0.to_server(name), &file, true);
+                found.add(table.value.0.to_server(name), &file, true, false);
             }
         }
         if let Some(path) = user_file(sources)
@@ -63,25 +77,57 @@ impl ConfiguredServers {
         {
             found.add_file(&text, &path, true);
         }
+        for (path, text) in agent_files(user_agents(sources)) {
+            found.add_brought(&text, &path, true);
+        }
         let is_trusted = project.is_trusted();
         for (name, table) in &config.mcp.project {
             let file = table.origin.file().map(Path::to_path_buf).unwrap_or_default();
             if !table.value.0.disabled {
-                found.add(table.value.0.to_server(name), &file, is_trusted);
+                found.add(table.value.0.to_server(name), &file, is_trusted, false);
             }
         }
         let path = project.root.join(MCP_FILE);
         if let Some(text) = project.text(&path) {
             found.add_file(text, &path, is_trusted);
         }
+        for (path, text) in project.agents() {
+            found.add_brought(text, path, is_trusted);
+        }
         found
+    }
+
+    /// Adds the servers that the file of an agent brings. What else is wrong with the file is told where agents are read.
+    fn add_brought(&mut self, text: &str, path: &Path, is_trusted: bool) {
+        let kind = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        let Ok(read) = DefinitionLoader::new().read(kind, text) else { return };
+        for (name, server) in read.definition.mcp_servers.into_iter().flatten() {
+            if server.is_null() {
+                continue;
+            }
+            let Some(server) = read_entry(&name, server) else { continue };
+            // Agents may bring one server together.
+            let is_same = |it: &ConfiguredServer| Ok(&it.server) == server.as_ref();
+            if !self.servers.iter().any(is_same) {
+                self.add(server, path, is_trusted, true);
+            }
+        }
+    }
+
+    /// Returns the names of all servers.
+    pub(crate) fn known(&self) -> Vec<KnownServer> {
+        let known = |it: &ConfiguredServer| KnownServer {
+            name: it.server.name.clone(),
+            is_brought: it.is_brought,
+        };
+        self.servers.iter().map(known).collect()
     }
 
     fn add_file(&mut self, text: &str, path: &Path, is_trusted: bool) {
         match McpFile::parse(text) {
             Ok(file) => {
                 for server in file.servers() {
-                    self.add(server, path, is_trusted);
+                    self.add(server, path, is_trusted, false);
                 }
             }
             Err(error) => {
@@ -95,7 +141,13 @@ impl ConfiguredServers {
         }
     }
 
-    fn add(&mut self, server: Result<McpServer, EntryError>, file: &Path, is_trusted: bool) {
+    fn add(
+        &mut self,
+        server: Result<McpServer, EntryError>,
+        file: &Path,
+        is_trusted: bool,
+        is_brought: bool,
+    ) {
         let server = match server {
             Ok(server) => server,
             Err(error) => return self.problems.push(format!("{}: {error}", plain(file))),
@@ -110,7 +162,8 @@ impl ConfiguredServers {
             );
             return self.problems.push(problem);
         }
-        self.servers.push(ConfiguredServer { server, file: file.to_path_buf(), is_trusted });
+        let file = file.to_path_buf();
+        self.servers.push(ConfiguredServer { server, file, is_trusted, is_brought });
     }
 
     /// Warns about servers that are not used.
@@ -129,17 +182,28 @@ impl ConfiguredServers {
     }
 }
 
+/// Returns the directories of the user's agents.
+pub(crate) fn user_agents(sources: &ConfigSources) -> impl Iterator<Item = PathBuf> {
+    let home = sources.home.as_ref().filter(|_| sources.discovery == Discovery::Files);
+    let home = home.map(|it| it.join(".claude/agents"));
+    let own = sources.own_directory().map(|it| it.join("agents"));
+    home.into_iter().chain(own)
+}
+
 /// The servers of an agent. Clones share their connections.
 #[derive(Clone, Debug, Default)]
 pub struct McpServers {
     clients: Vec<McpClient>,
     confined: Arc<BTreeSet<String>>,
+    /// Whether a user is there to answer what servers ask.
+    is_attended: Arc<AtomicBool>,
 }
 
 impl McpServers {
-    /// Prepares the servers that may be started. Nothing is started.
+    /// Prepares the servers that may be started, for an agent with a definition or without. Nothing is started.
     pub(crate) fn of(
         found: &ConfiguredServers,
+        agent: Option<&AgentDefinition>,
         config: &Config,
         sources: &ConfigSources,
         commands: &Commands,
@@ -149,17 +213,37 @@ impl McpServers {
         if trusted.is_empty() {
             return Self::default();
         }
-        let host = host(config, sources, commands);
+        let is_attended: Arc<AtomicBool> = Arc::default();
+        let attendance = Arc::clone(&is_attended);
+        let host = host(config, sources, commands)
+            .with_attendance(move || attendance.load(Ordering::Relaxed));
         let is_confined =
             |it: &&&ConfiguredServer| commands.are_confined() && it.server.is_confined();
         let confined = trusted.iter().filter(is_confined).map(|it| prefix(&it.server)).collect();
-        let clients = trusted.iter().map(|it| client(&it.server, &host, sources)).collect();
-        Self { clients, confined: Arc::new(confined) }
+        let is_own = |name: &String| {
+            let named = agent.and_then(|it| it.mcp_servers.as_ref());
+            named.is_some_and(|it| it.contains_key(name))
+        };
+        let clients = trusted.iter().map(|it| {
+            let mut server = it.server.clone();
+            if it.is_brought && !is_own(&server.name) {
+                // They are for another agent: they cost this one nothing.
+                server.defer = server.defer.or(Some(true));
+            }
+            client(&server, &host, sources)
+        });
+        let clients = clients.collect();
+        Self { clients, confined: Arc::new(confined), is_attended }
     }
 
     /// Returns the capability with the tools of the servers.
     pub(crate) fn capability(&self) -> UseMcp {
         UseMcp::new(self.clients.iter().cloned())
+    }
+
+    /// Sets whether a user is there to answer what servers ask.
+    pub(crate) fn set_attended(&self, is_attended: bool) {
+        self.is_attended.store(is_attended, Ordering::Relaxed);
     }
 
     /// Returns the clients.

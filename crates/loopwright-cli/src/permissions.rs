@@ -11,6 +11,7 @@ use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{
     Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, claude_settings,
 };
+use loopwright_templates::{DefinitionLoader, DefinitionPaths};
 use sha2::{Digest as _, Sha256};
 
 use crate::command_hooks::{self, CommandHooks};
@@ -19,7 +20,7 @@ use crate::config::{
 };
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
-use crate::project::project_root;
+use crate::project::{leads_out, project_root};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::{COMMANDS, FILES};
 
@@ -63,6 +64,11 @@ impl ProjectSettings {
                 files.push((path, text));
             }
         }
+        if sources.discovery == Discovery::Files {
+            let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
+            let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
+            files.extend(agent_files(directories));
+        }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder })
     }
@@ -95,10 +101,41 @@ impl ProjectSettings {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
+    /// Returns the files of agents that name servers, with their texts.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let directories = DefinitionPaths::PROJECT.map(|it| self.root.join(it));
+        let is_agent =
+            move |path: &Path| directories.iter().any(|it| path.parent() == Some(it.as_path()));
+        let files = self.files.iter().map(|(path, text)| (path.as_path(), text.as_str()));
+        files.filter(move |(path, _)| is_agent(path))
+    }
+
     /// Returns the text of a file, if it is there.
     pub(crate) fn text(&self, path: &Path) -> Option<&str> {
         self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
     }
+}
+
+/// Files of one directory of agents that are looked at for servers.
+const MAX_AGENTS: usize = 500;
+
+/// Returns the files of agents that name servers, with their texts. Those of another user are left out.
+pub(crate) fn agent_files(
+    directories: impl IntoIterator<Item = PathBuf>,
+) -> Vec<(PathBuf, String)> {
+    let loader = DefinitionLoader::new();
+    let names_servers = |text: &str| text.contains("mcpServers") || text.contains("mcp_servers");
+    let mut files = Vec::new();
+    for directory in directories {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+        let mut paths: Vec<PathBuf> =
+            entries.map(|it| it.path()).filter(|it| loader.reads(it)).take(MAX_AGENTS).collect();
+        paths.sort();
+        let texts = paths.into_iter().filter_map(|path| Some((text_of(&path).ok()?, path)));
+        files
+            .extend(texts.filter(|(text, _)| names_servers(text)).map(|(text, path)| (path, text)));
+    }
+    files
 }
 
 /// How warnings end about settings that count only in a trusted project.

@@ -45,3 +45,9 @@ pub(crate) fn shown(path: &Path, root: &Path, home: Option<&Path>) -> String {
         None => path.display().to_string(),
     }
 }
+
+/// Returns `true` if a directory of a project is reached by a link that leads out of it.
+pub(crate) fn leads_out(root: &Path, directory: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))
+}

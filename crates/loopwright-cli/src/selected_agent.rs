@@ -280,6 +280,7 @@ mod tests {
             agents,
             skills: SkillLibrary::default(),
             settings: Arc::default(),
+            servers: Arc::default(),
         };
         SelectedAgent { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
     }

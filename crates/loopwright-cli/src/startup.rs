@@ -209,7 +209,8 @@ impl Startup {
         let project = ProjectSettings::find(&self.config, &self.sources)?;
         let found = ConfiguredServers::find(&self.config, &self.sources, &project);
         found.tell_warnings();
-        Ok(McpServers::of(&found, &self.config, &self.sources, commands))
+        let agent = self.applied.as_ref().map(|it| &*it.definition);
+        Ok(McpServers::of(&found, agent, &self.config, &self.sources, commands))
     }
 
     fn grants(&self) -> Grants {
@@ -263,8 +264,8 @@ impl Startup {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
-        let defined =
-            Defined::find(&self.config, &self.sources, &providers).with_settings(&self.config);
+        let defined = Defined::find(&self.config, &self.sources, &providers)
+            .with_settings(&self.config, &self.sources);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {

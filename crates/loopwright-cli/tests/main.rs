@@ -24,6 +24,8 @@ mod hostile;
 mod images;
 mod killed;
 mod mcp;
+mod mcp_agents;
+mod mcp_asks;
 mod mcp_serve;
 mod model_names;
 mod models;

@@ -6,7 +6,7 @@ use crate::server::{Server, streamed, streamed_tool};
 use crate::world::World;
 
 /// A server in a shell: good enough for a handshake, one tool, and calls of it.
-const SERVER: &str = r#"#!/bin/sh
+pub(crate) const SERVER: &str = r#"#!/bin/sh
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
@@ -48,6 +48,9 @@ fn a_server_is_added_listed_tested_shown_and_removed() {
     );
     let shown = world.run(&["mcp", "show", "shell"]);
     assert!(shown.stdout.contains("mcp__shell__greet  Greets."), "{shown:?}");
+    assert!(shown.stdout.contains("1 prompt:\n  /shell:plan what how"), "{shown:?}");
+    let again = world.run(&["mcp", "add", "shell", "sh"]);
+    assert!(again.status == 2 && again.stderr.contains("is already in"), "{again:?}");
     assert_eq!(world.run(&["mcp", "remove", "shell"]).status, 0);
     assert_eq!(world.run(&["mcp", "remove", "shell"]).status, 2);
     let unknown = world.run(&["mcp", "show", "shell"]);
@@ -170,4 +173,34 @@ fn a_prompt_of_a_server_is_sent_with_its_arguments_and_attaches_nothing_by_itsel
         assert!(done.stderr.contains(told), "{told}: {done:?}");
     }
     assert_eq!(last_message(&server), "Plan with how:slowly,what:a trip and @secret.txt");
+}
+
+#[test]
+fn what_is_typed_about_a_server_is_kept_and_shown() {
+    let world = world();
+    let line = [
+        "mcp",
+        "add",
+        "shell",
+        "--tool",
+        "g*",
+        "--timeout",
+        "5",
+        "--sampling",
+        "deny",
+        "sh",
+        "server.sh",
+    ];
+    assert_eq!(world.run(&line).status, 0);
+    let file = std::fs::read_to_string(world.path(".config/loopwright/mcp.json")).unwrap();
+    let entry = json!({"command": "sh", "args": ["server.sh"], "tools": ["g*"], "timeout": 5, "sampling": "deny"});
+    let file: serde_json::Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file["mcpServers"]["shell"], entry);
+    let socket = world.run(&["mcp", "add", "socket", "unix:/run/none.sock"]);
+    assert!(socket.stderr.contains("connects to: unix:/run/none.sock"), "{socket:?}");
+    let tested = world.run(&["mcp", "test", "socket"]);
+    assert!(
+        tested.stdout.contains("there is no such socket; start the server first"),
+        "{tested:?}"
+    );
 }

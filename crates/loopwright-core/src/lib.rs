@@ -63,8 +63,8 @@ pub use crate::{
     llm::LlmConfig,
     meter::{BudgetAccount, Reservation},
     model::{
-        ChatModel, Delta, DeltaSink, DiscardDeltas, FixedModel, InferCx, ModelCache, ModelError,
-        ModelErrorKind, ModelProvider,
+        ChatModel, Delta, DeltaSink, DiscardDeltas, FixedModel, InferCx, MediaKind, ModelCache,
+        ModelError, ModelErrorKind, ModelProvider,
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
     pause::{PathSegment, PauseRequest, PendingApproval, RequestKind, ToolPause},

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_capabilities::questions::OnQuestion;
 use loopwright_capabilities::tool_registry::OfferActivatedTools;
 use loopwright_core::{HookPoint, HookPoints, IntoTool as _, Priority, ToolSet};
 
@@ -34,6 +35,13 @@ impl UseMcp {
     /// Adds the tools of these servers.
     pub fn new(clients: impl IntoIterator<Item = McpClient>) -> Self {
         Self { sources: clients.into_iter().map(McpToolSource::new).collect() }
+    }
+
+    /// Sets what a question of a server does that the user has to answer; by default the call waits.
+    pub fn with_on_question(mut self, on_question: OnQuestion) -> Self {
+        let sources = self.sources.into_iter();
+        self.sources = sources.map(|it| it.with_on_question(on_question)).collect();
+        self
     }
 }
 

@@ -5,26 +5,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequiredResult, ServerResult,
-};
-use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
-
 use crate::backoff::Backoff;
 use crate::catalog::{Catalog, CatalogDiff, CatalogStore};
+use crate::changes::Changes;
 use crate::config::{McpServer, ServerTransport};
-use crate::connection::{Connection, ConnectionInfo, Limits};
-use crate::elicitation::ElicitationReply;
+use crate::connection::{Connection, ConnectionInfo};
+use crate::credentials::Credentials;
 use crate::error::McpError;
-use crate::handler::Progress;
-use crate::input::InputRound;
+use crate::held::HeldCalls;
+use crate::http::SOCKET;
 use crate::launch::McpHost;
 use crate::log::ServerLog;
-use crate::login::{self, FileCredentials, Login, LoginOptions};
+use crate::login::{self, Login, LoginOptions};
 use crate::tools::Listing;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+
+/// Tools that an error names.
+const MAX_NAMED: usize = 20;
 
 /// Lists of tools are read again at most this often.
 const RELIST: Duration = Duration::from_millis(200);
@@ -39,11 +37,13 @@ pub struct McpClient(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) server: Arc<McpServer>,
-    host: McpHost,
+    pub(crate) host: McpHost,
     log: ServerLog,
     state: Mutex<State>,
     version: AtomicU64,
-    calls: AtomicUsize,
+    pub(crate) calls: Arc<AtomicUsize>,
+    pub(crate) held: HeldCalls,
+    pub(crate) changes: Changes,
     catalogs: Option<Arc<dyn CatalogStore>>,
 }
 
@@ -114,7 +114,9 @@ impl McpClient {
             log: ServerLog::default(),
             state: Mutex::new(state),
             version: AtomicU64::new(1),
-            calls: AtomicUsize::new(0),
+            calls: Arc::default(),
+            held: HeldCalls::default(),
+            changes: Changes::default(),
             catalogs: None,
         }))
     }
@@ -235,90 +237,6 @@ impl McpClient {
         Ok(self.0.known_listing().unwrap_or_default())
     }
 
-    /// Calls a tool by its own name. Reports of progress extend the time that the call has. A call that takes too long
-    /// is cancelled, and ends the process of a server that no other call uses.
-    pub(crate) async fn call(
-        &self,
-        params: CallToolRequestParams,
-        cancel: &CancellationToken,
-        on_progress: impl FnMut(Progress) + Send,
-    ) -> Result<(Arc<Connection>, ServerResult), Arc<McpError>> {
-        let connection = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(Arc::new(self.0.cancelled())),
-            connection = self.connection() => connection?,
-        };
-        self.0.check_approval(&params.name).map_err(Arc::new)?;
-        let _running = RunningCall::start(&self.0);
-        let limits =
-            Limits { idle: self.0.server.call_timeout, total: self.0.server.max_call_time };
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let answer = connection
-            .request_with_progress("tools/call", request, limits, cancel, on_progress)
-            .await;
-        match answer {
-            Ok(result) => Ok((connection, result)),
-            Err(error) => {
-                let is_late = matches!(error, McpError::Timeout { .. });
-                let is_process = matches!(self.0.server.transport, ServerTransport::Stdio(_));
-                if is_late && is_process && self.0.calls.load(Ordering::Acquire) <= 1 {
-                    connection.close().await;
-                }
-                Err(Arc::new(error))
-            }
-        }
-    }
-
-    /// Calls a tool by its own name and returns its result as JSON. Questions of the server are answered as the
-    /// [host](McpHost::with_answers) says, and declined otherwise.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server cannot be started, does not answer, or refuses the call.
-    pub async fn call_tool(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-    ) -> Result<Value, Arc<McpError>> {
-        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let mut round = 0;
-        loop {
-            let (_, result) = self.call(params.clone(), &CancellationToken::new(), |_| {}).await?;
-            let ServerResult::InputRequiredResult(required) = result else {
-                return Ok(serde_json::to_value(result).unwrap_or_default());
-            };
-            let mut input =
-                self.input(round, required).map_err(|reason| Arc::new(self.0.failed(reason)))?;
-            if !self.answer(&mut input).await {
-                while !input.questions.is_empty() {
-                    input.reply(ElicitationReply::Decline);
-                }
-            }
-            round = input.round;
-            params.input_responses = Some(input.responses);
-            params.request_state = input.request_state;
-        }
-    }
-
-    /// Takes what a server needs before it can finish a call.
-    pub(crate) fn input(
-        &self,
-        round: usize,
-        required: InputRequiredResult,
-    ) -> Result<InputRound, String> {
-        InputRound::new(round, required, &self.0.server.name, &self.0.host)
-    }
-
-    /// Answers the questions of a server as the host says. Returns `false` if the host has no answers.
-    pub(crate) async fn answer(&self, input: &mut InputRound) -> bool {
-        let Some(answers) = self.0.host.answers() else { return input.questions.is_empty() };
-        while let Some((_, question)) = input.questions.front() {
-            let reply = answers.answer(question).await;
-            input.reply(reply);
-        }
-        true
-    }
-
     /// Starts a login to a server with a URL. The [host](McpHost::with_logins) stores the tokens.
     ///
     /// # Errors
@@ -326,7 +244,23 @@ impl McpClient {
     /// Returns an error if the server is a process, the host keeps no logins, or the server does not say how to log in.
     pub async fn start_login(&self, options: LoginOptions) -> Result<Login, McpError> {
         let (url, credentials) = self.credentials()?;
+        let options = login::completed(&self.0.server, &self.0.host, options)?;
         login::start(&self.0.server, &url, credentials, options).await
+    }
+
+    /// Returns what the server has said about another login that it wants, such as for more scopes; `None` if it wants
+    /// none.
+    pub fn login_challenge(&self) -> Option<String> {
+        self.credentials().ok()?.1.challenge()
+    }
+
+    /// Keeps what the server says about the login that it wants.
+    pub(crate) fn note_login(&self, error: &McpError) {
+        if let McpError::LoginRequired { challenge: Some(challenge), .. } = error
+            && let Ok((_, credentials)) = self.credentials()
+        {
+            credentials.keep_challenge(challenge);
+        }
     }
 
     /// Deletes the login. Returns `false` if there is none.
@@ -343,7 +277,7 @@ impl McpClient {
         })
     }
 
-    fn credentials(&self) -> Result<(String, FileCredentials), McpError> {
+    fn credentials(&self) -> Result<(String, Credentials), McpError> {
         let server = &self.0.server;
         let login = |reason: &str| McpError::Login {
             server: server.name.clone(),
@@ -353,12 +287,11 @@ impl McpClient {
             return Err(login("a server that runs as a process has no login"));
         };
         let url = self.0.host.expand(server, &address.url)?;
-        let logins = self.0.host.logins().ok_or_else(|| {
-            login(
-                "no storage for tokens is \
-            configured",
-            )
-        })?;
+        if url.starts_with(SOCKET) {
+            return Err(login("a server at a socket of this machine has no login"));
+        }
+        let logins =
+            self.0.host.logins().ok_or_else(|| login("no storage for tokens is configured"))?;
         let credentials = logins.credentials(server, &url);
         Ok((url, credentials))
     }
@@ -380,6 +313,7 @@ impl McpClient {
             }
             Link::Idle => {}
         }
+        self.0.held.clear();
     }
 
     /// Returns the connection, opening it if there is none. Callers at the same time share the opening, which goes on
@@ -413,15 +347,15 @@ impl McpClient {
     }
 }
 
-type StartParts = (Arc<McpServer>, McpHost, ServerLog);
+type StartParts = (Arc<McpServer>, McpHost, ServerLog, Changes);
 
 /// Opens a connection, lists the tools, and makes both known.
 async fn open(
     inner: Weak<Inner>,
-    (server, host, log): StartParts,
+    (server, host, log, changes): StartParts,
 ) -> Result<Arc<Connection>, Arc<McpError>> {
     let opened = async {
-        let connection = Connection::open(&server, &host, &log).await?;
+        let connection = Connection::open(&server, &host, &log, &changes).await?;
         let listing = connection.list_tools().await?;
         Ok((Arc::new(connection), listing))
     };
@@ -438,6 +372,8 @@ async fn open(
         Ok((connection, listing)) => {
             state.link = Link::Open { connection: Arc::clone(&connection), since: Instant::now() };
             state.last_error = None;
+            // Another start of the server may say something else.
+            inner.changes.cache.clear();
             inner.set_listing(&mut state, listing);
             drop(state);
             tokio::spawn(follow(Arc::downgrade(&inner), Arc::downgrade(&connection)));
@@ -457,11 +393,10 @@ async fn open(
 async fn follow(inner: Weak<Inner>, connection: Weak<Connection>) {
     loop {
         let Some(current) = connection.upgrade() else { return };
-        let changed = Arc::clone(&current.tools_changed);
         // The connection must end when its last user drops it, so it is not held while nothing happens.
         let subscription = current.change_subscription();
         drop(current);
-        if !subscription.wait(&changed).await {
+        if !subscription.wait().await {
             return;
         }
         tokio::time::sleep(RELIST).await;
@@ -490,7 +425,8 @@ impl Inner {
     }
 
     fn start_parts(&self) -> StartParts {
-        (Arc::clone(&self.server), self.host.clone(), self.log.clone())
+        let (server, host) = (Arc::clone(&self.server), self.host.clone());
+        (server, host, self.log.clone(), self.changes.clone())
     }
 
     fn set_listing(&self, state: &mut State, mut listing: Listing) {
@@ -516,16 +452,24 @@ impl Inner {
         }
     }
 
-    /// Refuses a tool that is not the approved one any more, which may have been found out just now.
-    fn check_approval(&self, tool: &str) -> Result<(), McpError> {
+    /// Refuses a tool that does not exist, or is not the approved one any more, which may have been found out just now.
+    pub(crate) fn check_approval(&self, tool: &str) -> Result<(), McpError> {
         let known = self.known_listing().unwrap_or_default();
         if self.catalogs.is_none() || known.tools.iter().any(|it| it.name == tool) {
             return Ok(());
         }
-        Err(McpError::NotApproved {
-            server: self.server.name.clone(),
-            tool: crate::text::line(tool),
-        })
+        let (server, tool) = (self.server.name.clone(), crate::text::line(tool));
+        let state = self.state();
+        let is_offered = |it: &Listing| it.tools.iter().any(|it| it.name == tool);
+        if state.offered.as_ref().is_none_or(is_offered) {
+            return Err(McpError::NotApproved { server, tool });
+        }
+        let names = known.tools.iter().take(MAX_NAMED).map(|it| crate::text::line(&it.name));
+        let mut available = names.collect::<Vec<_>>().join(", ");
+        if known.tools.len() > MAX_NAMED {
+            available.push_str(", …");
+        }
+        Err(McpError::UnknownTool { server, tool, available })
     }
 
     fn not_kept(&self, error: &std::io::Error) -> McpError {
@@ -533,11 +477,7 @@ impl Inner {
         McpError::Invalid { server: self.server.name.clone(), reason }
     }
 
-    fn cancelled(&self) -> McpError {
-        self.failed("the call was cancelled".to_owned())
-    }
-
-    fn failed(&self, reason: String) -> McpError {
+    pub(crate) fn failed(&self, reason: String) -> McpError {
         McpError::Connection { server: self.server.name.clone(), reason }
     }
 
@@ -560,22 +500,6 @@ impl State {
             }
             self.link = Link::Idle;
         }
-    }
-}
-
-/// A call that is running.
-struct RunningCall<'a>(&'a AtomicUsize);
-
-impl<'a> RunningCall<'a> {
-    fn start(inner: &'a Inner) -> Self {
-        inner.calls.fetch_add(1, Ordering::AcqRel);
-        Self(&inner.calls)
-    }
-}
-
-impl Drop for RunningCall<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -41,6 +41,8 @@ pub struct McpServer {
     /// Whether to trust the server's hints about its tools: that a tool only reads, or can be
     /// repeated.
     pub trust_annotations: bool,
+    /// What the server may do with the models of agents.
+    pub sampling: ServerSampling,
     /// The offered protocol revisions.
     pub protocol: ProtocolChoice,
 }
@@ -79,6 +81,38 @@ pub struct HttpServer {
     pub url: Template,
     /// Headers of every request.
     pub headers: BTreeMap<String, Template>,
+    /// How to log in, where the server does not say everything.
+    pub oauth: OAuthClient,
+}
+
+/// A client of OAuth 2.1 that logs in at a server. What is missing is found out from the server.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
+#[non_exhaustive]
+pub struct OAuthClient {
+    /// The id of a client that was registered by hand.
+    pub id: Option<Template>,
+    /// Its secret.
+    pub secret: Option<Template>,
+    /// The scopes to ask for.
+    pub scopes: Vec<String>,
+    /// The address of a document that describes the client.
+    pub metadata_url: Option<String>,
+    /// The port that the browser returns to; any free one without it.
+    pub callback_port: Option<u16>,
+    /// On whose behalf the client acts.
+    pub grant: OAuthGrant,
+}
+
+/// On whose behalf a client acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OAuthGrant {
+    /// On that of a user, who agrees in a browser.
+    #[default]
+    User,
+    /// On its own, with its id and secret.
+    Client,
 }
 
 /// The permissions of a server process, in addition to those of every confined command.
@@ -112,6 +146,19 @@ pub enum ServerNetwork {
     Hosts(Vec<AllowedDomain>),
 }
 
+/// What a server may do with the models of agents, at their cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerSampling {
+    /// The user decides about each request.
+    #[default]
+    Ask,
+    /// Each request is answered.
+    Allow,
+    /// Each request is refused. The server learns so when it starts.
+    Deny,
+}
+
 /// The offered protocol revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -137,6 +184,7 @@ impl McpServer {
             tools: None,
             defer: None,
             trust_annotations: false,
+            sampling: ServerSampling::default(),
             protocol: ProtocolChoice::default(),
         }
     }
@@ -190,6 +238,12 @@ impl McpServer {
     /// Trusts the server's hints about its tools: that a tool only reads, or can be repeated.
     pub fn with_trusted_annotations(mut self) -> Self {
         self.trust_annotations = true;
+        self
+    }
+
+    /// Sets what the server may do with the models of agents.
+    pub fn with_sampling(mut self, sampling: ServerSampling) -> Self {
+        self.sampling = sampling;
         self
     }
 
@@ -262,13 +316,30 @@ impl StdioServer {
 impl HttpServer {
     /// Creates a server at this URL.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: Template::new(url), headers: BTreeMap::new() }
+        let (headers, oauth) = (BTreeMap::new(), OAuthClient::default());
+        Self { url: Template::new(url), headers, oauth }
     }
 
     /// Sets a header.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), Template::new(value));
         self
+    }
+}
+
+impl HttpServer {
+    /// Sets how to log in.
+    pub fn with_oauth(mut self, oauth: OAuthClient) -> Self {
+        self.oauth = oauth;
+        self
+    }
+}
+
+impl OAuthClient {
+    /// Creates a client that acts on its own.
+    pub fn of_client(id: impl Into<String>, secret: impl Into<String>) -> Self {
+        let (id, secret) = (Some(Template::new(id)), Some(Template::new(secret)));
+        Self { id, secret, grant: OAuthGrant::Client, ..Self::default() }
     }
 }
 

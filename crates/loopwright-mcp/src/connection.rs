@@ -7,23 +7,24 @@ use std::time::Duration;
 use rmcp::{
     ClientLifecycleMode, ClientServiceExt as _, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-        ListToolsRequest, PaginatedRequestParams, ProtocolVersion, RequestId, ServerResult,
+        ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
         SubscriptionFilter,
     },
-    service::{ClientInitializeError, Peer, PeerRequestOptions, RunningService, ServiceError},
+    service::{ClientInitializeError, Peer, RunningService},
     transport::StreamableHttpClientTransport,
 };
-use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::config::{McpServer, ProtocolChoice, ServerTransport};
+use crate::changes::{ChangeSubscription, Changes};
+use crate::config::{McpServer, ProtocolChoice, ServerSampling, ServerTransport};
 use crate::error::McpError;
-use crate::handler::{Handler, Progress, ProgressListeners};
-use crate::http::{self, EndingClient, HttpFailure};
+use crate::handler::Handler;
+use crate::http::{self, EndingClient, EndpointClient, HttpFailure};
 use crate::launch::McpHost;
+use crate::listeners::Listeners;
 use crate::log::ServerLog;
 use crate::login;
+use crate::request::{Limits, Requester};
 use crate::stdio::{EndReason, StdioTransport};
 use crate::text;
 use crate::tools::{ListedTool, Listing};
@@ -36,16 +37,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection that has completed its handshake. Dropping it ends the server's processes.
 pub(crate) struct Connection {
-    server: Arc<McpServer>,
-    peer: Peer<RoleClient>,
+    pub(crate) requests: Requester,
     service: tokio::sync::Mutex<Option<RunningService<RoleClient, Handler>>>,
     stop: CancellationToken,
     /// Ends requests to an address.
-    requests: CancellationToken,
+    exchanges: CancellationToken,
     _guard: DropGuard,
-    end: EndReason,
-    progress: ProgressListeners,
-    pub(crate) tools_changed: Arc<Notify>,
+    pub(crate) changes: Changes,
     pub(crate) info: ConnectionInfo,
 }
 
@@ -65,6 +63,10 @@ pub struct ConnectionInfo {
     pub has_resources: bool,
     /// Whether the server has prompts.
     pub has_prompts: bool,
+    /// Whether the server completes arguments.
+    pub has_completions: bool,
+    /// Whether the revision has no sessions, as 2026-07-28.
+    pub is_stateless: bool,
 }
 
 impl Connection {
@@ -73,8 +75,9 @@ impl Connection {
         server: &Arc<McpServer>,
         host: &McpHost,
         log: &ServerLog,
+        changes: &Changes,
     ) -> Result<Self, McpError> {
-        let opening = Self::open_untimed(server, host, log);
+        let opening = Self::open_untimed(server, host, log, changes);
         match tokio::time::timeout(server.startup_timeout, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(McpError::Handshake {
@@ -92,14 +95,16 @@ impl Connection {
         server: &Arc<McpServer>,
         host: &McpHost,
         log: &ServerLog,
+        changes: &Changes,
     ) -> Result<Self, McpError> {
         let handler = Handler {
             roots: host.roots().into(),
             server: server.name.clone(),
             answers: host.answers().cloned(),
             log: log.clone(),
-            progress: ProgressListeners::default(),
-            tools_changed: Arc::default(),
+            listeners: Listeners::default(),
+            samples: server.sampling != ServerSampling::Deny,
+            changes: changes.clone(),
         };
         let first = Self::shake_hands(server, host, log, &handler, server.protocol).await;
         match first {
@@ -122,8 +127,8 @@ impl Connection {
         let end = EndReason::default();
         let lifecycle = lifecycle(protocol);
         // Ends the requests of a handshake that fails or that is given up.
-        let requests = CancellationToken::new();
-        let unfinished = requests.clone().drop_guard();
+        let exchanges = CancellationToken::new();
+        let unfinished = exchanges.clone().drop_guard();
         let outcome = match &server.transport {
             ServerTransport::Stdio(stdio) => {
                 let child = host.start(server, stdio).await.map_err(|it| (it, EndedBy::Error))?;
@@ -133,25 +138,31 @@ impl Connection {
             ServerTransport::Http(address) => {
                 let by_error = |error| (error, EndedBy::Error);
                 let endpoint = http::endpoint(server, address, host).map_err(by_error)?;
-                let authorized = match host.logins() {
-                    Some(logins) => {
-                        let url = &endpoint.config.uri;
-                        let kept = logins.credentials(server, url);
-                        let client = endpoint.client.clone();
-                        login::authorized(server, url, kept, client).await.map_err(by_error)?
+                let config = endpoint.config;
+                match endpoint.client {
+                    EndpointClient::Socket(client) => {
+                        let client = EndingClient::new(client, exchanges.clone());
+                        let transport = StreamableHttpClientTransport::with_client(client, config);
+                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
                     }
-                    None => None,
-                };
-                if let Some(client) = authorized {
-                    let client = EndingClient::new(client, requests.clone());
-                    let transport =
-                        StreamableHttpClientTransport::with_client(client, endpoint.config);
-                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                } else {
-                    let client = EndingClient::new(endpoint.client, requests.clone());
-                    let transport =
-                        StreamableHttpClientTransport::with_client(client, endpoint.config);
-                    handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                    EndpointClient::Network(client) => {
+                        let authorized = login::of_host(server, host, &config.uri, &client).await;
+                        match authorized.map_err(by_error)? {
+                            Some((client, before)) => {
+                                let client = EndingClient::new(client, exchanges.clone());
+                                let client = client.with_before(before);
+                                let transport =
+                                    StreamableHttpClientTransport::with_client(client, config);
+                                handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                            }
+                            None => {
+                                let client = EndingClient::new(client, exchanges.clone());
+                                let transport =
+                                    StreamableHttpClientTransport::with_client(client, config);
+                                handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                            }
+                        }
+                    }
                 }
             }
         };
@@ -169,23 +180,36 @@ impl Connection {
         let info = info(&peer);
         let stop = CancellationToken::new();
         unfinished.disarm();
-        Ok(Self {
+        let requests = Requester {
             server: Arc::clone(server),
             peer,
+            end,
+            listeners: handler.listeners.clone(),
+        };
+        requests.ask_for_log();
+        Ok(Self {
+            requests,
             service: tokio::sync::Mutex::new(Some(service)),
             _guard: stop.clone().drop_guard(),
             stop,
-            requests,
-            end,
-            progress: handler.progress.clone(),
-            tools_changed: Arc::clone(&handler.tools_changed),
+            exchanges,
+            changes: handler.changes.clone(),
             info,
         })
     }
 
     /// Returns `true` if requests cannot succeed any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.stop.is_cancelled() || self.end.get().is_some() || self.peer.is_transport_closed()
+        let Requester { end, peer, .. } = &self.requests;
+        self.stop.is_cancelled() || end.get().is_some() || peer.is_transport_closed()
+    }
+
+    /// Returns within a second after the connection has ended.
+    pub(crate) async fn ended(&self) {
+        while !self.is_closed() {
+            let stopped = self.stop.cancelled();
+            tokio::time::timeout(Duration::from_secs(1), stopped).await.ok();
+        }
     }
 
     /// Ends the connection and every process of the server, and waits for that. A server at an address that does not
@@ -196,7 +220,7 @@ impl Connection {
         if let Some(mut service) = service {
             let mut closing = pin!(service.close());
             if tokio::time::timeout(FAREWELL, &mut closing).await.is_err() {
-                self.requests.cancel();
+                self.exchanges.cancel();
                 tokio::time::timeout(FAREWELL, closing).await.ok();
             }
         }
@@ -204,9 +228,10 @@ impl Connection {
 
     /// Lists the tools, within the bounds of lists.
     pub(crate) async fn list_tools(&self) -> Result<Listing, McpError> {
+        let server = &self.requests.server;
         let mut listing = Listing::default();
         if self.info.has_resources {
-            listing.add_resource_tools(&self.server);
+            listing.add_resource_tools(server);
         }
         if !self.info.has_tools {
             return Ok(listing);
@@ -220,12 +245,12 @@ impl Connection {
                 ..ListToolsRequest::default()
             };
             let request = ClientRequest::ListToolsRequest(request);
-            let answer = self.request("tools/list", request, self.server.startup_timeout).await?;
+            let answer = self.request("tools/list", request, server.startup_timeout).await?;
             let ServerResult::ListToolsResult(page) = answer else {
-                return Err(self.unexpected("tools/list"));
+                return Err(self.requests.unexpected("tools/list"));
             };
             let tools = page.tools.into_iter().map(ListedTool::from);
-            if !listing.extend(&self.server, tools) {
+            if !listing.extend(server, tools) {
                 return Ok(listing);
             }
             match page.next_cursor {
@@ -245,155 +270,45 @@ impl Connection {
         Ok(listing)
     }
 
-    /// Returns how the server reports that its tools have changed; with 2026-07-28 that has to be subscribed to.
+    /// Returns what waits for reports of changes; with 2026-07-28 they have to be subscribed to.
     pub(crate) fn change_subscription(&self) -> ChangeSubscription {
-        let info = self.peer.peer_info();
-        let is_stateless = info.is_some_and(|it| !it.protocol_version.has_initialize());
-        let peer = (is_stateless && self.info.has_tools).then(|| self.peer.clone());
-        ChangeSubscription { peer, stop: self.stop.clone() }
+        let ConnectionInfo { has_tools, has_resources, has_prompts, .. } = self.info;
+        let mut filter = SubscriptionFilter::builder();
+        if has_tools {
+            filter = filter.tools_list_changed();
+        }
+        if has_resources {
+            filter = filter.resources_list_changed();
+        }
+        if has_prompts {
+            filter = filter.prompts_list_changed();
+        }
+        let has_any = has_tools || has_resources || has_prompts;
+        let peer = &self.requests.peer;
+        let peer = (self.info.is_stateless && has_any).then(|| (peer.clone(), filter.build()));
+        ChangeSubscription { peer, changes: self.changes.clone(), stop: self.stop.clone() }
     }
 
     /// Returns why the connection ended by itself, or `None` if the client ended it.
     pub(crate) fn end_error(&self) -> Option<McpError> {
         let is_own = self.stop.is_cancelled();
-        let reason = self.end.get();
+        let reason = self.requests.end.get();
         (!is_own).then(|| {
-            self.connection_error(
-                reason.unwrap_or_else(|| "the server closed the connection".to_owned()),
-            )
+            self.requests
+                .failed(reason.unwrap_or_else(|| "the server closed the connection".to_owned()))
         })
     }
 
     /// Sends a request and waits for its answer at most this long.
-    pub(crate) async fn request(
+    async fn request(
         &self,
         method: &'static str,
         request: ClientRequest,
         timeout: Duration,
     ) -> Result<ServerResult, McpError> {
         let limits = Limits { idle: timeout, total: timeout };
-        self.request_with_progress(method, request, limits, &CancellationToken::new(), |_| {}).await
+        self.requests.request(method, request, limits, &CancellationToken::new()).await
     }
-
-    /// Sends a request, and reports its progress. Dropping the future, or cancelling, tells the server.
-    pub(crate) async fn request_with_progress(
-        &self,
-        method: &'static str,
-        request: ClientRequest,
-        limits: Limits,
-        cancel: &CancellationToken,
-        mut on_progress: impl FnMut(Progress) + Send,
-    ) -> Result<ServerResult, McpError> {
-        let options = PeerRequestOptions::no_options();
-        let sent = self.peer.send_request_with_option(request, options).await;
-        let mut handle = sent.map_err(|error| self.error(method, &error))?;
-        let mut listener = self.progress.listen(&handle.progress_token);
-        let mut abandoned = Abandoned { peer: &self.peer, id: Some(handle.id.clone()) };
-        let start = tokio::time::Instant::now();
-        let mut idle_ends = start + limits.idle;
-        let total_ends = start + limits.total;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut handle.rx => {
-                    abandoned.id = None;
-                    let answer = answer.unwrap_or(Err(ServiceError::TransportClosed));
-                    return answer.map_err(|error| self.error(method, &error));
-                }
-                () = cancel.cancelled() => {
-                    return Err(self.connection_error(format!("`{method}` was cancelled")));
-                }
-                Some(progress) = listener.receiver.recv() => {
-                    idle_ends = tokio::time::Instant::now() + limits.idle;
-                    on_progress(progress);
-                }
-                () = tokio::time::sleep_until(idle_ends.min(total_ends)) => {
-                    let after = if total_ends <= idle_ends { limits.total } else { limits.idle };
-                    return Err(McpError::Timeout { server: self.server.name.clone(), method, after });
-                }
-            }
-        }
-    }
-
-    pub(crate) fn unexpected(&self, method: &'static str) -> McpError {
-        self.connection_error(format!("the response to `{method}` violates the protocol"))
-    }
-
-    fn connection_error(&self, reason: String) -> McpError {
-        McpError::Connection { server: self.server.name.clone(), reason }
-    }
-
-    pub(crate) fn error(&self, method: &'static str, error: &ServiceError) -> McpError {
-        let server = self.server.name.clone();
-        if error.is_authorization_required() || error.auth_challenge().is_some() {
-            let challenge = error.auth_challenge().map(ToOwned::to_owned);
-            return McpError::LoginRequired { server, challenge };
-        }
-        if let ServiceError::TransportSend(error) = error
-            && let Some(failure) = http::failure(error)
-        {
-            return match failure {
-                HttpFailure::LoginRequired => McpError::LoginRequired { server, challenge: None },
-                HttpFailure::Other(reason) => self.connection_error(reason),
-            };
-        }
-        match error {
-            ServiceError::McpError(data) => {
-                McpError::Refused { server, method, message: text::line(&data.message) }
-            }
-            ServiceError::TransportClosed => {
-                let reason = self.end.get();
-                self.connection_error(
-                    reason.unwrap_or_else(|| "the server closed the connection".to_owned()),
-                )
-            }
-            ServiceError::UnexpectedResponse => self.unexpected(method),
-            other => {
-                let reason = self.end.get().unwrap_or_else(|| text::line(&chain(other)));
-                self.connection_error(reason)
-            }
-        }
-    }
-}
-
-/// How a server reports that its tools have changed.
-pub(crate) struct ChangeSubscription {
-    /// The connection, if reports have to be subscribed to.
-    peer: Option<Peer<RoleClient>>,
-    stop: CancellationToken,
-}
-
-impl ChangeSubscription {
-    /// Waits for a change. Returns `false` when the connection has ended.
-    pub(crate) async fn wait(self, changed: &Notify) -> bool {
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => false,
-            () = self.subscribed(changed) => true,
-        }
-    }
-
-    async fn subscribed(&self, changed: &Notify) {
-        if let Some(peer) = &self.peer {
-            let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            if let Ok(mut subscription) = peer.listen(filter).await
-                && let Ok(Some(_)) = subscription.next().await
-            {
-                return;
-            }
-        }
-        // There is nothing to subscribe to, or the server has ended the subscription.
-        changed.notified().await;
-    }
-}
-
-/// How long a request may take.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Without a report of progress.
-    pub(crate) idle: Duration,
-    /// In all.
-    pub(crate) total: Duration,
 }
 
 /// Who ended a connection that has not completed its handshake.
@@ -402,27 +317,6 @@ enum EndedBy {
     Itself,
     /// The client, or something on the way.
     Error,
-}
-
-/// Tells the server about a request whose answer is not awaited any more.
-struct Abandoned<'a> {
-    peer: &'a Peer<RoleClient>,
-    id: Option<RequestId>,
-}
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let peer = self.peer.clone();
-        let params = CancelledNotificationParam::new(Some(id), None);
-        let notification = CancelledNotification::new(params);
-        runtime.spawn(async move {
-            peer.send_notification(ClientNotification::CancelledNotification(notification))
-                .await
-                .ok();
-        });
-    }
 }
 
 fn lifecycle(protocol: ProtocolChoice) -> ClientLifecycleMode {
@@ -459,6 +353,8 @@ fn info(peer: &Peer<RoleClient>) -> ConnectionInfo {
         has_tools: info.capabilities.tools.is_some(),
         has_resources: info.capabilities.resources.is_some(),
         has_prompts: info.capabilities.prompts.is_some(),
+        has_completions: info.capabilities.completions.is_some(),
+        is_stateless: !info.protocol_version.has_initialize(),
     }
 }
 
@@ -500,22 +396,8 @@ fn handshake_reason(error: &ClientInitializeError) -> String {
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(data) => text::line(&data.message),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_reason(fallback),
-        other => text::line(&chain(other)),
+        other => text::line(&text::chain(other)),
     }
-}
-
-/// Joins the texts of an error and its causes, without repeating what an error says of its cause.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn last_words(log: &ServerLog) -> String {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{ToolOutput, messages::Part};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use loopwright_core::ToolOutput;
+use loopwright_core::messages::{Content, Media, MediaSource, Part};
 use rmcp::model::{CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 use serde_json::Value;
 
@@ -14,8 +16,12 @@ const MAX_TEXT: usize = 400_000;
 /// Base64 characters of a picture that the model is shown: 5 MiB.
 const MAX_IMAGE: usize = 7 << 20;
 
-/// Pictures of one result.
+/// Pictures, files and recordings of one result.
 const MAX_IMAGES: usize = 20;
+
+/// The types of recordings that some wire sends.
+const RECORDINGS: [&str; 6] =
+    ["audio/wav", "audio/mpeg", "audio/mp3", "audio/ogg", "audio/flac", "audio/aac"];
 
 /// The output of a call, or the text of its failure.
 pub(crate) fn output(
@@ -57,6 +63,15 @@ pub(crate) fn output(
     let mut output = ToolOutput::from_parts(writer.parts);
     output.value = value.map(Arc::new);
     Ok(output)
+}
+
+/// The parts of blocks of content.
+pub(crate) fn parts(blocks: impl IntoIterator<Item = ContentBlock>) -> Vec<Part> {
+    let mut writer = Writer::default();
+    for block in blocks {
+        writer.block(block);
+    }
+    writer.parts
 }
 
 /// The contents of a resource.
@@ -107,7 +122,7 @@ impl Writer {
         match block {
             ContentBlock::Text(content) => self.text(&content.text),
             ContentBlock::Image(image) => self.image(&image.mime_type, image.data),
-            ContentBlock::Audio(audio) => self.omitted("audio", &audio.mime_type, &audio.data),
+            ContentBlock::Audio(audio) => self.file("audio", &audio.mime_type, audio.data, None),
             ContentBlock::Resource(embedded) => self.resource(embedded.resource),
             ContentBlock::ResourceLink(link) => self.link(&link),
             _ => self.text("[content of an unknown kind was omitted]"),
@@ -137,6 +152,19 @@ impl Writer {
         }
     }
 
+    /// Adds a file or a recording, which the wire of a provider sends or names in words.
+    fn file(&mut self, kind: &str, mime: &str, data: String, uri: Option<&str>) {
+        let is_carried = mime == "application/pdf" || RECORDINGS.contains(&mime);
+        if !is_carried || data.len() > MAX_IMAGE || self.images >= MAX_IMAGES || !is_base64(&data) {
+            return self.omitted(kind, mime, &data);
+        }
+        self.images += 1;
+        let name = uri.map(|uri| uri.rsplit('/').next().unwrap_or(uri)).filter(|it| !it.is_empty());
+        let source = MediaSource::Base64(data.into());
+        let media = Media { mime: mime.into(), source, name: name.map(Into::into) };
+        self.parts.push(Part::new(Content::Document(media)));
+    }
+
     fn omitted(&mut self, kind: &str, mime: &str, base64: &str) {
         let bytes = base64.len() / 4 * 3;
         self.text(&format!("[{kind} of type {}, {bytes} bytes, was omitted]", text::line(mime)));
@@ -159,10 +187,13 @@ impl Writer {
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let mime = mime_type.unwrap_or_default();
+                let uri = text::line(&uri);
                 if mime.starts_with("image/") {
                     self.image(&mime, blob);
+                } else if let Some(decoded) = decoded(&mime, &blob) {
+                    self.text(&format!("[resource {uri}]\n{decoded}"));
                 } else {
-                    self.omitted(&format!("resource {}", text::line(&uri)), &mime, &blob);
+                    self.file(&format!("resource {uri}"), &mime, blob, Some(&uri));
                 }
             }
             _ => self.text("[a resource of an unknown kind was omitted]"),
@@ -172,6 +203,19 @@ impl Writer {
     fn text_only(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Returns the text of a resource that a server sends as if it were none.
+fn decoded(mime: &str, blob: &str) -> Option<String> {
+    let (mime, _) = mime.split_once(';').unwrap_or((mime, ""));
+    let is_text = mime.starts_with("text/")
+        || ["application/json", "application/xml", "application/yaml"].contains(&mime.trim())
+        || mime.trim().ends_with("+json")
+        || mime.trim().ends_with("+xml");
+    if !is_text || blob.len() > MAX_TEXT * 2 {
+        return None;
+    }
+    String::from_utf8(BASE64_STANDARD.decode(blob).ok()?).ok()
 }
 
 fn is_base64(data: &str) -> bool {
@@ -200,18 +244,30 @@ mod tests {
             {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
             {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"},
             {"type": "resource", "resource": {"uri": "file:///b", "text": "body"}},
-            {"type": "resource", "resource": {"uri": "file:///c", "blob": "aGk=", "mimeType": "application/pdf"}},
+            {"type": "resource", "resource": {"uri": "file:///c.pdf", "blob": "aGk=", "mimeType": "application/pdf"}},
+            {"type": "resource", "resource": {"uri": "file:///d", "blob": "aGk=", "mimeType": "application/json"}},
+            {"type": "resource", "resource": {"uri": "file:///e", "blob": "aGk=", "mimeType": "application/zip"}},
+            {"type": "audio", "data": "not base64", "mimeType": "audio/wav"},
         ]}));
         let output = output(result, None).unwrap();
-        assert_eq!(output.content.len(), 7);
+        assert_eq!(output.content.len(), 10);
+        let media = |mime: &str, name: Option<&str>| {
+            let source = MediaSource::Base64("aGk=".into());
+            let (mime, name) = (mime.into(), name.map(Into::into));
+            Part::new(Content::Document(Media { mime, source, name }))
+        };
+        assert_eq!(output.content[1], Part::image("image/png", "aGk="));
+        assert_eq!(output.content[3], media("audio/wav", None));
+        assert_eq!(output.content[6], media("application/pdf", Some("c.pdf")));
         let text = output.to_text();
         for expected in [
             "hello",
             "[image of type image/png",
-            "[audio of type audio/wav, 3 bytes, was omitted]",
+            "[audio of type audio/wav",
             "[resource a: file:///a, text/plain]",
             "[resource file:///b]\nbody",
-            "[resource file:///c of type application/pdf",
+            "[resource file:///d]\nhi",
+            "[resource file:///e of type application/zip, 3 bytes, was omitted]",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

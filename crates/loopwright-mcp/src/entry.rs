@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::{
-    HttpServer, McpServer, ProtocolChoice, ServerNetwork, ServerSandbox, ServerTransport,
-    StdioServer,
+    HttpServer, McpServer, OAuthClient, OAuthGrant, ProtocolChoice, ServerNetwork, ServerSampling,
+    ServerSandbox, ServerTransport, StdioServer,
 };
 use crate::template::Template;
 use crate::text;
@@ -44,6 +44,9 @@ pub struct ServerEntry {
     /// The headers of requests.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Template>,
+    /// How to log in at the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthEntry>,
     /// `on`, the default, or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -74,6 +77,9 @@ pub struct ServerEntry {
     /// Whether to trust the server's hints about its tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_annotations: Option<bool>,
+    /// `ask`, the default, `allow` or `deny`: whether the server may use the model of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<String>,
     /// `2025-11-25` or `2026-07-28`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
@@ -83,6 +89,76 @@ pub struct ServerEntry {
     /// Unknown keys.
     #[serde(flatten)]
     pub others: BTreeMap<String, Value>,
+}
+
+/// How to log in at a server, as a file describes it. What is missing is found out from the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct OAuthEntry {
+    /// The id of a client that was registered by hand.
+    #[serde(alias = "client_id", skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<Template>,
+    /// Its secret.
+    #[serde(alias = "client_secret", skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Template>,
+    /// The scopes to ask for: a list, or a text with blanks between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Value>,
+    /// The address of a document that describes the client.
+    #[serde(alias = "client_metadata_url", skip_serializing_if = "Option::is_none")]
+    pub client_metadata_url: Option<String>,
+    /// The port that the browser returns to.
+    #[serde(alias = "callback_port", skip_serializing_if = "Option::is_none")]
+    pub callback_port: Option<u16>,
+    /// `user`, the default, or `client_credentials`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// Unknown keys.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, Value>,
+}
+
+impl OAuthEntry {
+    fn to_client(&self) -> Result<OAuthClient, String> {
+        let grant = match self.grant.as_deref() {
+            None | Some("user" | "authorization_code") => OAuthGrant::User,
+            Some("client_credentials")
+                if self.client_id.is_some() && self.client_secret.is_some() =>
+            {
+                OAuthGrant::Client
+            }
+            Some("client_credentials") => {
+                return Err(
+                    "`oauth`: grant `client_credentials` needs `clientId` and `clientSecret`"
+                        .to_owned(),
+                );
+            }
+            Some(_) => {
+                return Err(
+                    "`oauth`: unknown `grant`; available: user, client_credentials".to_owned()
+                );
+            }
+        };
+        let scopes = match &self.scopes {
+            None => Some(Vec::new()),
+            Some(Value::String(text)) => {
+                Some(text.split_whitespace().map(ToOwned::to_owned).collect())
+            }
+            Some(Value::Array(scopes)) => {
+                scopes.iter().map(|it| it.as_str().map(ToOwned::to_owned)).collect()
+            }
+            Some(_) => None,
+        };
+        Ok(OAuthClient {
+            id: self.client_id.clone(),
+            secret: self.client_secret.clone(),
+            scopes: scopes.ok_or("`oauth`: `scopes` must be a list of texts")?,
+            metadata_url: self.client_metadata_url.clone(),
+            callback_port: self.callback_port,
+            grant,
+        })
+    }
 }
 
 /// The error of a server in a file.
@@ -96,8 +172,11 @@ pub struct EntryError {
     pub reason: String,
 }
 
+/// The longest time limit, a year: every clock can add it.
+const MAX_SECONDS: u64 = 365 * 24 * 3600;
+
 /// Keys that restrict, which must not be misspelt unnoticed. Other unknown keys are those of other programs.
-const RESTRICTING: [&str; 3] = ["sandbox", "network", "tools"];
+const RESTRICTING: [&str; 4] = ["sandbox", "network", "tools", "sampling"];
 
 impl ServerEntry {
     /// Converts the entry to the configuration of a server.
@@ -122,10 +201,10 @@ impl ServerEntry {
                 McpServer::stdio(name, self.stdio(command))
             }
             (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-                McpServer::http(
-                    name,
-                    HttpServer { url: url.clone(), headers: self.headers.clone() },
-                )
+                let oauth = self.oauth.as_ref().map(OAuthEntry::to_client).transpose();
+                let oauth = oauth.map_err(|reason| wrong(&reason))?.unwrap_or_default();
+                let (url, headers) = (url.clone(), self.headers.clone());
+                McpServer::http(name, HttpServer { url, headers, oauth })
             }
             (Some("sse"), ..) => {
                 return Err(wrong("type `sse` is not supported; use the address for `http`"));
@@ -146,15 +225,21 @@ impl ServerEntry {
         };
         server.sandbox = self.sandbox().map_err(|reason| wrong(&reason))?;
         if let Some(seconds) = self.timeout {
-            server.call_timeout = Duration::from_secs(seconds.max(1));
+            server.call_timeout = Duration::from_secs(seconds.clamp(1, MAX_SECONDS));
             server.max_call_time = server.max_call_time.max(server.call_timeout);
         }
         if let Some(seconds) = self.startup_timeout {
-            server.startup_timeout = Duration::from_secs(seconds.max(1));
+            server.startup_timeout = Duration::from_secs(seconds.clamp(1, MAX_SECONDS));
         }
         server.tools.clone_from(&self.tools);
         server.defer = self.defer;
         server.trust_annotations = self.trust_annotations.unwrap_or(false);
+        server.sampling = match self.sampling.as_deref() {
+            None | Some("ask") => ServerSampling::Ask,
+            Some("allow") => ServerSampling::Allow,
+            Some("deny") => ServerSampling::Deny,
+            Some(_) => return Err(wrong("unknown `sampling`; available: ask, allow, deny")),
+        };
         server.protocol = match self.protocol.as_deref() {
             None => ProtocolChoice::Auto,
             Some("2025-11-25") => ProtocolChoice::V2025_11_25,
@@ -279,6 +364,9 @@ impl McpServer {
                     let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
                     lines.push(format!("headers: {}", text::line(&names.join(", "))));
                 }
+                if http.oauth.grant == OAuthGrant::Client {
+                    lines.push("logs in on its own, with the secret of a client".to_owned());
+                }
             }
         }
         let mut variables: Vec<&str> = self.templates().flat_map(Template::variables).collect();
@@ -286,6 +374,9 @@ impl McpServer {
         variables.dedup();
         if !variables.is_empty() {
             lines.push(format!("receives the values of: {}", variables.join(", ")));
+        }
+        if self.sampling == ServerSampling::Allow {
+            lines.push("uses your models, at your cost, without asking".to_owned());
         }
         if self.trust_annotations {
             lines.push(
@@ -329,7 +420,8 @@ impl McpServer {
                 Box::new(words.chain(stdio.env.values()))
             }
             ServerTransport::Http(http) => {
-                Box::new(std::iter::once(&http.url).chain(http.headers.values()))
+                let login = http.oauth.id.iter().chain(&http.oauth.secret);
+                Box::new(std::iter::once(&http.url).chain(http.headers.values()).chain(login))
             }
         }
     }
@@ -376,7 +468,7 @@ mod tests {
     fn keys_of_this_crate_are_read() {
         let entry = serde_json::json!({
             "command": "a", "sandbox": "on", "network": ["api.github.com"], "read": ["/opt"], "memory_mb": 256,
-            "timeout": 5, "tools": ["x*"], "defer": true, "protocol": "2025-11-25",
+            "timeout": 5, "startup_timeout": u64::MAX, "tools": ["x*"], "defer": true, "protocol": "2025-11-25",
         });
         let server = read_entry("s", entry).unwrap().unwrap();
         assert_eq!(
@@ -384,8 +476,44 @@ mod tests {
             ServerNetwork::Hosts(vec!["api.github.com".parse().unwrap()])
         );
         assert_eq!((server.sandbox.memory, server.call_timeout.as_secs()), (256 << 20, 5));
+        assert_eq!(server.startup_timeout.as_secs(), MAX_SECONDS);
         assert_eq!((server.defer, server.protocol), (Some(true), ProtocolChoice::V2025_11_25));
         assert!(server.uses("xy") && !server.uses("y"));
+    }
+
+    #[test]
+    fn what_a_file_says_of_logins_is_read() {
+        let of = |oauth: Value| {
+            let entry = serde_json::json!({ "url": "https://example.com/mcp", "oauth": oauth });
+            let server = read_entry("s", entry).unwrap().map_err(|error| error.reason)?;
+            let ServerTransport::Http(http) = server.transport else { panic!("not http") };
+            Ok(http.oauth)
+        };
+        let of_user = serde_json::json!({
+            "clientId": "${ID}", "scopes": "read write", "callbackPort": 8123, "authServerMetadataUrl": "https://x",
+        });
+        let expected = OAuthClient {
+            id: Some(Template::new("${ID}")),
+            scopes: vec!["read".to_owned(), "write".to_owned()],
+            callback_port: Some(8123),
+            ..OAuthClient::default()
+        };
+        assert_eq!(of(of_user), Ok(expected));
+        let of_client = serde_json::json!({
+            "client_id": "a", "client_secret": "${SECRET}", "grant": "client_credentials",
+        });
+        assert_eq!(of(of_client), Ok(OAuthClient::of_client("a", "${SECRET}")));
+        for (wrong, expected) in [
+            (
+                serde_json::json!({ "grant": "client_credentials" }),
+                "needs `clientId` and `clientSecret`",
+            ),
+            (serde_json::json!({ "grant": "password" }), "unknown `grant`"),
+            (serde_json::json!({ "scopes": [1] }), "must be a list of texts"),
+        ] {
+            let error: String = of(wrong).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -106,6 +106,16 @@ pub enum McpError {
         /// The tool.
         tool: String,
     },
+    /// The server has no such tool, or its configuration leaves it out.
+    #[error("unknown tool `{tool}` of MCP server `{server}`; available: {available}")]
+    UnknownTool {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// The tools that there are.
+        available: String,
+    },
     /// The server was closed.
     #[error("MCP server `{server}` is closed")]
     Closed {

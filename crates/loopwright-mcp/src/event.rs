@@ -64,6 +64,22 @@ impl McpProgress {
     }
 }
 
+/// A server has sent a log message while a call waited for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct McpLog {
+    /// The name of the server.
+    pub server: String,
+    /// The level, such as `info` or `warning`.
+    pub level: String,
+    /// The message, cleaned and cut.
+    pub message: String,
+}
+
+impl CustomEvent for McpLog {
+    const NAME: &'static str = "mcp_log";
+}
+
 impl CustomEvent for McpProgress {
     const NAME: &'static str = "mcp_progress";
 }

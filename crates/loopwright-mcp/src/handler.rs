@@ -1,74 +1,35 @@
 //! Requests and notifications of servers to the client.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-#[expect(deprecated, reason = "earlier revisions of the protocol have roots and log messages")]
-use rmcp::model::{ListRootsResult, LoggingMessageNotificationParam, Root};
+#[expect(
+    deprecated,
+    reason = "earlier revisions of the protocol have roots, sampling and log messages"
+)]
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, ListRootsResult,
+    LoggingMessageNotificationParam, Root, RootsCapabilities, SamplingCapability,
+};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-        FormElicitationCapability, Implementation, ProgressNotificationParam, ProgressToken,
-        RootsCapabilities, UrlElicitationCapability,
+        ClientCapabilities, ClientConfig, CreateMessageRequestMethod, ElicitRequestParams,
+        ElicitResult, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+        JsonObject, ProgressNotificationParam, ResourceUpdatedNotificationParam,
+        TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
     service::{NotificationContext, RequestContext},
 };
-use tokio::sync::{Notify, mpsc};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use crate::changes::Changes;
 use crate::elicitation::{AnswerElicitations, Elicitation, ElicitationReply};
+use crate::input::Question;
+use crate::listeners::{Listeners, Progress};
 use crate::log::ServerLog;
-
-/// A report of progress.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Progress {
-    pub(crate) done: f64,
-    pub(crate) total: Option<f64>,
-    pub(crate) message: Option<String>,
-}
-
-/// The receivers of progress reports, by request. Clones share the list.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ProgressListeners(Arc<Mutex<BTreeMap<String, mpsc::Sender<Progress>>>>);
-
-impl ProgressListeners {
-    /// Listens to reports under a token until the listener is dropped.
-    pub(crate) fn listen(&self, token: &ProgressToken) -> ProgressListener {
-        let (sender, receiver) = mpsc::channel(8);
-        let token = key(token);
-        self.lock().insert(token.clone(), sender);
-        ProgressListener { listeners: self.clone(), token, receiver }
-    }
-
-    fn report(&self, token: &ProgressToken, progress: Progress) {
-        if let Some(listener) = self.lock().get(&key(token)) {
-            // A report that finds no room is replaced by the next one.
-            listener.try_send(progress).ok();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, mpsc::Sender<Progress>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn key(token: &ProgressToken) -> String {
-    token.0.to_string()
-}
-
-/// Reports of the progress of one request.
-pub(crate) struct ProgressListener {
-    listeners: ProgressListeners,
-    token: String,
-    pub(crate) receiver: mpsc::Receiver<Progress>,
-}
-
-impl Drop for ProgressListener {
-    fn drop(&mut self) {
-        self.listeners.lock().remove(&self.token);
-    }
-}
+use crate::sampling::SamplingRequest;
 
 /// The client's side of a connection.
 #[derive(Clone, Debug)]
@@ -77,12 +38,41 @@ pub(crate) struct Handler {
     pub(crate) server: String,
     pub(crate) answers: Option<Arc<dyn AnswerElicitations>>,
     pub(crate) log: ServerLog,
-    pub(crate) progress: ProgressListeners,
-    /// The list of tools has changed.
-    pub(crate) tools_changed: Arc<Notify>,
+    pub(crate) listeners: Listeners,
+    /// Whether the server may ask for the response of a model.
+    pub(crate) samples: bool,
+    pub(crate) changes: Changes,
 }
 
-#[expect(deprecated, reason = "earlier revisions of the protocol have roots and log messages")]
+impl Handler {
+    /// Passes a question to the call that it is about. Returns `None` if there is none, and an error if the call ends
+    /// without an answer.
+    async fn asked_of_call(
+        &self,
+        question: Question,
+        context: &RequestContext<RoleClient>,
+    ) -> Option<Result<Value, ErrorData>> {
+        let answer = self.listeners.ask(question).ok()?;
+        let answer = tokio::select! {
+            biased;
+            () = context.ct.cancelled() => None,
+            answer = answer => answer.ok(),
+        };
+        let gone = || Err(ErrorData::internal_error("the call has ended", None));
+        Some(answer.unwrap_or_else(gone))
+    }
+}
+
+/// Reads an answer into the type that the library sends.
+fn typed<T: DeserializeOwned>(answer: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(answer)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+#[expect(
+    deprecated,
+    reason = "earlier revisions of the protocol have roots, sampling and log messages"
+)]
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
@@ -91,6 +81,13 @@ impl ClientHandler for Handler {
             .with_form(FormElicitationCapability::default())
             .with_url(UrlElicitationCapability::default());
         capabilities.elicitation = Some(elicitation);
+        if self.samples {
+            let mut sampling = SamplingCapability::default();
+            sampling.tools = Some(JsonObject::default());
+            capabilities.sampling = Some(sampling);
+        }
+        let tasks = (TASKS_EXTENSION_ID.to_owned(), JsonObject::default());
+        capabilities.extensions = Some([tasks].into());
         let client = Implementation::new("loopwright", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, client)
     }
@@ -98,24 +95,44 @@ impl ClientHandler for Handler {
     async fn list_roots(
         &self,
         _context: RequestContext<RoleClient>,
-    ) -> Result<ListRootsResult, rmcp::ErrorData> {
+    ) -> Result<ListRootsResult, ErrorData> {
         Ok(ListRootsResult::new(roots(&self.roots)))
     }
 
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _context: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
         let question = Elicitation::new(&self.server, &request);
-        let reply = match &self.answers {
-            Some(answers) => answers.answer(&question).await,
-            // This revision cannot wait for an answer.
-            None => ElicitationReply::Decline,
-        };
-        let invalid =
-            |error: serde_json::Error| rmcp::ErrorData::internal_error(error.to_string(), None);
-        serde_json::from_value(question.to_result(reply)).map_err(invalid)
+        if let Some(answers) = &self.answers {
+            let reply = answers.answer(&question).await;
+            return typed(question.to_result(reply));
+        }
+        match self.asked_of_call(Question::Elicitation(question.clone()), &context).await {
+            Some(answer) => typed(answer?),
+            None => typed(question.to_result(ElicitationReply::Decline)),
+        }
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        if !self.samples {
+            return Err(ErrorData::method_not_found::<CreateMessageRequestMethod>());
+        }
+        let params = serde_json::to_value(&params).unwrap_or_default();
+        let request = SamplingRequest::new(&self.server, params)
+            .map_err(|reason| ErrorData::invalid_params(reason, None))?;
+        match self.asked_of_call(Question::Sampling(request), &context).await {
+            Some(answer) => typed(answer?),
+            None => {
+                let reason = "no call of an agent is running, whose model could answer";
+                Err(ErrorData::invalid_request(reason, None))
+            }
+        }
     }
 
     async fn on_progress(
@@ -124,7 +141,8 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let ProgressNotificationParam { progress_token, progress, total, message, .. } = params;
-        self.progress.report(&progress_token, Progress { done: progress, total, message });
+        let progress = Progress { done: progress, total, message };
+        self.listeners.progress(&progress_token, progress);
     }
 
     async fn on_logging_message(
@@ -133,14 +151,32 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let data = match params.data {
-            serde_json::Value::String(text) => text,
+            Value::String(text) => text,
             other => other.to_string(),
         };
-        self.log.push(&format!("[{:?}] {data}", params.level));
+        let level = format!("{:?}", params.level).to_lowercase();
+        self.log.push(&format!("[{level}] {data}"));
+        self.listeners.log(&level, &data);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.tools_changed.notify_one();
+        self.changes.tools.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.cache.forget_resources();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.cache.forget_prompts();
+    }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.changes.of_resource(&params.uri);
     }
 }
 

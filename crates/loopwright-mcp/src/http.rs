@@ -3,15 +3,17 @@
 mod ending;
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use rmcp::transport::DynamicTransportError;
+use rmcp::transport::common::unix_socket::UnixSocketError;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
+use rmcp::transport::{DynamicTransportError, UnixSocketHttpClient};
 
-pub(crate) use self::ending::EndingClient;
+pub(crate) use self::ending::{Before, EndingClient};
 use crate::config::{HttpServer, McpServer};
 use crate::error::McpError;
 use crate::launch::McpHost;
@@ -25,9 +27,23 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// What requests to a server at an address are made with.
 pub(crate) struct Endpoint {
-    pub(crate) client: reqwest::Client,
+    pub(crate) client: EndpointClient,
     pub(crate) config: StreamableHttpClientTransportConfig,
 }
+
+/// How an address is reached.
+pub(crate) enum EndpointClient {
+    /// Over a network.
+    Network(reqwest::Client),
+    /// Through a socket of this machine.
+    Socket(UnixSocketHttpClient),
+}
+
+/// The path of requests to a socket, unless the address names another.
+const SOCKET_PATH: &str = "/mcp";
+
+/// How addresses of sockets begin.
+pub(crate) const SOCKET: &str = "unix:";
 
 /// Makes what requests to a server at an address are made with.
 pub(crate) fn endpoint(
@@ -47,14 +63,32 @@ pub(crate) fn endpoint(
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let client = client().map_err(|error| McpError::Invalid {
-        server: server.name.clone(),
-        reason: format!("the HTTP client cannot be created: {error}"),
-    })?;
-    check(server, &url)?;
+    let (client, url) = match url.strip_prefix(SOCKET) {
+        Some(socket) => socket_client(server, socket)?,
+        None => {
+            check(server, &url)?;
+            let client = client().map_err(|error| McpError::Invalid {
+                server: server.name.clone(),
+                reason: format!("the HTTP client cannot be created: {error}"),
+            })?;
+            (EndpointClient::Network(client), url)
+        }
+    };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(Endpoint { client, config })
+}
+
+/// Makes a client of `/path/to/socket` or `/path/to/socket?path=/where`.
+fn socket_client(server: &McpServer, socket: &str) -> Result<(EndpointClient, String), McpError> {
+    let (socket, path) = socket.split_once("?path=").unwrap_or((socket, SOCKET_PATH));
+    let socket = socket.strip_prefix("//").filter(|it| it.starts_with('/')).unwrap_or(socket);
+    if !socket.starts_with('/') || !path.starts_with('/') {
+        let reason = "the address of a socket must be `unix:/path/to/socket` or `unix:/path/to/socket?path=/mcp`";
+        return Err(McpError::Invalid { server: server.name.clone(), reason: reason.to_owned() });
+    }
+    let url = format!("http://localhost{path}");
+    Ok((EndpointClient::Socket(UnixSocketHttpClient::new(socket, &url)), url))
 }
 
 fn check(server: &McpServer, url: &str) -> Result<(), McpError> {
@@ -78,9 +112,19 @@ pub(crate) enum HttpFailure {
 
 /// Returns why a request has failed, or `None` if that was no request to an address.
 pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
+    if let Some(error) = error.error.downcast_ref::<StreamableHttpError<UnixSocketError>>() {
+        return Some(stream_failure(error, socket_failure));
+    }
     let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?;
-    Some(HttpFailure::Other(match error {
-        StreamableHttpError::Client(error) => request_failure(error),
+    Some(stream_failure(error, request_failure))
+}
+
+fn stream_failure<E: std::error::Error + Send + Sync + 'static>(
+    error: &StreamableHttpError<E>,
+    of_client: impl FnOnce(&E) -> String,
+) -> HttpFailure {
+    HttpFailure::Other(match error {
+        StreamableHttpError::Client(error) => of_client(error),
         StreamableHttpError::HttpStatus(error) => {
             format!("the server answered with status {}", error.status)
         }
@@ -95,7 +139,7 @@ pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
         StreamableHttpError::UnexpectedServerResponse(response) => {
             match response.strip_prefix("HTTP ") {
                 Some(status) if status.starts_with("401") => {
-                    return Some(HttpFailure::LoginRequired);
+                    return HttpFailure::LoginRequired;
                 }
                 Some(status) => {
                     let status = status.trim_end_matches([' ', ':']);
@@ -105,7 +149,22 @@ pub(crate) fn failure(error: &DynamicTransportError) -> Option<HttpFailure> {
             }
         }
         other => text::line(&other.to_string()),
-    }))
+    })
+}
+
+/// What happened at a socket, whose address is no secret and named all the same nowhere.
+fn socket_failure(error: &UnixSocketError) -> String {
+    let what = match error {
+        UnixSocketError::Io(error) => match error.kind() {
+            ErrorKind::NotFound => "there is no such socket; start the server first".to_owned(),
+            ErrorKind::ConnectionRefused => {
+                "nothing listens at the socket; start the server".to_owned()
+            }
+            _ => format!("no connection: {error}"),
+        },
+        error => format!("the request failed: {}", text::chain(error)),
+    };
+    text::line(&what)
 }
 
 fn request_failure(error: &reqwest::Error) -> String {

@@ -11,9 +11,9 @@ use loopwright_sandbox::{
 };
 
 use crate::config::{McpServer, ServerNetwork, StdioServer};
+use crate::credentials::LoginFolder;
 use crate::elicitation::AnswerElicitations;
 use crate::error::McpError;
-use crate::login::LoginFolder;
 use crate::template::{Template, TemplateError};
 
 /// The longest time that a policy can name and every clock can add.
@@ -32,6 +32,7 @@ pub struct McpHost {
     roots: Vec<PathBuf>,
     answers: Option<Arc<dyn AnswerElicitations>>,
     logins: Option<LoginFolder>,
+    is_attended: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -44,6 +45,7 @@ impl McpHost {
             sandbox: loopwright_sandbox::auto_select(),
             answers: None,
             logins: None,
+            is_attended: Arc::new(|| false),
             roots: vec![folder.clone()],
             policy: SandboxPolicy::in_dir(folder),
             variables: Arc::new(|name| std::env::var(name).ok()),
@@ -91,6 +93,20 @@ impl McpHost {
     pub fn with_answers(mut self, answers: Arc<dyn AnswerElicitations>) -> Self {
         self.answers = Some(answers);
         self
+    }
+
+    /// Lets calls wait in this process for an answer of the user, if their server cannot wait without a connection, as long
+    /// as a user is there. Otherwise questions of such servers are declined.
+    pub fn with_attendance(
+        mut self,
+        is_attended: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.is_attended = Arc::new(is_attended);
+        self
+    }
+
+    pub(crate) fn holds_calls(&self) -> bool {
+        (self.is_attended)()
     }
 
     pub(crate) fn answers(&self) -> Option<&Arc<dyn AnswerElicitations>> {

@@ -1,25 +1,34 @@
 //! Servers of the Model Context Protocol as tool sources, and tools as a server of it.
 
 mod backoff;
+mod cache;
+mod call;
 mod capability;
 mod catalog;
+mod changes;
 mod client;
+mod completion;
 mod config;
 mod connection;
 mod content;
+mod credentials;
 mod elicitation;
 mod entry;
 mod error;
 mod event;
 mod handler;
+mod held;
 mod http;
 mod input;
 mod launch;
+mod listeners;
 mod log;
 mod login;
 mod names;
+mod request;
 mod resource_tool;
 mod resources;
+mod sampling;
 mod search;
 mod server;
 mod source;
@@ -28,6 +37,7 @@ mod template;
 mod text;
 mod tool;
 mod tools;
+mod watch;
 
 #[cfg(feature = "http-server")]
 pub use crate::server::HttpToolServer;
@@ -35,18 +45,20 @@ pub use crate::{
     capability::UseMcp,
     catalog::{Catalog, CatalogDiff, CatalogStore, FileCatalogs},
     client::{McpClient, ServerHealth, ServerStatus},
+    completion::CompletionTarget,
     config::{
-        HttpServer, McpServer, ProtocolChoice, ServerNetwork, ServerSandbox, ServerTransport,
-        StdioServer,
+        HttpServer, McpServer, OAuthClient, OAuthGrant, ProtocolChoice, ServerNetwork,
+        ServerSampling, ServerSandbox, ServerTransport, StdioServer,
     },
     connection::ConnectionInfo,
+    credentials::LoginFolder,
     elicitation::{AnswerElicitations, Elicitation, ElicitationReply},
-    entry::{EntryError, McpFile, ServerEntry, read_entry},
+    entry::{EntryError, McpFile, OAuthEntry, ServerEntry, read_entry},
     error::McpError,
-    event::{McpLogLevel, McpProgress, McpServerConnected, McpToolLog},
+    event::{McpLog, McpLogLevel, McpProgress, McpServerConnected, McpToolLog},
     launch::McpHost,
     log::ServerLog,
-    login::{Login, LoginFolder, LoginOptions},
+    login::{Login, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
     resources::{ListedPrompt, ListedResource, PromptArgument},
     server::{
@@ -58,4 +70,5 @@ pub use crate::{
     template::{Template, TemplateError},
     text::clean,
     tools::{ListedTool, Listing, ToolHints},
+    watch::ResourceWatch,
 };

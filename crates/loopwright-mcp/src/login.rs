@@ -1,103 +1,23 @@
 //! Logins to servers with OAuth 2.1.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use rmcp::transport::{
-    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, CredentialRefreshGuard,
-    CredentialStore, StoredCredentials, auth::OAuthState,
+    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, ClientCredentialsConfig,
+    CredentialStore as _, auth::OAuthState,
 };
-use sha2::{Digest as _, Sha256};
 
-use crate::catalog::replace;
-use crate::config::McpServer;
+use crate::config::{McpServer, OAuthClient, OAuthGrant, ServerTransport};
+use crate::credentials::{Credentials, is_refreshed_elsewhere};
 use crate::error::McpError;
-use crate::names::server_part;
+use crate::http::Before;
+use crate::launch::McpHost;
+use crate::template::Template;
 use crate::text;
 
-/// Stores tokens of logins in a folder, one file per server and URL. Only the user can read the
-/// files.
-#[derive(Clone, Debug)]
-pub struct LoginFolder(PathBuf);
-
-impl LoginFolder {
-    /// Creates a store in this folder, which is created on the first write.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(folder.into())
-    }
-
-    pub(crate) fn credentials(&self, server: &McpServer, url: &str) -> FileCredentials {
-        let hash = format!("{:x}", Sha256::digest(url));
-        let name = format!("{}-{}", server_part(&server.name), &hash[..16]);
-        FileCredentials { folder: self.0.clone(), name }
-    }
-}
-
-/// The tokens of one server.
-pub(crate) struct FileCredentials {
-    folder: PathBuf,
-    name: String,
-}
-
-impl FileCredentials {
-    fn file(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.name))
-    }
-
-    /// Removes the tokens. Returns `false` if there are none.
-    pub(crate) fn remove(&self) -> std::io::Result<bool> {
-        match fs::remove_file(self.file()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn make_folder(&self) -> Result<(), AuthError> {
-        fs::create_dir_all(&self.folder).map_err(failed)
-    }
-}
-
-fn failed(error: impl fmt::Display) -> AuthError {
-    AuthError::InternalError(error.to_string())
-}
-
-#[async_trait]
-impl CredentialStore for FileCredentials {
-    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        match fs::read_to_string(self.file()) {
-            // A file that cannot be read is as good as none: the user logs in again.
-            Ok(text) => Ok(serde_json::from_str(&text).ok()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.make_folder()?;
-        let text = serde_json::to_vec(&credentials).map_err(failed)?;
-        replace(&self.file(), &text).map_err(failed)
-    }
-
-    async fn clear(&self) -> Result<(), AuthError> {
-        self.remove().map(drop).map_err(failed)
-    }
-
-    /// Lets one process at a time refresh; the others then find its result.
-    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        self.make_folder()?;
-        let path = self.folder.join(format!(".{}.lock", self.name));
-        let lock = tokio::task::spawn_blocking(move || -> std::io::Result<File> {
-            let file = File::create(path)?;
-            file.lock()?;
-            Ok(file)
-        });
-        let file = lock.await.map_err(failed)?.map_err(failed)?;
-        Ok(Some(CredentialRefreshGuard::new(file)))
-    }
-}
+/// How often a token is looked at that another process refreshes.
+const LOOKS: usize = 3;
 
 /// The options of a login.
 #[derive(Clone, Debug)]
@@ -114,6 +34,8 @@ pub struct LoginOptions {
     pub client_secret: Option<String>,
     /// The URL of a document that describes the client.
     pub client_metadata_url: Option<String>,
+    /// The scopes to ask for, besides those that the server names.
+    pub scopes: Vec<String>,
 }
 
 impl LoginOptions {
@@ -125,6 +47,7 @@ impl LoginOptions {
             client_id: None,
             client_secret: None,
             client_metadata_url: None,
+            scopes: Vec::new(),
         }
     }
 
@@ -137,6 +60,12 @@ impl LoginOptions {
     /// Sets a client that was registered in advance.
     pub fn with_client(mut self, id: impl Into<String>, secret: Option<String>) -> Self {
         (self.client_id, self.client_secret) = (Some(id.into()), secret);
+        self
+    }
+
+    /// Sets scopes to ask for, besides those that the server names.
+    pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = String>) -> Self {
+        self.scopes = scopes.into_iter().collect();
         self
     }
 
@@ -153,6 +82,7 @@ pub struct Login {
     server: String,
     state: OAuthState,
     url: String,
+    credentials: Credentials,
 }
 
 impl Login {
@@ -169,7 +99,9 @@ impl Login {
     /// token cannot be stored.
     pub async fn complete(mut self, redirected: &str) -> Result<(), McpError> {
         let done = self.state.handle_callback_url(redirected).await;
-        done.map_err(|error| login_error(&self.server, &error))
+        done.map_err(|error| login_error(&self.server, &error))?;
+        self.credentials.forget_challenge();
+        Ok(())
     }
 }
 
@@ -183,24 +115,31 @@ impl fmt::Debug for Login {
 pub(crate) async fn start(
     server: &McpServer,
     url: &str,
-    credentials: FileCredentials,
+    credentials: Credentials,
     options: LoginOptions,
 ) -> Result<Login, McpError> {
     let error = |error: AuthError| login_error(&server.name, &error);
     let granted = credentials.load().await.ok().flatten().map(|it| it.granted_scopes);
     let mut manager = AuthorizationManager::new(url).await.map_err(error)?;
-    manager.set_credential_store(credentials);
+    manager.set_credential_store(credentials.clone());
     let mut request = AuthorizationRequest::new(options.redirect_uri)
         .with_client_name("Loopwright")
         .with_application_type("native");
     // A login for more scopes keeps those that were granted before.
-    let wanted = options.challenge.as_deref().and_then(scopes_of).unwrap_or_default();
-    let granted: Vec<String> = granted.unwrap_or_default();
-    if !granted.is_empty() && !wanted.is_empty() {
-        let new = wanted.into_iter().filter(|it| !granted.contains(it)).collect::<Vec<_>>();
-        request = request.with_scopes(granted.iter().cloned().chain(new));
+    let challenge = options.challenge.or_else(|| credentials.challenge());
+    let mut wanted = challenge.as_deref().and_then(scopes_of).unwrap_or_default();
+    let is_named = !options.scopes.is_empty();
+    wanted.extend(options.scopes);
+    let mut scopes: Vec<String> = granted.unwrap_or_default();
+    if !wanted.is_empty() && (!scopes.is_empty() || is_named) {
+        for scope in wanted {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        request = request.with_scopes(scopes);
     }
-    if let Some(challenge) = options.challenge {
+    if let Some(challenge) = challenge {
         request = request.with_challenge(challenge);
     }
     if let Some(id) = options.client_id {
@@ -215,7 +154,7 @@ pub(crate) async fn start(
     let mut state = OAuthState::Unauthorized(manager);
     state.start_authorization(request).await.map_err(error)?;
     let url = state.get_authorization_url().await.map_err(error)?;
-    Ok(Login { server: server.name.clone(), state, url })
+    Ok(Login { server: server.name.clone(), state, url, credentials })
 }
 
 /// Returns the scopes that a challenge names.
@@ -225,13 +164,20 @@ fn scopes_of(challenge: &str) -> Option<Vec<String>> {
     Some(scopes.split_ascii_whitespace().map(ToOwned::to_owned).collect())
 }
 
-/// Returns a client that sends the token of the login, or `None` if there is no login.
-pub(crate) async fn authorized(
+/// Returns a client that sends the token of the login that a host keeps, and what it does before each request; `None` if
+/// there is no login.
+pub(crate) async fn of_host(
     server: &McpServer,
+    host: &McpHost,
     url: &str,
-    credentials: FileCredentials,
-    client: reqwest::Client,
-) -> Result<Option<AuthClient<reqwest::Client>>, McpError> {
+    client: &reqwest::Client,
+) -> Result<Option<(AuthClient<reqwest::Client>, Before)>, McpError> {
+    let Some(logins) = host.logins() else { return Ok(None) };
+    let credentials = logins.credentials(server, url);
+    let own = ClientLogin::of(server, host, url, &credentials)?.map(Arc::new);
+    if let Some(own) = &own {
+        own.ensure().await.map_err(|error| login_error(&server.name, &error))?;
+    }
     let has_token =
         credentials.load().await.is_ok_and(|it| it.is_some_and(|it| it.token_response.is_some()));
     if !has_token {
@@ -239,9 +185,115 @@ pub(crate) async fn authorized(
     }
     let error = |error: AuthError| login_error(&server.name, &error);
     let mut manager = AuthorizationManager::new(url).await.map_err(error)?;
-    manager.set_credential_store(credentials);
-    let is_ready = manager.initialize_from_store().await.map_err(error)?;
-    Ok(is_ready.then(|| AuthClient::new(client, manager)))
+    manager.set_credential_store(credentials.clone());
+    if !manager.initialize_from_store().await.map_err(error)? {
+        return Ok(None);
+    }
+    let client = AuthClient::new(client.clone(), manager);
+    let refreshing = client.clone();
+    let before: Before = Arc::new(move || {
+        let (client, credentials, own) = (refreshing.clone(), credentials.clone(), own.clone());
+        Box::pin(async move {
+            if let Some(own) = own {
+                // What is wrong then is told by the request.
+                own.ensure().await.ok();
+            }
+            refresh(&client, &credentials).await;
+        })
+    });
+    Ok(Some((client, before)))
+}
+
+/// Refreshes a token that is about to expire, unless another process does so. What is wrong is told by the request.
+async fn refresh(client: &AuthClient<reqwest::Client>, credentials: &Credentials) {
+    let _ahead = credentials.ahead();
+    for _ in 0..LOOKS {
+        match client.get_access_token().await {
+            Err(error) if is_refreshed_elsewhere(&error) => {}
+            _ => return,
+        }
+    }
+}
+
+/// The login of a client on its own behalf.
+struct ClientLogin {
+    url: String,
+    id: String,
+    secret: String,
+    scopes: Vec<String>,
+    credentials: Credentials,
+}
+
+impl ClientLogin {
+    /// Returns `None` for a server at which users log in.
+    fn of(
+        server: &McpServer,
+        host: &McpHost,
+        url: &str,
+        credentials: &Credentials,
+    ) -> Result<Option<Self>, McpError> {
+        let oauth = oauth(server).filter(|it| it.grant == OAuthGrant::Client);
+        let Some(OAuthClient { id: Some(id), secret: Some(secret), scopes, .. }) = oauth else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            url: url.to_owned(),
+            id: host.expand(server, id)?,
+            secret: host.expand(server, secret)?,
+            scopes: scopes.clone(),
+            credentials: credentials.clone(),
+        }))
+    }
+
+    /// Gets a token, if there is none that can be used for a while. One process at a time gets one.
+    async fn ensure(&self) -> Result<(), AuthError> {
+        if self.credentials.are_fresh() {
+            return Ok(());
+        }
+        let _guard = self.credentials.lock().await?;
+        if self.credentials.are_fresh() {
+            return Ok(());
+        }
+        let mut manager = AuthorizationManager::new(&self.url).await?;
+        manager.set_credential_store(self.credentials.clone());
+        let config = ClientCredentialsConfig::ClientSecret {
+            client_id: self.id.clone(),
+            client_secret: self.secret.clone(),
+            scopes: self.scopes.clone(),
+            resource: Some(self.url.clone()),
+        };
+        OAuthState::Unauthorized(manager).authenticate_client_credentials(config).await
+    }
+}
+
+/// Returns what the configuration says about logins; `None` for a server that is a process.
+pub(crate) fn oauth(server: &McpServer) -> Option<&OAuthClient> {
+    match &server.transport {
+        ServerTransport::Http(http) => Some(&http.oauth),
+        ServerTransport::Stdio(_) => None,
+    }
+}
+
+/// Completes options with what the configuration says.
+pub(crate) fn completed(
+    server: &McpServer,
+    host: &McpHost,
+    mut options: LoginOptions,
+) -> Result<LoginOptions, McpError> {
+    let Some(oauth) = oauth(server) else { return Ok(options) };
+    let expand =
+        |text: &Option<Template>| text.as_ref().map(|it| host.expand(server, it)).transpose();
+    if options.client_id.is_none() {
+        options.client_id = expand(&oauth.id)?;
+        options.client_secret = expand(&oauth.secret)?;
+    }
+    if options.client_metadata_url.is_none() {
+        options.client_metadata_url.clone_from(&oauth.metadata_url);
+    }
+    if options.scopes.is_empty() {
+        options.scopes.clone_from(&oauth.scopes);
+    }
+    Ok(options)
 }
 
 /// The text of the error may hold what a server has sent, and never a token.

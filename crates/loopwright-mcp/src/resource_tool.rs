@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use loopwright_capabilities::llm_query::as_model_takes;
 use loopwright_core::{
     AnyTool, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput, ToolVisibility,
     messages::ToolSpec,
@@ -62,7 +63,8 @@ impl ToolHandler for Handler {
             return Err(ToolError::Failed("`uri` is missing".into()));
         }
         let parts = self.client.read_resource_unless(&uri, cx.cancel).await;
-        Ok(ToolOutput::from_parts(parts.map_err(|error| ToolError::Failed(error.into()))?))
+        let parts = parts.map_err(|error| ToolError::Failed(error.into()))?;
+        Ok(ToolOutput::from_parts(as_model_takes(parts, cx.state, cx.agent)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use loopwright_core::messages::Part;
 use rmcp::model::{
@@ -13,11 +14,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::cache;
 use crate::client::McpClient;
-use crate::connection::{Connection, Limits};
+use crate::connection::Connection;
 use crate::content;
-use crate::elicitation::ElicitationReply;
 use crate::error::McpError;
+use crate::input::InputRound;
 use crate::text;
 
 /// Resources, templates or prompts of one server that are listed.
@@ -107,9 +109,9 @@ impl From<Prompt> for ListedPrompt {
 }
 
 /// Requests on the connection of a client.
-struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     client: &'a McpClient,
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
     cancel: &'a CancellationToken,
 }
 
@@ -133,7 +135,7 @@ impl McpClient {
             return Ok(Vec::new());
         }
         let resources = asked.pages(
-            "resources/list",
+            cache::LIST,
             |params| {
                 let request = ListResourcesRequest { params, ..ListResourcesRequest::default() };
                 ClientRequest::ListResourcesRequest(request)
@@ -146,7 +148,7 @@ impl McpClient {
         let mut listed: Vec<ListedResource> =
             resources.await?.into_iter().map(ListedResource::from).collect();
         let templates = asked.pages(
-            "resources/templates/list",
+            cache::TEMPLATES,
             |params| {
                 let request = ListResourceTemplatesRequest {
                     params,
@@ -188,17 +190,25 @@ impl McpClient {
         cancel: &CancellationToken,
     ) -> Result<Vec<Part>, Arc<McpError>> {
         let asked = self.asked(cancel).await?;
-        let answer = asked.answered("resources/read", |responses, state| {
+        let cache = &asked.connection.changes.cache;
+        if let Some(ServerResult::ReadResourceResult(kept)) =
+            cache.get(cache::READ, uri, Instant::now())
+        {
+            return Ok(content::resource_parts(kept.contents));
+        }
+        let answer = asked.answered(cache::READ, |responses, state| {
             let mut params = ReadResourceRequestParams::new(uri);
             params.input_responses = responses;
             params.request_state = state;
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
         });
-        match answer.await? {
+        let answer = answer.await?;
+        cache.keep(cache::READ, uri, &answer, Instant::now());
+        match answer {
             ServerResult::ReadResourceResult(result) => {
                 Ok(content::resource_parts(result.contents))
             }
-            _ => Err(Arc::new(asked.connection.unexpected("resources/read"))),
+            _ => Err(Arc::new(asked.connection.requests.unexpected(cache::READ))),
         }
     }
 
@@ -215,7 +225,7 @@ impl McpClient {
             return Ok(Vec::new());
         }
         let prompts = asked.pages(
-            "prompts/list",
+            cache::PROMPTS,
             |params| {
                 let request = ListPromptsRequest { params, ..ListPromptsRequest::default() };
                 ClientRequest::ListPromptsRequest(request)
@@ -252,11 +262,11 @@ impl McpClient {
         });
         match answer.await? {
             ServerResult::GetPromptResult(result) => Ok(content::prompt_parts(result.messages)),
-            _ => Err(Arc::new(asked.connection.unexpected("prompts/get"))),
+            _ => Err(Arc::new(asked.connection.requests.unexpected("prompts/get"))),
         }
     }
 
-    async fn asked<'a>(
+    pub(crate) async fn asked<'a>(
         &'a self,
         cancel: &'a CancellationToken,
     ) -> Result<Asked<'a>, Arc<McpError>> {
@@ -273,16 +283,14 @@ impl McpClient {
 }
 
 impl Asked<'_> {
-    async fn request(
+    pub(crate) async fn request(
         &self,
         method: &'static str,
         request: ClientRequest,
     ) -> Result<ServerResult, Arc<McpError>> {
-        let server = self.client.server();
-        let limits = Limits { idle: server.call_timeout, total: server.max_call_time };
-        let answer =
-            self.connection.request_with_progress(method, request, limits, self.cancel, |_| {});
-        answer.await.map_err(Arc::new)
+        let limits = self.client.limits();
+        let answer = self.connection.requests.request(method, request, limits, self.cancel);
+        answer.await.inspect_err(|error| self.client.note_login(error)).map_err(Arc::new)
     }
 
     /// Reads the pages of a list. What is beyond the bounds is left out.
@@ -292,14 +300,23 @@ impl Asked<'_> {
         request: impl Fn(Option<PaginatedRequestParams>) -> ClientRequest,
         page: impl Fn(ServerResult) -> Option<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, Arc<McpError>> {
+        let cache = &self.connection.changes.cache;
         let (mut listed, mut cursor): (Vec<T>, Option<String>) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
             let params = cursor
                 .clone()
                 .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-            let answer = self.request(method, request(params)).await?;
-            let (items, next) =
-                page(answer).ok_or_else(|| Arc::new(self.connection.unexpected(method)))?;
+            let key = cursor.clone().unwrap_or_default();
+            let answer = match cache.get(method, &key, Instant::now()) {
+                Some(kept) => kept,
+                None => {
+                    let answer = self.request(method, request(params)).await?;
+                    cache.keep(method, &key, &answer, Instant::now());
+                    answer
+                }
+            };
+            let (items, next) = page(answer)
+                .ok_or_else(|| Arc::new(self.connection.requests.unexpected(method)))?;
             listed.extend(items);
             listed.truncate(MAX_LISTED);
             if next.is_none() || next == cursor || listed.len() == MAX_LISTED {
@@ -320,19 +337,14 @@ impl Asked<'_> {
         loop {
             let answer = self.request(method, request(responses, state)).await?;
             let ServerResult::InputRequiredResult(required) = answer else { return Ok(answer) };
-            let input = self.client.input(round, required);
-            let mut input = input.map_err(|reason| {
-                let server = self.client.server().name.clone();
-                Arc::new(McpError::Connection { server, reason })
-            })?;
-            if !self.client.answer(&mut input).await {
-                while !input.questions.is_empty() {
-                    input.reply(ElicitationReply::Decline);
-                }
-            }
+            let (server, host) = (&self.client.server().name, &self.client.0.host);
+            let failed = |reason| Arc::new(self.client.0.failed(reason));
+            let input = InputRound::new(round, required.input_requests, server, host);
+            let mut input = input.map_err(failed)?;
+            input.answer_without_agent(host).await.map_err(failed)?;
             round = input.round;
             responses = Some(input.responses);
-            state = input.request_state;
+            state = required.request_state;
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
+use loopwright_capabilities::questions::OnQuestion;
 use loopwright_core::{BoxError, ToolListing, ToolSet, ToolSource, ToolVisibility};
 
 use crate::client::McpClient;
@@ -19,6 +20,7 @@ pub struct McpToolSource {
     announced: Arc<AtomicU64>,
     /// Whether the tools are found by a search, whatever their number is.
     defer_all: bool,
+    on_question: OnQuestion,
 }
 
 /// Tools that every request shows. Of more, none is shown.
@@ -27,7 +29,14 @@ pub(crate) const MAX_SHOWN: usize = 40;
 impl McpToolSource {
     /// Creates the source of a server.
     pub fn new(client: McpClient) -> Self {
-        Self { client, announced: Arc::default(), defer_all: false }
+        let (announced, on_question) = (Arc::default(), OnQuestion::default());
+        Self { client, announced, defer_all: false, on_question }
+    }
+
+    /// Sets what a question of the server does that the user has to answer; by default the call waits.
+    pub fn with_on_question(mut self, on_question: OnQuestion) -> Self {
+        self.on_question = on_question;
+        self
     }
 
     /// Lets the tools be found by a search, whatever their number is, unless the configuration says otherwise.
@@ -88,7 +97,8 @@ impl ToolSource for McpToolSource {
             .named(server)
             .map(|(name, listed, owner)| match owner {
                 ToolOwner::Server => {
-                    tool::tool(&self.client, name, listed, visibility, &self.announced)
+                    let announced = &self.announced;
+                    tool::tool(&self.client, name, listed, visibility, self.on_question, announced)
                 }
                 ToolOwner::Client => resource_tool::tool(&self.client, name, listed, visibility),
             })

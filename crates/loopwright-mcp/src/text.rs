@@ -41,6 +41,20 @@ pub(crate) fn line(text: &str) -> String {
     clean(&text).replace(['\n', '\t'], " ")
 }
 
+/// Joins the texts of an error and its causes, without repeating what an error says of its cause.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,20 +4,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use loopwright_capabilities::llm_query::{agent_model, as_model_takes};
+use loopwright_capabilities::questions::OnQuestion;
 use loopwright_core::{
-    AnyTool, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput, ToolVisibility,
-    messages::ToolSpec,
+    AnyTool, IdempotencyKey, SideEffects, StepError, StopSignal, ToolCx, ToolError, ToolHandler,
+    ToolOptions, ToolOutput, ToolVisibility, messages::ToolSpec,
 };
-use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult};
+use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
 
+use crate::call::{Answer, CallEnd, CallFailure, CallHost, ToolCallRun};
 use crate::client::McpClient;
+use crate::config::ServerSampling;
+use crate::connection::ConnectionInfo;
 use crate::content;
 use crate::elicitation::ElicitationReply;
-use crate::event::{McpProgress, McpServerConnected};
-use crate::input::InputRound;
+use crate::event::{McpLog, McpProgress, McpServerConnected};
+use crate::input::{Kept, Question};
+use crate::listeners::Report;
+use crate::sampling::SamplingRequest;
 use crate::text;
 use crate::tools::ListedTool;
+
+/// Why a request for a model is refused.
+const NOT_ALLOWED: &str = "the user does not allow MCP servers to use the model for this";
 
 /// Makes the tool of an agent.
 pub(crate) fn tool(
@@ -25,6 +35,7 @@ pub(crate) fn tool(
     name: String,
     listed: &ListedTool,
     visibility: ToolVisibility,
+    on_question: OnQuestion,
     announced: &Arc<AtomicU64>,
 ) -> AnyTool {
     let server = client.server();
@@ -48,6 +59,7 @@ pub(crate) fn tool(
         client: client.clone(),
         tool: listed.name.clone(),
         output_schema: listed.output_schema.clone(),
+        on_question,
         announced: Arc::clone(announced),
     };
     AnyTool::dynamic(spec, options, Arc::new(handler))
@@ -57,6 +69,7 @@ struct Handler {
     client: McpClient,
     tool: String,
     output_schema: Option<Arc<Value>>,
+    on_question: OnQuestion,
     /// The start of the server that listeners know of.
     announced: Arc<AtomicU64>,
 }
@@ -64,76 +77,173 @@ struct Handler {
 #[async_trait]
 impl ToolHandler for Handler {
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
-        let server = &self.client.server().name;
         let mut params = CallToolRequestParams::new(self.tool.clone());
         if let Value::Object(arguments) = arguments {
             params = params.with_arguments(arguments);
         }
-        let report = |progress: crate::handler::Progress| {
-            cx.events.emit(|| McpProgress {
-                server: server.clone(),
-                tool: cx.call.name.to_string(),
-                call_id: cx.call.id.as_deref().map(ToOwned::to_owned),
-                progress: progress.done,
-                total: progress.total,
-                message: progress.message.as_deref().map(text::line),
-            });
-        };
-        let mut round = 0;
-        if let Some(kept) = cx.resume_value() {
-            let mut input: InputRound = serde_json::from_value(kept.clone())
-                .map_err(|error| ToolError::Failed(error.into()))?;
-            let answer = cx.answer().cloned().unwrap_or_default();
-            input.reply(match answer {
-                Value::Bool(false) => ElicitationReply::Decline,
-                answer => ElicitationReply::Accept(answer),
-            });
-            if let Some(pause) = input.to_pause() {
-                return Err(pause.into());
+        self.client.0.held.end_before(cx.key);
+        let host = AgentCall { handler: self, cx };
+        let run = ToolCallRun::new(&self.client, &host, cx.cancel, params);
+        let ended = match cx.resume_value() {
+            None => run.start().await,
+            Some(kept) => {
+                let kept: Kept = serde_json::from_value(kept.clone())
+                    .map_err(|error| ToolError::Failed(error.into()))?;
+                let decision = cx.answer().cloned().unwrap_or_default();
+                let answer = host.decided(&kept, decision).await;
+                run.resume(kept, answer).await
             }
-            round = input.round;
-            params.input_responses = Some(input.responses);
-            params.request_state = input.request_state;
-        }
-        loop {
-            let called = self.client.call(params.clone(), cx.cancel, report).await;
-            let (connection, result) = called.map_err(|error| ToolError::Failed(error.into()))?;
-            self.announce(&connection.info, cx);
-            let result = match result {
-                ServerResult::CallToolResult(result) => result,
-                ServerResult::EmptyResult(_) => CallToolResult::default(),
-                ServerResult::InputRequiredResult(required) => {
-                    let input = self.client.input(round, required);
-                    let mut input = input.map_err(|reason| ToolError::Failed(reason.into()))?;
-                    if !self.client.answer(&mut input).await
-                        && let Some(pause) = input.to_pause()
-                    {
-                        return Err(pause.into());
-                    }
-                    round = input.round;
-                    params.input_responses = Some(input.responses);
-                    params.request_state = input.request_state;
-                    continue;
+        };
+        match ended {
+            Ok(CallEnd::Done(result)) => {
+                let output = content::output(result, self.output_schema.as_deref());
+                let mut output = output.map_err(|message| ToolError::Failed(message.into()))?;
+                if output.content.iter().any(|it| it.as_text().is_none()) {
+                    let parts = output.content.to_vec();
+                    output.content = as_model_takes(parts, cx.state, cx.agent).into();
                 }
-                _ => return Err(ToolError::Failed(connection.unexpected("tools/call").into())),
-            };
-            return content::output(result, self.output_schema.as_deref())
-                .map_err(|message| ToolError::Failed(message.into()));
+                Ok(output)
+            }
+            Ok(CallEnd::Paused(paused)) => {
+                let (kept, pause) = *paused;
+                let kept = serde_json::to_value(&kept);
+                let kept = kept.map_err(|error| ToolError::Failed(error.into()))?;
+                Err(pause.with_resume(kept).into())
+            }
+            Err(CallFailure::Server(error)) => Err(ToolError::Failed(error.into())),
+            Err(CallFailure::Stop(signal)) => Err(ToolError::Stop(signal)),
         }
     }
 }
 
-impl Handler {
-    fn announce(&self, info: &crate::connection::ConnectionInfo, cx: &ToolCx<'_>) {
-        let start = self.client.status().starts;
-        if self.announced.swap(start, Ordering::AcqRel) != start {
-            let server = self.client.server();
-            cx.events.emit(|| McpServerConnected {
+/// A call of an agent.
+struct AgentCall<'a> {
+    handler: &'a Handler,
+    cx: &'a ToolCx<'a>,
+}
+
+impl AgentCall<'_> {
+    /// Returns the answer to the question that the call has waited for.
+    async fn decided(&self, kept: &Kept, decision: Value) -> Answer {
+        let question = match kept {
+            Kept::Round(round) => round.question(),
+            Kept::Held(question) => Some(question),
+        };
+        match question {
+            Some(Question::Elicitation(question)) => {
+                Answer::Now(question.to_result(match decision {
+                    Value::Bool(false) => ElicitationReply::Decline,
+                    answer => ElicitationReply::Accept(answer),
+                }))
+            }
+            Some(Question::Sampling(request)) if is_yes(&decision) => self.sample(request).await,
+            Some(Question::Sampling(_)) => Answer::Refused(NOT_ALLOWED.to_owned()),
+            None => Answer::Later,
+        }
+    }
+
+    /// Asks the model of the agent, on the account of the run.
+    async fn sample(&self, request: &SamplingRequest) -> Answer {
+        let asked = request.to_inference().and_then(|inference| {
+            let model = agent_model(self.cx.state, self.cx.agent);
+            model.map(|(model, llm)| (inference, model, llm)).map_err(|error| error.to_string())
+        });
+        let (mut inference, model, llm) = match asked {
+            Ok(asked) => asked,
+            Err(reason) => return Answer::Refused(reason),
+        };
+        inference.model.clone_from(&llm.model);
+        match self.cx.infer(&*model, inference).await {
+            Ok(response) => {
+                Answer::Now(SamplingRequest::to_result(&response, llm.model.as_deref()))
+            }
+            // A limit that is reached here is the limit of the run.
+            Err(StepError::Stopped(signal)) => Answer::Stop(signal),
+            Err(error) => Answer::Refused(text::line(&text::chain(&error))),
+        }
+    }
+
+    /// What a question does that the user has to answer.
+    fn without_answer(&self, question: &Question) -> Answer {
+        match (self.handler.on_question, question) {
+            (OnQuestion::Decline, Question::Elicitation(question)) => {
+                Answer::Now(question.to_result(ElicitationReply::Decline))
+            }
+            (OnQuestion::Decline, Question::Sampling(request)) => Answer::Refused(format!(
+                "the user is not there to allow it; set `sampling = \"allow\"` for MCP server `{}`",
+                request.server
+            )),
+            (OnQuestion::Stop, question) => {
+                let reason = format!("`{}` needs an answer", self.cx.call.name);
+                let asked = question.to_pause().requests.into_iter().next();
+                let asked = asked.map(|it| it.question().text.clone()).unwrap_or_default();
+                Answer::Stop(StopSignal::requested("mcp", format!("{reason} ({asked})")))
+            }
+            _ => Answer::Later,
+        }
+    }
+}
+
+#[async_trait]
+impl CallHost for AgentCall<'_> {
+    fn key(&self) -> Option<&IdempotencyKey> {
+        Some(self.cx.key)
+    }
+
+    fn report(&self, report: Report) {
+        let server = &self.handler.client.server().name;
+        match report {
+            Report::Progress(progress) => self.cx.events.emit(|| McpProgress {
+                server: server.clone(),
+                tool: self.cx.call.name.to_string(),
+                call_id: self.cx.call.id.as_deref().map(ToOwned::to_owned),
+                progress: progress.done,
+                total: progress.total,
+                message: progress.message.as_deref().map(text::line),
+            }),
+            Report::Log { level, message } => self.cx.events.emit(|| McpLog {
+                server: server.clone(),
+                level,
+                message: text::line(&message),
+            }),
+        }
+    }
+
+    fn connected(&self, info: &ConnectionInfo) {
+        let start = self.handler.client.status().starts;
+        if self.handler.announced.swap(start, Ordering::AcqRel) != start {
+            let server = self.handler.client.server();
+            self.cx.events.emit(|| McpServerConnected {
                 server: server.name.clone(),
                 protocol: info.protocol.clone(),
                 implementation: info.implementation.clone(),
                 is_confined: server.is_confined(),
             });
         }
+    }
+
+    async fn answer(&self, question: &Question) -> Answer {
+        match question {
+            Question::Elicitation(question) => {
+                if let Some(answers) = self.handler.client.0.host.answers() {
+                    return Answer::Now(question.to_result(answers.answer(question).await));
+                }
+            }
+            Question::Sampling(request) => match self.handler.client.server().sampling {
+                ServerSampling::Allow => return self.sample(request).await,
+                ServerSampling::Deny => return Answer::Refused(NOT_ALLOWED.to_owned()),
+                ServerSampling::Ask => {}
+            },
+        }
+        self.without_answer(question)
+    }
+}
+
+/// Returns `true` if the user allows a request.
+fn is_yes(decision: &Value) -> bool {
+    match decision {
+        Value::Bool(is_allowed) => *is_allowed,
+        Value::String(word) => word.eq_ignore_ascii_case("yes"),
+        _ => false,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -109,7 +110,11 @@ fn answer(message: &Value) -> String {
             return "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n".to_owned();
         }
     };
-    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    body(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+}
+
+fn body(message: &Value) -> String {
+    let body = message.to_string();
     let length = body.len();
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
@@ -157,4 +162,69 @@ fn endless() -> Vec<(&'static str, &'static str)> {
         ("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n", ": x\n\n"),
         ("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ", "x"),
     ]
+}
+
+/// Serves on a socket of this machine as a server should, and tells the first line of each request.
+fn serve_socket(listener: UnixListener) -> mpsc::Receiver<String> {
+    let (sender, requests) = mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut first = String::new();
+            reader.read_line(&mut first).ok();
+            sender.send(first.trim().to_owned()).ok();
+            let Some(message) = read_message(&mut reader) else { continue };
+            let answer = match message["method"].as_str() {
+                Some("tools/call") => {
+                    let result =
+                        json!({ "content": [{ "type": "text", "text": "from a socket" }] });
+                    body(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+                }
+                _ => answer(&message),
+            };
+            stream.write_all(answer.as_bytes()).ok();
+        }
+    });
+    requests
+}
+
+fn at_socket(world: &World, address: &str) -> McpClient {
+    let server = McpServer::http("fake", HttpServer::new(address))
+        .with_protocol(ProtocolChoice::V2025_11_25);
+    McpClient::new(server, world.host())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_reached_through_a_socket_of_this_machine() {
+    let world = World::new();
+    let socket = world.folder.path().join("server.sock");
+    let requests = serve_socket(UnixListener::bind(&socket).unwrap());
+    let socket = socket.display();
+    for (address, path) in [
+        (format!("unix:{socket}"), "/mcp"),
+        (format!("unix://{socket}"), "/mcp"),
+        (format!("unix:{socket}?path=/other"), "/other"),
+    ] {
+        let client = at_socket(&world, &address);
+        let (told, _) = call(&client, "mcp__fake__echo", json!({})).await;
+        assert_eq!(told, "from a socket");
+        assert_eq!(requests.recv().unwrap(), format!("POST {path} HTTP/1.1"));
+        client.close().await;
+        while requests.try_recv().is_ok() {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_no_server_serves_has_a_clear_error() {
+    let world = World::new();
+    let closed = world.folder.path().join("closed.sock");
+    drop(UnixListener::bind(&closed).unwrap());
+    for (address, expected) in [
+        ("unix:/does/not/exist".to_owned(), "there is no such socket; start the server first"),
+        (format!("unix:{}", closed.display()), "nothing listens at the socket"),
+        ("unix:relative".to_owned(), "must be `unix:/path/to/socket`"),
+    ] {
+        let error = at_socket(&world, &address).connect().await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{address}: {error}");
+    }
 }

@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loopwright_core::ToolSource as _;
-use loopwright_core::messages::Part;
-use loopwright_mcp::{FileCatalogs, ListedResource, McpClient, McpToolSource};
+use async_trait::async_trait;
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_core::messages::{InferenceRequest, InferenceResponse, Part};
+use loopwright_core::{AgentState, ChatModel, InferCx, MediaKind, ModelError, ToolSource as _};
+use loopwright_mcp::{
+    CompletionTarget, FileCatalogs, ListedResource, McpClient, McpToolSource, UseMcp,
+};
+use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
-use crate::world::{World, call};
+use crate::world::{World, call, results};
 
 async fn names(client: &McpClient) -> Vec<String> {
     let tools = McpToolSource::new(client.clone()).tools().await.unwrap().tools;
@@ -33,8 +38,8 @@ async fn a_resource_is_read_as_text_and_pictures_and_the_rest_is_named() {
     let text = client.read_resource("note:///one").await.unwrap();
     assert_eq!(text, [Part::text("[resource note:///one]\ntext of note:///one")]);
     let picture = client.read_resource("note:///picture").await.unwrap();
-    let audio = "[resource note:///picture of type audio/wav, 3 bytes, was omitted]";
-    assert_eq!(picture, [Part::image("image/png", "aGk="), Part::text(audio)]);
+    let zip = "[resource note:///picture of type application/zip, 3 bytes, was omitted]";
+    assert_eq!(picture, [Part::image("image/png", "aGk="), Part::text(zip)]);
     let gone = client.read_resource("note:///gone").await.unwrap_err().to_string();
     assert!(gone.contains("no such\\u{1b}[2J note"), "{gone}");
 }
@@ -90,4 +95,56 @@ async fn a_prompt_is_filled_in() {
     let parts = client.prompt("greet", arguments).await.unwrap();
     let expected = ["Greet {\"who\":\"Ada\"}.", "[the assistant says:]", "How?"];
     assert_eq!(parts, expected.map(Part::text));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_are_completed_with_values_that_can_be_typed() {
+    let world = World::new();
+    let client = world.client("resources");
+    let prompt = CompletionTarget::Prompt("greet".to_owned());
+    let others = BTreeMap::from([("how".to_owned(), "loud".to_owned())]);
+    let values = client.complete(&prompt, "who", "A", &others).await.unwrap();
+    assert_eq!(values, ["Ada", "greet {\"how\":\"loud\"}"]);
+    let template = CompletionTarget::Template("note:///{name}".to_owned());
+    let values = client.complete(&template, "name", "", &BTreeMap::new()).await.unwrap();
+    assert_eq!(values, ["da", "note:///{name} null"]);
+    let none = world.client("").complete(&prompt, "who", "A", &others).await.unwrap();
+    assert_eq!(none, Vec::<String>::new(), "a server that completes nothing is not asked");
+}
+
+/// A model that sees no images.
+#[derive(Clone)]
+struct Blind(FakeModel);
+
+#[async_trait]
+impl ChatModel for Blind {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        self.0.infer(request, cx).await
+    }
+
+    fn takes(&self, _: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        Some(kind != MediaKind::Image)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_sees_no_images_is_told_that_there_was_one() {
+    let world = World::new();
+    let client = world.client("resources");
+    client.tools().await.unwrap();
+    let read = json!({ "uri": "note:///picture" });
+    let steps = [ScenarioStep::tool_call("mcp__fake__resources_read", read), "done".into()];
+    let agent = AgentBuilder::base()
+        .with(UseLlmConfig::model(Blind(FakeModel::script(steps))))
+        .with(UseMcp::new([client]))
+        .build()
+        .unwrap();
+    let state = agent.execute(AgentState::new().with_user_message("go")).await;
+    let expected = "[image: not shown, this model does not see images]\
+                    [resource note:///picture of type application/zip, 3 bytes, was omitted]";
+    assert_eq!(results(&state), [expected]);
 }

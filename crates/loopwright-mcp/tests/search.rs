@@ -1,10 +1,11 @@
 //! Many tools cost nothing until the model finds them, and tools stay as they were approved.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
 use loopwright_core::{AgentLoop, AgentState, messages::InferenceRequest};
-use loopwright_mcp::{FileCatalogs, McpClient, UseMcp};
+use loopwright_mcp::{FileCatalogs, McpClient, ServerHealth, UseMcp};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
@@ -66,6 +67,36 @@ async fn a_dead_server_delays_nothing_and_the_search_says_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_asks_its_model_and_ends_while_its_servers_have_not_answered() {
+    let world = World::new();
+    // Each hangs somewhere else on its way to a list of tools, for longer than this test may take.
+    let modes = [
+        "hang_at_start",
+        "hang_at_discover",
+        "hang_at_initialize",
+        "hang_at_list",
+        "half_message_and_hang",
+        "invalid_json",
+    ];
+    let clients: Vec<McpClient> = modes.map(|mode| named(&world, mode)).into();
+    let model = FakeModel::script(["done"]);
+    let state = agent(&model, &clients).execute(AgentState::new().with_user_message("go")).await;
+    assert_eq!((state.text(), model.asked()), ("done".into(), 1));
+    let has_answered = |it: &&McpClient| {
+        matches!(it.status().health, ServerHealth::Connected | ServerHealth::Failed)
+    };
+    let answered: Vec<&McpClient> = clients.iter().filter(has_answered).collect();
+    assert!(answered.is_empty(), "no server has answered or was given up: {answered:?}");
+}
+
+/// A client of a server that has the name of its behaviour.
+fn named(world: &World, mode: &str) -> McpClient {
+    let mut server = World::server(mode).with_startup_timeout(Duration::from_mins(10));
+    server.name = mode.to_owned();
+    McpClient::new(server, world.host())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn approved_tools_are_there_without_a_start_and_changed_ones_are_refused() {
     let world = World::new();
     let store = Arc::new(FileCatalogs::new(world.folder.path().join("catalogs")));
@@ -87,6 +118,21 @@ async fn approved_tools_are_there_without_a_start_and_changed_ones_are_refused()
     assert_eq!((drift.added.len(), drift.removed.as_slice()), (1, ["tool1".to_owned()].as_slice()));
     let refused = second.call_tool("tool2", serde_json::Map::new()).await.unwrap_err();
     assert!(refused.to_string().contains("since it was approved"), "{refused}");
+    let unknown = second.call_tool("tool9", serde_json::Map::new()).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "unknown tool `tool9` of MCP server `fake`; available: echo");
     second.approve().await.unwrap();
     assert!(second.call_tool("tool3", serde_json::Map::new()).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_decides_whether_tools_are_shown_or_found() {
+    let world = World::new();
+    for (mode, defer, expected) in [("", true, 1), ("many_tools", false, 2_000)] {
+        let client = McpClient::new(World::server(mode).with_defer(defer), world.host());
+        client.tools().await.unwrap();
+        let model = FakeModel::script(["done"]);
+        agent(&model, &[client]).execute(AgentState::new().with_user_message("go")).await;
+        let names = names(&model.requests()[0]);
+        assert_eq!((names.len(), names[0] == "mcp_search"), (expected, defer));
+    }
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_capabilities::questions::OnQuestion;
 use loopwright_core::{
-    AgentState, ToolSources,
+    AgentLoop, AgentState, ToolSources,
     messages::{Turn, TurnBody},
 };
-use loopwright_mcp::{McpClient, McpHost, McpServer, McpToolSource, StdioServer};
+use loopwright_mcp::{McpClient, McpHost, McpServer, McpToolSource, StdioServer, UseMcp};
 use loopwright_sandbox::{Backend, BackendSandbox};
 use loopwright_testing::{EventRecorder, FakeModel, ModelDriver, ScenarioStep, test_loop};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_loopwright-mcp-fake-server");
 
@@ -42,6 +44,43 @@ impl World {
     }
 }
 
+/// An agent with the tools of a server. Its model begins with a call of `mcp__fake__echo` without arguments.
+pub(crate) fn agent(client: &McpClient, model: &FakeModel) -> AgentLoop {
+    agent_with(client, model, OnQuestion::Wait)
+}
+
+pub(crate) fn agent_with(
+    client: &McpClient,
+    model: &FakeModel,
+    on_question: OnQuestion,
+) -> AgentLoop {
+    AgentBuilder::base()
+        .with(UseLlmConfig::model(model.clone()))
+        .with(UseMcp::new([client.clone()]).with_on_question(on_question))
+        .build()
+        .unwrap()
+}
+
+/// A model that calls `mcp__fake__echo`, and then says this.
+pub(crate) fn calling<S: Into<ScenarioStep>>(then: impl IntoIterator<Item = S>) -> FakeModel {
+    let first = ScenarioStep::tool_call("mcp__fake__echo", json!({}));
+    FakeModel::script(std::iter::once(first).chain(then.into_iter().map(Into::into)))
+}
+
+/// What the calls of a run returned.
+pub(crate) fn results(state: &AgentState) -> Vec<String> {
+    let of_turn = |turn: &Arc<Turn>| match turn.body() {
+        TurnBody::ToolExchange(exchange) => exchange.results().to_vec(),
+        _ => Vec::new(),
+    };
+    state.transcript().iter().flat_map(of_turn).map(|it| it.to_text()).collect()
+}
+
+/// What waits, as text.
+pub(crate) fn waiting(state: &AgentState) -> Vec<String> {
+    state.pending().iter().map(|it| it.question.text.clone()).collect()
+}
+
 /// What a model is told that calls a tool of a server, and the events of the run.
 pub(crate) async fn call(
     client: &McpClient,
@@ -56,11 +95,5 @@ pub(crate) async fn call(
         .with(|parts| parts.sources = sources)
         .with_event_sink(events.sink());
     let state = agent.execute(AgentState::new().with_user_message("work")).await;
-    let results = |turn: &Arc<Turn>| match turn.body() {
-        TurnBody::ToolExchange(exchange) => exchange.results().to_vec(),
-        _ => Vec::new(),
-    };
-    let told: Vec<String> =
-        state.transcript().iter().flat_map(results).map(|it| it.to_text()).collect();
-    (told.join("\n"), events)
+    (results(&state).join("\n"), events)
 }

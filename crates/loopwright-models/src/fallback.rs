@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    ChatModel, InferCx, ModelError, ModelErrorKind,
+    ChatModel, InferCx, MediaKind, ModelError, ModelErrorKind,
     messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
 
@@ -157,6 +157,13 @@ impl ChatModel for FallbackModel {
         let place = self.places.iter().find(|place| place.model.is_ok())?;
         let own = place.candidate.request(request);
         place.model.as_ref().ok()?.least_cost(own.as_ref().unwrap_or(request))
+    }
+
+    /// The first model that can be asked is asked first.
+    fn takes(&self, request: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        let place = self.places.iter().find(|place| place.model.is_ok())?;
+        let own = place.candidate.request(request);
+        place.model.as_ref().ok()?.takes(own.as_ref().unwrap_or(request), kind)
     }
 }
 

@@ -14,7 +14,7 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use loopwright_core::{
-    ChatModel, Clock, InferCx, ModelError, ModelErrorKind,
+    ChatModel, Clock, InferCx, MediaKind, ModelError, ModelErrorKind,
     messages::{Cost, InferenceRequest, InferenceResponse, ModelOrigin},
 };
 use url::Url;
@@ -27,7 +27,7 @@ use crate::{
     error::ErrorContext,
     http::{Http, HttpError},
     least::least_cost,
-    model_info::ModelCatalog,
+    model_info::{ModelCapability, ModelCatalog},
     protocols::Wire,
     quirks::Quirks,
     rate::{RateLimit, RateLimited, RateLimiter, WaitLimits},
@@ -451,6 +451,17 @@ impl ChatModel for RemoteModel {
     fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
         let origin = self.origin_of(request);
         least_cost(&self.catalog.info(&origin.provider, &origin.model)?, request)
+    }
+
+    fn takes(&self, request: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        let origin = self.origin_of(request);
+        let known = self.catalog.info(&origin.provider, &origin.model)?.capabilities?;
+        let capability = match kind {
+            MediaKind::Image => ModelCapability::Images,
+            MediaKind::Document => ModelCapability::Documents,
+            _ => return None,
+        };
+        Some(known.contains(&capability))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use loopwright_core::messages::ToolResult;
+use loopwright_core::messages::{Media, ToolResult};
 
 /// What stands for a failure that says nothing.
 const FAILED: &str = "The call failed.";
@@ -12,4 +12,12 @@ const FAILED: &str = "The call failed.";
 pub(crate) fn result_text(result: &ToolResult) -> Cow<'static, str> {
     let text = result.to_text();
     if result.is_error && text.trim().is_empty() { FAILED.into() } else { text.into() }
+}
+
+/// What stands in the place of a recording on wires that send files but no recordings.
+pub(crate) const NO_AUDIO: &str = "[audio: not shown, this provider cannot be given it]";
+
+/// Returns `true` for a recording.
+pub(crate) fn is_audio(media: &Media) -> bool {
+    media.mime.starts_with("audio/")
 }

@@ -6,6 +6,7 @@ mod fields;
 mod llm;
 mod own;
 mod restrictions;
+mod servers;
 mod tools;
 
 use loopwright_agent::AgentDefinition;
@@ -21,8 +22,7 @@ pub use self::own::privileged_settings;
 pub(crate) use self::own::settings;
 
 /// Keys of other programs that do nothing here yet.
-const UNSUPPORTED: [&str; 6] =
-    ["background", "color", "initialPrompt", "mcpServers", "memory", "version"];
+const UNSUPPORTED: [&str; 5] = ["background", "color", "initialPrompt", "memory", "version"];
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
@@ -72,6 +72,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
         tools_deny: restrictions.tools_deny,
         call_rules: restrictions.call_rules,
         skills: fields.names(&["skills"]).unwrap_or_default(),
+        mcp_servers: servers::read(&mut fields),
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
     };

@@ -139,11 +139,21 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
         ("toolsDeny", some(&denied)),
         ("permissionMode", rules.mode.as_ref().map(|it| json!(it))),
         ("skills", some(&definition.skills)),
+        ("mcpServers", definition.mcp_servers.as_ref().map(servers)),
         ("budget", definition.budget.as_ref().map(limits)),
         ("metadata", (!metadata.is_empty()).then(|| Value::Object(metadata.clone()))),
         (PROMPT, Some(json!(definition.system_prompt))),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Writes each server as a name, with its configuration below it where the definition brings it.
+fn servers(servers: &Map<String, Value>) -> Value {
+    let entry = |(name, server): (&String, &Value)| match server {
+        Value::Null => json!(name),
+        server => json!({ name: server }),
+    };
+    servers.iter().map(entry).collect()
 }
 
 /// Writes each name, with its configuration below it where there is one.

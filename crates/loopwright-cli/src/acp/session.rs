@@ -76,7 +76,7 @@ impl EditorSession {
         if conversation.session.is_none() {
             conversation.new_id = Some(id.clone());
         }
-        conversation.is_attended = true;
+        conversation.attend(true);
         let workdir = conversation.setup.workdir.path();
         Self {
             id,

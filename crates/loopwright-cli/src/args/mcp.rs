@@ -30,7 +30,7 @@ pub enum McpCommand {
     Show(McpShowArgs),
     /// Start servers and report which of them work; exit with 1 if any fails
     Test(McpTestArgs),
-    /// Call a tool of a server and print its result as JSON
+    /// Call a tool of a server and print its result as JSON; exit with 1 if the tool fails
     Call(McpCallArgs),
     /// Add a server for yourself or for the project
     Add(McpAddArgs),
@@ -122,7 +122,7 @@ pub struct McpAddArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// URL of the server, or the command that starts it with its arguments
+    /// URL of the server, unix:PATH of its socket, or the command that starts it with its arguments
     #[arg(
         value_name = "URL|COMMAND",
         required = true,
@@ -151,6 +151,26 @@ pub struct McpAddArgs {
     /// Let the command write this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub write: Vec<PathBuf>,
+    /// Use only this tool of the server; `*` stands for any characters; repeatable
+    #[arg(long = "tool", value_name = "NAME")]
+    pub tools: Vec<String>,
+    /// Seconds that a call may take without a report of progress [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Whether the server may use the models of your agents [default: ask]
+    #[arg(long, value_name = "WHICH")]
+    pub sampling: Option<SamplingArg>,
+}
+
+/// Whether a server may use the models of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SamplingArg {
+    /// The user decides about each request.
+    Ask,
+    /// Each request is answered.
+    Allow,
+    /// Each request is refused.
+    Deny,
 }
 
 /// Whether a command is confined.
@@ -185,6 +205,9 @@ pub struct McpLoginArgs {
     /// Read the secret of that client from this environment variable
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub client_secret_env: Option<String>,
+    /// Ask for this scope besides those that the server names; repeatable
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub scopes: Vec<String>,
 }
 
 /// Arguments of `mcp logout`.

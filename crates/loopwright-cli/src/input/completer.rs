@@ -16,7 +16,18 @@ const SUGGESTED: usize = 50;
 pub(crate) struct ChatCompleter {
     /// Returns the commands and skills with what they do. Called for each completion, so that new skills are found.
     commands: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+    /// Completes the last word of a line with what servers have.
+    others: Arc<dyn Fn(&str) -> Vec<Completion> + Send + Sync>,
     workdir: PathBuf,
+}
+
+/// A word in the place of the one that was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Completion {
+    pub(crate) word: String,
+    pub(crate) about: Option<String>,
+    /// Whether the word is complete, so that another one can follow.
+    pub(crate) is_whole: bool,
 }
 
 impl ChatCompleter {
@@ -24,7 +35,17 @@ impl ChatCompleter {
         commands: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static,
         workdir: &Path,
     ) -> Self {
-        Self { commands: Arc::new(commands), workdir: workdir.to_owned() }
+        let others = Arc::new(|_: &str| Vec::new());
+        Self { commands: Arc::new(commands), others, workdir: workdir.to_owned() }
+    }
+
+    /// Adds what completes the last word of a line.
+    pub(crate) fn with_others(
+        mut self,
+        others: impl Fn(&str) -> Vec<Completion> + Send + Sync + 'static,
+    ) -> Self {
+        self.others = Arc::new(others);
+        self
     }
 }
 
@@ -34,16 +55,22 @@ impl Completer for ChatCompleter {
         let start = before.rfind(char::is_whitespace).map_or(0, |it| it + 1);
         let word = &before[start..];
         let span = Span::new(start, position);
+        let mut found = Vec::new();
         if let Some(typed) = word.strip_prefix('/').filter(|_| start == 0) {
             let fits = |(name, _): &(String, String)| name.starts_with(typed);
             let all = (self.commands)().into_iter().filter(fits).take(SUGGESTED);
-            return all
-                .map(|(name, about)| suggestion(format!("/{name}"), Some(about), span))
-                .collect();
+            let all = all.map(|(name, about)| suggestion(format!("/{name}"), Some(about), span));
+            found.extend(all);
+        } else if let Some(typed) = word.strip_prefix('@') {
+            let files = matching(&self.workdir, typed).into_iter();
+            found.extend(files.map(|path| suggestion(format!("@{path}"), None, span)));
         }
-        let Some(typed) = word.strip_prefix('@') else { return Vec::new() };
-        let files = matching(&self.workdir, typed).into_iter();
-        files.map(|path| suggestion(format!("@{path}"), None, span)).collect()
+        let others = (self.others)(before).into_iter().take(SUGGESTED);
+        found.extend(others.map(|it| Suggestion {
+            append_whitespace: it.is_whole,
+            ..suggestion(it.word, it.about, span)
+        }));
+        found
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_mcp::{LoginOptions, McpClient, McpError};
+use loopwright_mcp::{LoginOptions, McpClient, McpError, ServerTransport};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -26,7 +26,9 @@ const PAGE: &str = "Loopwright has received the answer. You can close this page.
 pub(super) enum LoginError {
     #[error(transparent)]
     Server(#[from] Arc<McpError>),
-    #[error("cannot listen on the loopback interface")]
+    #[error(
+        "cannot listen for the browser on the loopback interface; end the process that uses the port, or change `oauth.callbackPort`"
+    )]
     Listen(#[source] io::Error),
     #[error("no login within {} minutes; nothing was changed", PATIENCE.as_secs() / 60)]
     Late,
@@ -42,18 +44,23 @@ impl From<McpError> for LoginError {
 pub(super) async fn log_in(
     client: &McpClient,
     registered: Option<(String, Option<String>)>,
+    scopes: &[String],
 ) -> Result<bool, LoginError> {
     let challenge = match client.connect().await {
+        // A call has needed more than the login that there is.
+        Ok(_) if client.login_challenge().is_some() || !scopes.is_empty() => None,
         Ok(_) => return Ok(false),
         Err(error) => match &*error {
             McpError::LoginRequired { challenge, .. } => challenge.clone(),
             _ => return Err(error.into()),
         },
     };
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(LoginError::Listen)?;
+    let port = callback_port(client).unwrap_or(0);
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(LoginError::Listen)?;
     let port = listener.local_addr().map_err(LoginError::Listen)?.port();
     let redirect = format!("http://127.0.0.1:{port}/callback");
-    let mut options = LoginOptions::new(&redirect).with_challenge(challenge);
+    let options = LoginOptions::new(&redirect).with_challenge(challenge);
+    let mut options = options.with_scopes(scopes.iter().cloned());
     if let Some((id, secret)) = registered {
         options = options.with_client(id, secret);
     }
@@ -73,6 +80,14 @@ pub(super) async fn log_in(
     };
     login.complete(&redirected).await?;
     Ok(true)
+}
+
+/// Returns the port that the configuration names.
+fn callback_port(client: &McpClient) -> Option<u16> {
+    match &client.server().transport {
+        ServerTransport::Http(http) => http.oauth.callback_port,
+        _ => None,
+    }
 }
 
 /// Waits until a browser comes back.

@@ -15,6 +15,7 @@ use loopwright_core::{
     events::{ToolCallCompleted, ToolCallStarted},
     messages::Usage,
 };
+use loopwright_mcp::McpProgress;
 
 use super::calls::{Calls, Shown, failure, notes};
 use super::compacted::compacted;
@@ -78,7 +79,15 @@ enum Motion {
 
 struct Pending {
     label: String,
+    /// How far it is.
+    reached: String,
     since: Instant,
+}
+
+impl Pending {
+    fn to_text(&self) -> String {
+        format!("{}{}", self.label, self.reached)
+    }
 }
 
 impl Progress {
@@ -132,8 +141,10 @@ impl Progress {
             }
             UiEvent::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
             UiEvent::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
-            UiEvent::Event(_, AgentEvent::Custom(it)) if self.details != Verbosity::Errors => {
-                if let Some(it) = it.get::<ConversationCompacted>() {
+            UiEvent::Event(source, AgentEvent::Custom(it)) if self.details != Verbosity::Errors => {
+                if let Some(it) = it.get::<McpProgress>() {
+                    self.advance(source, it);
+                } else if let Some(it) = it.get::<ConversationCompacted>() {
                     self.say(&format!("{FAINT}{}{FAINT:#}", compacted(it)));
                 }
             }
@@ -178,7 +189,7 @@ impl Progress {
             0 => String::new(),
             seconds => format!(" · {seconds} s"),
         };
-        let (mut label, mut typed) = (first.label.clone(), String::new());
+        let (mut label, mut typed) = (first.to_text(), String::new());
         let room = self.width.saturating_sub(30);
         if self.draft.is_empty() {
             label = truncate(&label, room);
@@ -199,7 +210,7 @@ impl Progress {
     /// Lists what is waited for.
     #[cfg(test)]
     pub(super) fn waits_for(&self) -> Vec<String> {
-        self.pending.values().map(|it| it.label.clone()).collect()
+        self.pending.values().map(Pending::to_text).collect()
     }
 
     /// Leaves a free line between calls and what follows them.
@@ -210,7 +221,25 @@ impl Progress {
     }
 
     fn wait(&mut self, what: (Source, Option<u16>), label: String) {
-        self.pending.insert(what, Pending { label, since: Instant::now() });
+        let pending = Pending { label, reached: String::new(), since: Instant::now() };
+        self.pending.insert(what, pending);
+    }
+
+    /// Shows how far a call of a server is.
+    fn advance(&mut self, source: &Source, progress: &McpProgress) {
+        let is_it = |(of, call): &(Source, Option<u16>), it: &Pending| {
+            of == source && call.is_some() && it.label.contains(&progress.tool)
+        };
+        let Some((_, pending)) = self.pending.iter_mut().find(|(key, it)| is_it(key, it)) else {
+            return;
+        };
+        let done = match progress.total {
+            Some(total) => format!(" · {} of {total}", progress.progress),
+            None if progress.progress > 0.0 => format!(" · {}", progress.progress),
+            None => String::new(),
+        };
+        let message = progress.message.as_deref().map(|it| format!(" · {}", single_line(it, 60)));
+        pending.reached = done + &message.unwrap_or_default();
     }
 
     fn came(&mut self, source: &Source, call: Option<u16>) {
@@ -233,7 +262,7 @@ impl Progress {
         let since = |pending: Option<&Pending>| pending.map_or_else(Instant::now, |it| it.since);
         let key = (source.clone(), None);
         let since = since(self.pending.get(&key));
-        self.pending.insert(key, Pending { label, since });
+        self.pending.insert(key, Pending { label, reached: String::new(), since });
     }
 
     /// Returns the end of what a model thinks, in one line.

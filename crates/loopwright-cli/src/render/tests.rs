@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::text::Target;
 use super::*;
 use loopwright_capabilities::permissions::OnAsk;
+use loopwright_mcp::McpProgress;
 
 use crate::agent::Setup;
 use crate::tools;
@@ -378,6 +379,22 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
     assert_eq!(waited(Scope::All, &[&begin, &says, &calls]), ["preparing edit_file"]);
     assert_eq!(waited(Scope::Answer, &[&begin, &says]), ["answering"]);
+}
+
+#[test]
+fn the_progress_of_a_call_of_a_server_is_shown_beside_the_call() {
+    let own = |event: AgentEvent| UiEvent::Event(Source::default(), event);
+    let started = |call: u16, tool: &str| {
+        let started = json!({"type": "tool_call_started", "step": 1, "call": call, "tool": tool, "arguments": {}});
+        own(serde_json::from_value(started).unwrap())
+    };
+    let mut reached = McpProgress::new("mcp__files__copy", 2.0, "b.txt\u{1b}[2J");
+    reached.total = Some(5.0);
+    let mut progress = Progress::to(Box::new(Sheet::default()), Verbosity::Calls);
+    for note in [started(0, "bash"), started(1, "mcp__files__copy"), own(reached.into())] {
+        progress.take(&note);
+    }
+    assert_eq!(progress.waits_for(), ["bash ", "mcp__files__copy  · 2 of 5 · b.txt"]);
 }
 
 /// Plays notes as JSON lines, and returns their types.

@@ -10,7 +10,7 @@ use loopwright_core::{
 };
 use loopwright_models::Providers;
 use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::sessions::DecideArgs;
 use crate::commands::Commands;
@@ -185,19 +185,55 @@ impl UserDecision {
     }
 }
 
-/// Takes an answer as JSON, or as the text that it is if it is no JSON or no JSON fits.
+/// Takes an answer as JSON, as what is filled into a form, or as the text that it is: the first of them that fits.
 fn reply(
     answer: String,
     asked: Option<&PendingApproval<'_>>,
     state: &AgentState,
 ) -> ApprovalDecision {
-    let json = serde_json::from_str(&answer).map(ApprovalDecision::Reply);
-    let text = ApprovalDecision::Reply(Value::String(answer));
-    let Ok(json) = json else { return text };
     let fits = |it: &ApprovalDecision| {
         asked.is_some_and(|asked| state.try_decide(&asked.address(), it.clone()).is_ok())
     };
-    if !fits(&json) && fits(&text) { text } else { json }
+    let json = serde_json::from_str(&answer).ok().map(ApprovalDecision::Reply);
+    let filled = asked.and_then(|it| filled(&answer, it)).map(ApprovalDecision::Reply);
+    let text = ApprovalDecision::Reply(Value::String(answer));
+    let readings = [json.as_ref(), filled.as_ref(), Some(&text)];
+    let fitting = readings.into_iter().flatten().find(|it| fits(it)).cloned();
+    fitting.or(json).unwrap_or(text)
+}
+
+/// Returns the fields of a form that a question asks for, with their schemas.
+pub(crate) fn form_fields<'a>(asked: &PendingApproval<'a>) -> Option<&'a Map<String, Value>> {
+    match asked.kind {
+        RequestKind::Question { schema } => schema.as_deref()?.get("properties")?.as_object(),
+        _ => None,
+    }
+}
+
+/// Reads what is filled into a form: the value of its only field, or `NAME=WORDS` for each one.
+fn filled(answer: &str, asked: &PendingApproval<'_>) -> Option<Value> {
+    let fields = form_fields(asked)?;
+    let mut given: Vec<(&str, String)> = Vec::new();
+    for word in answer.split_whitespace() {
+        match word.split_once('=').filter(|(name, _)| fields.contains_key(*name)) {
+            Some((name, value)) => given.push((name, value.to_owned())),
+            None => match given.last_mut() {
+                Some((_, value)) => value.extend([" ", word]),
+                None => break,
+            },
+        }
+    }
+    let mut names = fields.keys();
+    if let (true, Some(only), None) = (given.is_empty(), names.next(), names.next()) {
+        given.push((only, answer.trim().to_owned()));
+    }
+    let value = |name: &str, text: String| match fields[name]["type"].as_str() {
+        Some("string") => Value::String(text),
+        _ => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+    };
+    let members: Map<String, Value> =
+        given.into_iter().map(|(name, text)| (name.to_owned(), value(name, text))).collect();
+    (!members.is_empty()).then_some(Value::Object(members))
 }
 
 #[cfg(test)]

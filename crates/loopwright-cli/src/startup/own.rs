@@ -26,8 +26,8 @@ impl Startup {
             return Ok(None);
         }
         let providers = model::providers(&self.config, &self.sources)?;
-        let defined =
-            Defined::find(&self.config, &self.sources, &providers).with_settings(&self.config);
+        let defined = Defined::find(&self.config, &self.sources, &providers)
+            .with_settings(&self.config, &self.sources);
         let project = ProjectSettings::find(&self.config, &self.sources)?;
         let is_trusted = project.is_trusted();
         Ok(Some(if is_trusted { defined } else { defined.without_project_skills(&self.sources) }))

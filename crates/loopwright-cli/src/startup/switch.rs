@@ -33,7 +33,7 @@ impl Startup {
         let started =
             Started { new: None, store: Arc::clone(&from.store), name: from.command.name };
         let mut conversation = Box::pin(opening.converse(cli, &agent, &typed, started)).await?;
-        conversation.is_attended = from.is_attended;
+        conversation.attend(from.is_attended);
         Ok((opening, conversation))
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use loopwright_messages::{Cost, InferenceRequest, InferenceResponse};
 
-use crate::model::{ChatModel, InferCx, ModelError};
+use crate::model::{ChatModel, InferCx, MediaKind, ModelError};
 
 /// Middleware for all model calls of an agent: those of the driver, of tools and of hooks.
 ///
@@ -86,5 +86,9 @@ impl ChatModel for Layered<'_> {
 
     fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
         self.model.least_cost(request)
+    }
+
+    fn takes(&self, request: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        self.model.takes(request, kind)
     }
 }

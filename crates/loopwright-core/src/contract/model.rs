@@ -62,6 +62,23 @@ pub trait ChatModel: Send + Sync {
         let _ = request;
         None
     }
+
+    /// Returns whether the model that a request names takes a kind of media; `None` if that is not
+    /// known.
+    fn takes(&self, request: &InferenceRequest, kind: MediaKind) -> Option<bool> {
+        let _ = (request, kind);
+        None
+    }
+}
+
+/// A kind of content that not every model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MediaKind {
+    /// Images.
+    Image,
+    /// Files, such as PDF files.
+    Document,
 }
 
 /// The context of a model call.

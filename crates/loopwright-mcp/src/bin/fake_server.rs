@@ -9,15 +9,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+#[path = "fake_server/asking.rs"]
+mod asking;
+#[path = "fake_server/stateless.rs"]
+mod stateless;
+
 fn main() {
     loopwright_sandbox::init();
     let mode = std::env::args().nth(1).unwrap_or_default();
-    Server { mode, listings: 0 }.run();
+    Server { mode, listings: 0, seen: Vec::new() }.run();
 }
 
 struct Server {
     mode: String,
     listings: usize,
+    /// Methods that matter to what is said later.
+    seen: Vec<Value>,
 }
 
 impl Server {
@@ -84,6 +91,9 @@ impl Server {
 
     fn handle(&mut self, message: &Value) {
         let id = message.get("id").cloned();
+        if self.mode.starts_with("stateless_") {
+            return self.stateless(message);
+        }
         match (message["method"].as_str(), id) {
             (Some("server/discover"), Some(id)) => self.discover(&id),
             (Some("initialize"), Some(id)) => self.initialize(&id, message),
@@ -92,6 +102,14 @@ impl Server {
             }
             (Some("tools/list"), Some(id)) => self.list(&id, message),
             (Some("tools/call"), Some(id)) => self.call(&id, message),
+            (Some("logging/setLevel"), Some(id)) => {
+                self.seen.push(message["params"]["level"].clone());
+                answer(&id, &json!({}));
+            }
+            (Some("resources/subscribe" | "resources/unsubscribe"), Some(id)) => {
+                self.subscribe(&id, message);
+            }
+            (Some("completion/complete"), Some(id)) => asking::complete(&id, &message["params"]),
             (Some(method), Some(id)) if self.is("resources") => {
                 resources(&id, method, &message["params"]);
             }
@@ -124,7 +142,9 @@ impl Server {
         let result = json!({
             "protocolVersion": if self.is("unknown_version") { json!("1900-01-01") } else { version },
             "capabilities": if self.is("resources") {
-                json!({ "tools": {}, "resources": {}, "prompts": {} })
+                json!({ "tools": {}, "resources": { "subscribe": true }, "prompts": {}, "completions": {} })
+            } else if self.is("log") {
+                json!({ "tools": {}, "logging": {} })
             } else {
                 json!({ "tools": { "listChanged": true } })
             },
@@ -283,6 +303,17 @@ impl Server {
                     "params": {"messages": [], "maxTokens": 10}}));
                 answer(id, &text(&reply()));
             }
+            "asks_model" => asking::ask_model(id, &asking::question()),
+            "asks_model_with_tools" => asking::ask_model(id, &asking::question_with_tools()),
+            "asks_and_gives_up" => asking::ask_and_give_up(id),
+            "asks_and_leaves" => {
+                asking::send_question(&asking::question());
+                leave(11, "gone");
+            }
+            "asks_flood" => asking::flood(id, &asking::user_question("e")),
+            "log_flood" => asking::flood(id, &asking::log_message()),
+            "waits_for_cancel" => asking::wait_for_cancel(id),
+            "log" => asking::log(id, &self.seen),
             "elicitation" => {
                 write(
                     &json!({"jsonrpc": "2.0", "id": "e", "method": "elicitation/create", "params": {
@@ -371,7 +402,7 @@ fn resources(id: &Value, method: &str, params: &Value) {
         ("resources/read", _) => match params["uri"].as_str() {
             Some("note:///picture") => json!({"contents": [
                 {"uri": "note:///picture", "mimeType": "image/png", "blob": "aGk="},
-                {"uri": "note:///picture", "mimeType": "audio/wav", "blob": "aGk="},
+                {"uri": "note:///picture", "mimeType": "application/zip", "blob": "aGk="},
             ]}),
             Some("note:///gone") => return error(id, -32002, "no such\u{1b}[2J note"),
             uri => {
@@ -425,6 +456,10 @@ fn answer(id: &Value, result: &Value) {
 
 fn error(id: &Value, code: i64, message: &str) {
     write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
+}
+
+fn writeln_stderr(text: &str) {
+    writeln!(stderr(), "{text}").ok();
 }
 
 fn write(message: &Value) {

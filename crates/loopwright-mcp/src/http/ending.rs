@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
@@ -26,17 +27,33 @@ type Failure<C> = StreamableHttpError<<C as StreamableHttpClient>::Error>;
 pub(crate) struct EndingClient<C> {
     client: C,
     end: CancellationToken,
+    before: Option<Before>,
 }
+
+/// What is done before each request.
+pub(crate) type Before = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl<C: StreamableHttpClient> EndingClient<C> {
     pub(crate) fn new(client: C, end: CancellationToken) -> Self {
-        Self { client, end }
+        Self { client, end, before: None }
+    }
+
+    /// Sets what is done before each request.
+    pub(crate) fn with_before(mut self, before: Before) -> Self {
+        self.before = Some(before);
+        self
     }
 
     async fn until_end<T>(
         &self,
         request: impl Future<Output = Result<T, Failure<C>>>,
     ) -> Result<T, Failure<C>> {
+        let request = async {
+            if let Some(before) = &self.before {
+                before().await;
+            }
+            request.await
+        };
         tokio::select! {
             biased;
             () = self.end.cancelled() => Err(StreamableHttpError::TransportChannelClosed),

@@ -1,5 +1,8 @@
+use loopwright_core::messages::InferenceRequest;
+use loopwright_core::{ChatModel as _, MediaKind};
+
 use super::*;
-use crate::{preset::presets, price::Price};
+use crate::{RemoteModel, WireApi, preset::presets, price::Price};
 
 fn window(context_window: u64) -> ModelInfo {
     ModelInfo { context_window: Some(context_window), ..ModelInfo::default() }
@@ -95,4 +98,27 @@ fn capabilities_are_written_by_their_names() {
         let written = serde_json::to_value(capability).unwrap();
         assert_eq!(written, capability.name());
     }
+}
+
+#[test]
+fn a_model_says_which_media_it_takes_as_far_as_that_is_known() {
+    let of = |capabilities: &[ModelCapability]| {
+        let capabilities = Some(capabilities.to_vec());
+        ModelInfo { capabilities, ..ModelInfo::default() }
+    };
+    let catalog = ModelCatalog::default()
+        .with_model("p", "blind", of(&[ModelCapability::Tools, ModelCapability::Documents]))
+        .with_model("p", "sees", of(&[ModelCapability::Images]))
+        .with_model("p", "unknown", window(1));
+    let model = RemoteModel::new(WireApi::OpenAiChat, "p", "http://localhost", "blind").unwrap();
+    let model = model.with_catalog(catalog);
+    let takes = |name: Option<&str>| {
+        let request =
+            InferenceRequest { model: name.map(Into::into), ..InferenceRequest::default() };
+        [MediaKind::Image, MediaKind::Document].map(|kind| model.takes(&request, kind))
+    };
+    assert_eq!(takes(None), [Some(false), Some(true)]);
+    assert_eq!(takes(Some("sees")), [Some(true), Some(false)]);
+    assert_eq!(takes(Some("unknown")), [None, None]);
+    assert_eq!(takes(Some("unheard of")), [None, None]);
 }

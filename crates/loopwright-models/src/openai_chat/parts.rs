@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use loopwright_core::messages::{Content, Media, MediaSource, Part, ToolResult};
 use serde::Serialize;
 
-use crate::result_text::result_text;
+use crate::result_text::{NO_AUDIO, is_audio, result_text};
 
 /// Returns what a tool said in words; the wire lets tools say nothing else, so media are announced
 /// here and follow as a message of the user.
@@ -86,6 +86,8 @@ pub(super) fn wire_part(part: &Part) -> Option<WirePart<'_>> {
             let url = address(media)?;
             Some(WirePart::ImageUrl { image_url: ImageUrl { url } })
         }
+        // Models of this wire that hear take it in another form, and the others refuse the request.
+        Content::Document(media) if is_audio(media) => Some(WirePart::text(NO_AUDIO)),
         Content::Document(media) => {
             let id = match &media.source {
                 MediaSource::File(id) => Some(&**id),

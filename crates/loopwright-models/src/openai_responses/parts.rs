@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use loopwright_core::messages::{Content, Media, MediaSource, Part};
 use serde::Serialize;
 
+use crate::result_text::{NO_AUDIO, is_audio};
+
 /// A part of what is said to the model.
 #[derive(Serialize)]
 #[serde(tag = "type")]
@@ -41,6 +43,7 @@ impl<'a> WirePart<'a> {
         match part.content() {
             Content::Text(text) => Some(Self::text(&**text)),
             Content::Image(media) => Some(image(media)),
+            Content::Document(media) if is_audio(media) => Some(Self::text(NO_AUDIO)),
             Content::Document(media) => Some(document(media)),
             _ => None,
         }

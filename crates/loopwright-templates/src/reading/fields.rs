@@ -194,13 +194,14 @@ impl<'f> Fields<'f> {
 }
 
 /// Keys that restrict an agent, by their letters without capitals, `-` and `_`.
-const RESTRICTIONS: [(&str, &str); 9] = [
+const RESTRICTIONS: [(&str, &str); 10] = [
     ("allowedtools", "tools"),
     ("budget", "budget"),
     ("deniedtools", "toolsDeny"),
     ("disallowedtools", "disallowedTools"),
     ("hooks", "hooks"),
     ("maxturns", "maxTurns"),
+    ("mcpservers", "mcpServers"),
     ("permissionmode", "permissionMode"),
     ("tools", "tools"),
     ("toolsdeny", "toolsDeny"),

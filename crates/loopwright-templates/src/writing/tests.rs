@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loopwright_core::messages::Cost;
@@ -114,6 +115,9 @@ prop_compose! {
         ),
         deadline in prop::option::of(0_u64..4_000_000_000_000),
         metadata in prop::collection::btree_map(text(), value(), 0..4),
+        servers in prop::option::of(prop::collection::btree_map(
+            "[a-z]{1,8}", prop::option::of(prop::collection::btree_map("[a-z]{1,8}", value(), 1..3)), 0..3,
+        )),
         configs in prop::collection::vec(prop::collection::btree_map(text(), value(), 0..3), 0..4),
     ) -> AgentDefinition {
         let llm = llm.map(|(provider, model, tokens)| {
@@ -132,7 +136,13 @@ prop_compose! {
         let capability_config = capability_config
             .map(|(name, it)| (name.to_owned(), serde_json::Value::Object(it.into_iter().collect())))
             .collect();
+        let server = |server: Option<BTreeMap<String, serde_json::Value>>| {
+            server.map_or(serde_json::Value::Null, |it| serde_json::Value::Object(it.into_iter().collect()))
+        };
+        let mcp_servers =
+            servers.map(|it| it.into_iter().map(|(name, it)| (name, server(it))).collect());
         AgentDefinition {
+            mcp_servers,
             label, llm, tools, tools_deny, skills, capabilities: configured, capability_config,
             budget: Some(budget),
             metadata: metadata.into_iter().collect(),

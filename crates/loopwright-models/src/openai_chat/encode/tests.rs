@@ -444,3 +444,18 @@ fn each_effort_has_its_word() {
         assert_eq!(body(&request)["reasoning_effort"], word);
     }
 }
+
+#[test]
+fn a_recording_is_named_in_words() {
+    let source = MediaSource::Base64("aGk=".into());
+    let heard = Content::Document(Media { mime: "audio/wav".into(), source, name: None });
+    let parts = [Part::text("Listen."), Part::new(heard)];
+    let told = messages([said(Message::new(Role::User, parts))]);
+    assert_eq!(
+        told[0]["content"],
+        json!([
+            {"type": "text", "text": "Listen."},
+            {"type": "text", "text": "[audio: not shown, this provider cannot be given it]"},
+        ])
+    );
+}

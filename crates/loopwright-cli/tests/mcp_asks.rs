@@ -1,0 +1,108 @@
+//! Servers of the Model Context Protocol that ask the user and the model.
+
+use serde_json::json;
+
+use crate::server::{Server, streamed, streamed_tool};
+use crate::world::{Done, World};
+
+/// A server whose tool asks, and says what it was answered.
+const SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"1"}}}' ;;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}}' ;;
+    *'"tools/call"'*)
+      cat question.json
+      read -r answer
+      words=$(printf '%s' "$answer" | tr -d '"\\{}')
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"heard '"$words"'"}]}}' ;;
+    *'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"unknown"}}' ;;
+  esac
+done
+"#;
+
+const OF_MODEL: &str = r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"6 x 7?"}}],"maxTokens":9}}"#;
+
+const OF_USER: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#;
+
+/// A world with a server that asks this. Its tools are known.
+fn world(question: &str, sampling: &str) -> World {
+    let entry = json!({"command": "sh", "args": ["server.sh"], "sampling": sampling});
+    let file = json!({"mcpServers": {"shell": entry}}).to_string();
+    let world = World::new()
+        .file("project/server.sh", SERVER)
+        .file("project/question.json", &format!("{question}\n"))
+        .file(".config/loopwright/mcp.json", &file);
+    assert_eq!(world.run(&["mcp", "test"]).status, 0);
+    world
+}
+
+/// Lets a model call the tool, and returns what it was then told, and what the program said.
+fn told(world: &World, line: &[&str], typed: &str, answers: &[&str]) -> (Vec<String>, Done) {
+    let call = streamed_tool("", "mcp__shell__ask", &json!({}));
+    let answers = answers.iter().map(|it| streamed(it, "stop"));
+    let answers: Vec<_> = std::iter::once(call).chain(answers).collect();
+    let server = Server::start(answers);
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let (command, options) = line.split_first().unwrap();
+    let line: Vec<&str> = [&[*command][..], &model[..], options].concat();
+    let done = world.run_with(&line, typed);
+    let of_tool = |it: &serde_json::Value| {
+        it["messages"].as_array()?.last()?["content"].as_str().map(ToOwned::to_owned)
+    };
+    (server.heard().iter().skip(1).filter_map(|it| of_tool(&it.1)).collect(), done)
+}
+
+#[test]
+fn a_chat_asks_before_a_server_uses_the_model() {
+    let world = world(OF_MODEL, "ask");
+    let (told_yes, done) = told(&world, &["chat"], "Go.\nyes\n", &["forty-two", "Done."]);
+    let question =
+        "MCP server `shell` asks for a response of your model (1 message, up to 9 tokens): 6 x 7?";
+    assert!(done.stderr.contains(question), "{done:?}");
+    assert_eq!(told_yes[0], "6 x 7?");
+    assert!(told_yes[1].contains("heard") && told_yes[1].contains("forty-two"), "{told_yes:?}");
+    let (told_no, done) = told(&world, &["chat"], "Go.\nno\n", &["Done."]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(told_no[0].contains("the user does not allow"), "{told_no:?}");
+}
+
+#[test]
+fn a_run_without_a_user_refuses_the_model_unless_the_configuration_allows_it() {
+    for on_ask in ["pause", "deny"] {
+        let asking = world(OF_MODEL, "ask");
+        let (told, done) = told(&asking, &["run", "--on-ask", on_ask, "Go."], "", &["Done."]);
+        assert_eq!(done.status, 0, "{done:?}");
+        assert!(told[0].contains("the user is not there to allow it"), "{on_ask}: {told:?}");
+    }
+    let allowing = world(OF_MODEL, "allow");
+    let listed = allowing.run(&["mcp", "list"]).stdout;
+    assert!(listed.contains("uses your models, at your cost, without asking"), "{listed}");
+    let (told, _) = told(&allowing, &["run", "Go."], "", &["forty-two", "Done."]);
+    assert!(told[1].contains("forty-two"), "{told:?}");
+}
+
+#[test]
+fn a_question_of_a_server_is_answered_in_a_chat_and_declined_in_a_run_without_a_user() {
+    let world = world(OF_USER, "ask");
+    let (heard, done) = told(&world, &["chat"], "Go.\nAda\n", &["Done."]);
+    assert!(done.stderr.contains("MCP server `shell` asks: Your name?"), "{done:?}");
+    assert!(heard[0].contains("action:accept") && heard[0].contains("name:Ada"), "{heard:?}");
+    let (heard, done) = told(&world, &["run", "Go."], "", &["Done."]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(heard[0].contains("action:decline"), "{heard:?}");
+}
+
+#[test]
+fn a_form_of_a_server_is_filled_in_field_by_field() {
+    let age = r#""name":{"type":"string"},"age":{"type":"integer","description":"In years."}"#;
+    let question = OF_USER.replace(r#""name":{"type":"string"}"#, age);
+    let world = world(&question, "ask");
+    let (heard, done) =
+        told(&world, &["chat"], "Go.\nage=old\nname=Ada Byron age=36\n", &["Done."]);
+    for shown in ["age (integer): In years.", "type NAME=VALUE for each, JSON, or `/decline`"] {
+        assert!(done.stderr.contains(shown), "{shown}: {done:?}");
+    }
+    assert!(heard[0].contains("name:Ada Byron") && heard[0].contains("age:36"), "{heard:?}");
+}
