@@ -98,9 +98,7 @@ async fn careful(arguments: Value) -> (World, MockTool) {
     let model =
         FakeModel::script([ScenarioStep::tool_call("write_file", arguments), "done".into()]);
     let hook = CallableHook::new("approval").before_tool(|_, _, _| {
-        let question =
-            ApprovalRequest { text: "Write the file?".into(), source: "approval".into() };
-        Ok(ToolDecision::Ask(question))
+        Ok(ToolDecision::Ask(ApprovalRequest::new("Write the file?", "approval")))
     });
     let agent = test_loop(ModelDriver::new(model)).with_tool(write.clone());
     let agent = agent.with_interceptor(Interceptor::from_hook(Arc::new(hook)));

@@ -207,7 +207,7 @@ pub(crate) fn decision(
                 RequestKind::Question { schema } | RequestKind::External { schema } => {
                     schema.as_deref()
                 }
-                RequestKind::Approval { .. } => None,
+                _ => None,
             };
             Ok(DecisionBody::Answer { answer: answer(fields, schema)? })
         }

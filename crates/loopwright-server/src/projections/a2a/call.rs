@@ -400,6 +400,13 @@ impl Call {
             Either::Left((status, _)) => status,
             Either::Right(_) => None,
         };
+        if status == Some(JobStatus::Completed) {
+            return Err(Failure::new(
+                -32002,
+                409,
+                "the task was done before it could be cancelled",
+            ));
+        }
         let (record, header) = self.task(&given.id).await?;
         Ok(Answer::Value(self.show(&record, &header, status, 0).await?))
     }
