@@ -25,8 +25,11 @@ mod audit;
 mod cursor;
 mod events;
 mod extract;
+mod guard;
 #[cfg(feature = "listen")]
 mod listen;
+#[cfg(feature = "mcp")]
+mod mcp_mount;
 mod metrics;
 mod openapi;
 mod operation;

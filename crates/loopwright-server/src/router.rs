@@ -10,6 +10,7 @@ use axum::{
 };
 
 use crate::{
+    guard::authorized,
     openapi,
     operation::{Operation, Security, other},
     problem::Problem,
@@ -100,32 +101,6 @@ async fn checked(State(server): State<Server>, request: Request, next: Next) -> 
     server.metrics().count(&method, response.status());
     server.record(response.extensions().get(), &method, &path, response.status());
     response
-}
-
-/// Finds out who sends a request, and whether it may do this.
-pub(crate) async fn authorized(
-    State((server, security)): State<(Server, Security)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Security::Role(role) = security else { return next.run(request).await };
-    let now = server.clock().now();
-    match server.access().principal(request.headers(), now) {
-        Ok(principal) => {
-            request.extensions_mut().insert(principal.clone());
-            let mut response = match server.count(&principal) {
-                Err(problem) => problem.into_response(),
-                Ok(()) if principal.role() < role => {
-                    let text = format!("this operation requires role `{role}`");
-                    Problem::forbidden(text).into_response()
-                }
-                Ok(()) => next.run(request).await,
-            };
-            response.extensions_mut().insert(principal);
-            response
-        }
-        Err(problem) => problem.into_response(),
-    }
 }
 
 /// Headers of every response that keep browsers from doing what no page of this server needs.

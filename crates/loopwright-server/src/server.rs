@@ -46,7 +46,7 @@ struct Inner {
     metrics: Metrics,
     max_body: usize,
     #[cfg(feature = "mcp")]
-    mcp: Option<crate::projections::mcp::McpMount>,
+    mcp: Option<crate::mcp_mount::McpMount>,
     max_file: usize,
     rate: Option<RateLimiter>,
     audit: Option<Audit>,
@@ -96,7 +96,7 @@ impl Server {
     }
 
     #[cfg(feature = "mcp")]
-    pub(crate) fn mcp(&self) -> Option<&crate::projections::mcp::McpMount> {
+    pub(crate) fn mcp(&self) -> Option<&crate::mcp_mount::McpMount> {
         self.0.mcp.as_ref()
     }
 
@@ -298,7 +298,7 @@ impl ServerBuilder {
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn with_mcp(mut self, prompts: Option<Arc<dyn loopwright_mcp::ServedContent>>) -> Self {
-        self.0.mcp = Some(crate::projections::mcp::McpMount::new(prompts));
+        self.0.mcp = Some(crate::mcp_mount::McpMount::new(prompts));
         self
     }
 

@@ -130,7 +130,7 @@ struct Document {
     tokens: Vec<TokenRecord>,
 }
 
-/// The tokens of a file, with what tells whether it was replaced.
+/// The tokens of a file, with what changes if it is replaced.
 type ReadTokens = (FileVersion, Arc<[TokenRecord]>);
 
 /// When a file was changed, its length and, where there is one, its number.

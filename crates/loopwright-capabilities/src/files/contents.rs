@@ -36,8 +36,8 @@ impl WorkspaceRoot {
         Ok(Some(bytes).filter(|it| it.len() as u64 <= max_bytes))
     }
 
-    /// Lists the directories and regular files in a directory by their names, up to a number of them, and tells whether
-    /// these are all. Links, other kinds of files, and names that are not UTF-8 are left out. Blocks.
+    /// Lists the directories and regular files in a directory by their names, up to a number of them. The flag is
+    /// `true` if these are all. Links, other kinds of files, and names that are not UTF-8 are left out. Blocks.
     ///
     /// # Errors
     ///

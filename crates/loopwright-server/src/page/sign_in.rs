@@ -74,7 +74,7 @@ pub(crate) async fn submit(
 fn signed_in(server: &Server, token: &str) -> Result<Option<NewToken>, Problem> {
     let now = server.clock().now();
     let Some(tokens) = server.access().tokens() else {
-        return Err(Problem::conflict("this server has no token file, so nobody can sign in here"));
+        return Err(Problem::conflict("this server has no token file; sign in through its proxy"));
     };
     if server.access().is_local(token) {
         return tokens

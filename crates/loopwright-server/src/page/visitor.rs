@@ -104,7 +104,7 @@ impl FromRequest<Server> for Fields {
 }
 
 impl Fields {
-    /// Reads the fields of a form, whoever sent it.
+    /// Reads the fields of a form without a check of who sent it.
     pub(crate) async fn read(request: Request, server: &Server) -> Result<Self, Problem> {
         let media_type = one(request.headers(), &header::CONTENT_TYPE)?.unwrap_or_default();
         if !media_type.starts_with("application/x-www-form-urlencoded") {
@@ -130,6 +130,6 @@ impl Fields {
         if text.is_empty() {
             return Ok(None);
         }
-        text.parse().map(Some).map_err(|_| Problem::bad_request(format!("`{name}` is no number")))
+        text.parse().map(Some).map_err(|_| Problem::bad_request(format!("`{name}` is not a number")))
     }
 }

@@ -160,8 +160,8 @@ fn problem(error: FileError) -> Problem {
         FileError::Outside(_) | FileError::NotAPath(_) | FileError::LinkLoop(_) => {
             Problem::invalid("the path leads out of the folder")
         }
-        FileError::NotAFile { .. } => Problem::invalid("the path is no file"),
-        FileError::NotADirectory(_) => Problem::invalid("the path is no directory"),
+        FileError::NotAFile { .. } => Problem::invalid("the path is not a file"),
+        FileError::NotADirectory(_) => Problem::invalid("the path is not a directory"),
         FileError::Protected(_) | FileError::NotPermitted { .. } => {
             Problem::forbidden("the path is protected")
         }
@@ -229,7 +229,7 @@ async fn upload(
     let Either::Left((read, _)) = select(read, server.clock().sleep(UPLOAD_TIMEOUT)).await else {
         return Err(Problem::timeout("the file did not arrive in time"));
     };
-    let bytes = read.map_err(|_| Problem::too_large("the file is too large or broke off"))?;
+    let bytes = read.map_err(|_| Problem::too_large("the file is too large or was cut off"))?;
     blocking(move || root.write(&path, &bytes)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
