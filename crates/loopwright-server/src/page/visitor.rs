@@ -130,6 +130,8 @@ impl Fields {
         if text.is_empty() {
             return Ok(None);
         }
-        text.parse().map(Some).map_err(|_| Problem::bad_request(format!("`{name}` is not a number")))
+        text.parse()
+            .map(Some)
+            .map_err(|_| Problem::bad_request(format!("`{name}` is not a number")))
     }
 }
