@@ -11,6 +11,7 @@ mod blocking;
 mod root;
 mod resolve;
 mod change;
+mod contents;
 mod stage;
 mod modify;
 mod sniff;
@@ -36,6 +37,7 @@ pub(crate) use self::{
 pub use self::{
     access::{FileAccess, FileUse},
     change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, OriginalFile, UndoOutcome},
+    contents::DirectoryEntry,
     edit::{EditArgs, EditFile, EditFileArgs},
     error::FileError,
     grep::{Grep, GrepArgs},

@@ -1,6 +1,8 @@
 //! `loopwright serve`.
 
 mod agents;
+mod audit;
+mod browse;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::agents::OfferedAgents;
+pub(crate) use self::browse::{browse, sign_in_address};
 use crate::args::Cli;
 use crate::args::serve::ServeArgs;
 use crate::config::OutputFormat;
@@ -76,6 +79,9 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let token = (!args.behind_proxy).then(random_token).transpose().map_err(|error| {
         StartError { error: error.into(), exit_code: ExitCode::Internal, stop_reason: "other" }
     })?;
+    let url = format!("http://{address}");
+    let page = token.as_ref().map(|_| sign_in_address(&tokens, &url, "/")).transpose();
+    let page = page.map_err(|error| SessionsError::Usage(error.to_string()))?;
     let access = access(args, address, token.as_deref(), tokens)?;
     let (signal, drain) = (JobSignal::new(), CancellationToken::new());
     let wakes = signal.clone();
@@ -88,10 +94,21 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         .map_err(|_| no_queue(NoQueue))?
         .with_mcp(Some(Arc::new(SkillPrompts(defined.skills))))
         .with_queued(move || wakes.notify())
-        .with_shutdown(drain.clone())
-        .build();
+        .with_shutdown(drain.clone());
+    let server = match args.rate {
+        Some(rate) => server.with_rate(rate),
+        None => server,
+    };
+    let server = match args.audit.as_deref().map(audit::log).transpose()? {
+        Some(log) => server.with_audit(log),
+        None => server,
+    };
+    let server = server.build();
     let worker = worker(args, store, agents, signal)?;
-    tell(args, address, token.as_deref());
+    tell(args, &url, page.as_deref(), token.as_deref());
+    if let Some(page) = page.filter(|_| args.open) {
+        browse(&page);
+    }
     let limits =
         ConnectionLimits { drain_timeout: args.drain_timeout, ..ConnectionLimits::default() };
     let serving = listen(listener, server.router(), limits, drain.clone());
@@ -167,7 +184,8 @@ fn access(
     let access = hosts.fold(Access::new(), Access::with_host).with_tokens(Arc::new(tokens));
     let access = match token {
         Some(token) => access.with_local_token(token),
-        None => access,
+        // The proxy in front of it encrypts.
+        None => access.with_encryption(),
     };
     let Some(name) = &args.principal_header else { return Ok(access) };
     let header = name.parse().map_err(|_| {
@@ -195,18 +213,21 @@ fn worker(
     Ok(Some(worker.with_event_log(BroadcastConfig::standard())))
 }
 
-/// Says where the server listens, and with which token.
-fn tell(args: &ServeArgs, address: SocketAddr, token: Option<&str>) {
-    let url = format!("http://{address}");
+/// Says where the server listens, how a browser signs in, and with which token programs do.
+fn tell(args: &ServeArgs, url: &str, page: Option<&str>, token: Option<&str>) {
     let is_json =
         args.agent.surroundings.output_format().is_some_and(|it| it != OutputFormat::Text);
     if is_json {
-        console::print_json(&json!({ "type": "listening", "url": url, "token": token }));
+        let told = json!({ "type": "listening", "url": url, "page": page, "token": token });
+        console::print_json(&told);
         return;
     }
-    let token = token.map_or(String::new(), |it| format!("token: {it}\n"));
-    console::print(format!("url: {url}\n{token}").as_bytes());
+    let line = |name: &str, value: Option<&str>| {
+        value.map_or(String::new(), |value| format!("{name}: {value}\n"))
+    };
+    let told = [line("url", Some(url)), line("page", page), line("token", token)].concat();
+    console::print(told.as_bytes());
     if !args.agent.surroundings.quiet {
-        console::tell("serving; press Ctrl-C to stop");
+        console::tell("serving; the page's address signs in once; press Ctrl-C to stop");
     }
 }

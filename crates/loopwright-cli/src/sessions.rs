@@ -7,6 +7,7 @@ mod decide;
 mod follow;
 mod last_run;
 mod list;
+mod open;
 mod prune;
 mod show;
 mod history;
@@ -108,6 +109,7 @@ async fn perform(
     match command {
         SessionsCommand::List(args) => list::list(&*store, args, workdir, &of_store).await,
         SessionsCommand::Show(args) => show::show(&*store, args).await,
+        SessionsCommand::Open(args) => open::open(&*store, args).await,
         SessionsCommand::Follow(args) => follow::follow(&store, args).await,
         SessionsCommand::Export(args) => transfer::export(&*store, args).await,
         SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,

@@ -94,9 +94,10 @@ fn list(file: &TokenFile, is_json: bool) -> Result<ExitCode, TokenError> {
             expires.clear();
             write!(expires, "{at}").ok();
         }
-        vec![it.id.clone(), it.role.to_string(), expires, it.principal.to_string()]
+        let kind = it.kind.as_str().to_owned();
+        vec![it.id.clone(), kind, it.role.to_string(), expires, it.principal.to_string()]
     };
-    let head = ["ID", "ROLE", "EXPIRES", "PRINCIPAL"].map(str::to_owned).to_vec();
+    let head = ["ID", "KIND", "ROLE", "EXPIRES", "PRINCIPAL"].map(str::to_owned).to_vec();
     let rows: Vec<_> = [head].into_iter().chain(tokens.iter().map(row)).collect();
     Ok(console::print(table(&rows).as_bytes()))
 }
@@ -105,6 +106,6 @@ fn list(file: &TokenFile, is_json: bool) -> Result<ExitCode, TokenError> {
 fn shown(record: &TokenRecord) -> serde_json::Value {
     json!({
         "id": record.id, "principal": record.principal, "role": record.role,
-        "created_at": record.created_at, "expires_at": record.expires_at,
+        "kind": record.kind.as_str(), "created_at": record.created_at, "expires_at": record.expires_at,
     })
 }

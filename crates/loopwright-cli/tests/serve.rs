@@ -13,14 +13,16 @@ use crate::world::World;
 struct Serving {
     child: Child,
     url: String,
+    page: String,
     token: String,
 }
 
 impl Serving {
     fn start(world: &World, model: &Server, options: &[&str]) -> Self {
         let line = [
-            &["serve", "--listen", "127.0.0.1:0", "--output-format", "json"],
+            &["serve", "--output-format", "json"][..],
             &["-m", "openai-compatible/test", "--base-url", &model.url][..],
+            if options.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] },
             options,
         ]
         .concat();
@@ -30,7 +32,7 @@ impl Serving {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
         let told: Value = serde_json::from_str(&told).unwrap();
         let text = |key: &str| told[key].as_str().unwrap().to_owned();
-        Self { child, url: text("url"), token: text("token") }
+        Self { child, url: text("url"), page: text("page"), token: text("token") }
     }
 
     /// Sends a request, and returns the status and the body.
@@ -89,6 +91,72 @@ fn a_session_is_created_answered_watched_and_found_at_the_command_line() {
     assert_eq!(serving.end(), Some(0));
     let shown = world.run(&["sessions", "show", &id, "--json"]);
     assert!(shown.stdout.contains("Who are you?"), "{shown:?}");
+}
+
+#[test]
+fn a_browser_signs_in_once_with_the_address_and_stays_signed_in_when_the_server_is_started_again() {
+    let (world, model) = (World::new(), Server::start([streamed("Hello.", "stop")]));
+    let serving = Serving::start(&world, &model, &[]);
+    let session = serving.json(&serving.token, "POST", "/v1/sessions", &json!({}));
+    let id = session["id"].as_str().unwrap();
+    let get = |serving: &Serving, path: &str, cookie: &str| {
+        let host = serving.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncookie: {cookie}\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let path = serving.page.strip_prefix(&serving.url).unwrap();
+    let answer = get(&serving, path, "");
+    let cookie = answer.split("set-cookie: ").nth(1).unwrap();
+    let (cookie, attributes) = cookie.lines().next().unwrap().split_once(';').unwrap();
+    assert_eq!(attributes, " Path=/; HttpOnly; SameSite=Strict; Max-Age=43200");
+    assert!(get(&serving, path, "").starts_with("HTTP/1.1 401 "));
+    let shown = get(&serving, "/", cookie);
+    assert!(shown.starts_with("HTTP/1.1 200 ") && shown.contains(id), "{shown}");
+    let opened = world.run(&["sessions", "open", &id[..8], "--print", "--url", &serving.url]);
+    let path = opened.stdout.trim().strip_prefix(&serving.url).unwrap().to_owned();
+    assert!(path.ends_with(&format!("&next=/sessions/{id}")), "{path}");
+    let host = serving.url.strip_prefix("http://").unwrap().to_owned();
+    let port = host.split(':').nth(1).unwrap();
+    assert_eq!(serving.end(), Some(0));
+    let refused = world.run(&["sessions", "open", id, "--url", "http://127.0.0.1:1"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("loopwright serve --open"), "{}", refused.stderr);
+    let again = Serving::start(&world, &model, &["--listen", &host]);
+    assert!(get(&again, "/", cookie).contains(id), "port {port}");
+    assert!(get(&again, &path, "").contains("Signed in"));
+}
+
+#[test]
+fn what_changes_something_or_is_refused_is_on_record() {
+    let (world, model) = (World::new(), Server::start([]));
+    let log = world.path("audit.jsonl").display().to_string();
+    let serving = Serving::start(&world, &model, &["--audit", &log]);
+    let token = serving.token.clone();
+    let session = serving.json(&token, "POST", "/v1/sessions", &json!({}));
+    let path = format!("/v1/sessions/{}", session["id"].as_str().unwrap());
+    assert_eq!(serving.send(&token, "GET", &path, "").0, 200);
+    assert_eq!(serving.send("lwt_wrong", "GET", &path, "").0, 401);
+    assert_eq!(serving.send(&token, "DELETE", &path, "").0, 204);
+    let log = std::fs::read_to_string(log).unwrap();
+    let entries: Vec<Value> = log.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let told =
+        entries.iter().map(|it| (&it["principal"], &it["method"], &it["path"], &it["status"]));
+    let local = json!("local");
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            (&local, &json!("POST"), &json!("/v1/sessions"), &json!(201)),
+            (&json!(null), &json!("GET"), &json!(path), &json!(401)),
+            (&local, &json!("DELETE"), &json!(path), &json!(204)),
+        ]
+    );
 }
 
 #[test]

@@ -152,10 +152,10 @@ async fn measure() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns what a request sends before the conversation, and the conversation.
+/// Returns what a request sends before the conversation.
 fn text(request: &InferenceRequest) -> String {
     let tools = serde_json::to_string(&request.tools.to_vec()).unwrap_or_default();
-    format!("{tools}{:?}{:?}", request.system, request.prompt)
+    format!("{tools}{:?}", request.system)
 }
 
 /// Searches for tools and uses one, and returns `true` if each request begins with the tools of the one before.

@@ -8,7 +8,7 @@ use loopwright_core::Timestamp;
 use crate::{
     principal::{Principal, Role},
     problem::Problem,
-    tokens::{TokenFile, hash, is_same},
+    tokens::{TokenError, TokenFile, hash, is_same},
 };
 
 /// The credentials and host names that a server accepts. Without credentials, no request is
@@ -22,6 +22,8 @@ pub struct Access {
     tokens: Option<Arc<TokenFile>>,
     /// The header in which a trusted proxy names the principal, and what it may do then.
     proxy: Option<(HeaderName, Role)>,
+    /// Whether browsers reach the server only through TLS.
+    is_encrypted: bool,
 }
 
 impl Access {
@@ -65,6 +67,20 @@ impl Access {
         Self { proxy: Some((header, role)), ..self }
     }
 
+    /// Has browsers send the cookie of the page through TLS only. For a server behind a proxy with TLS.
+    #[must_use]
+    pub fn with_encryption(self) -> Self {
+        Self { is_encrypted: true, ..self }
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    pub(crate) fn tokens(&self) -> Option<&TokenFile> {
+        self.tokens.as_deref()
+    }
+
     /// Refuses requests for other hosts, and those of pages of other origins.
     pub(crate) fn check_origin(&self, parts: &Parts) -> Result<(), Problem> {
         let host = host(parts)?;
@@ -87,32 +103,46 @@ impl Access {
         now: Timestamp,
     ) -> Result<Principal, Problem> {
         let invalid = || Problem::unauthorized("send a valid token: `Authorization: Bearer TOKEN`");
-        if let Some((name, role)) = &self.proxy
-            && let Some(principal) = one(headers, name)?
-        {
-            // The local user does not come through a proxy.
-            let is_name = !principal.is_empty() && principal.len() <= 128 && principal != "local";
-            return if is_name { Ok(Principal::new(principal, *role)) } else { Err(invalid()) };
+        if let Some(principal) = self.of_proxy(headers)? {
+            return Ok(principal);
         }
         let credentials = one(headers, &header::AUTHORIZATION)?.ok_or_else(invalid)?;
         let (scheme, token) = credentials.split_once(' ').ok_or_else(invalid)?;
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
             return Err(invalid());
         }
-        if self.local.as_deref().is_some_and(|it| is_same(it, &hash(token))) {
+        if self.is_local(token) {
             return Ok(Principal::local());
         }
         let Some(tokens) = &self.tokens else { return Err(invalid()) };
-        let found = tokens.principal(token, now).map_err(|error| {
-            tracing::error!(%error, "tokens cannot be read");
-            Problem::unavailable("tokens cannot be checked now; try again")
-        })?;
-        found.ok_or_else(invalid)
+        tokens.principal(token, now).map_err(|error| unreadable(&error))?.ok_or_else(invalid)
+    }
+
+    /// Returns the principal that a trusted proxy names.
+    pub(crate) fn of_proxy(&self, headers: &HeaderMap) -> Result<Option<Principal>, Problem> {
+        let Some((name, role)) = &self.proxy else { return Ok(None) };
+        let Some(principal) = one(headers, name)? else { return Ok(None) };
+        // The local user does not come through a proxy.
+        if principal.is_empty() || principal.len() > 128 || principal == "local" {
+            return Err(Problem::unauthorized("the proxy names no valid principal"));
+        }
+        Ok(Some(Principal::new(principal, *role)))
+    }
+
+    /// Returns `true` if a token is that of the local user.
+    pub(crate) fn is_local(&self, token: &str) -> bool {
+        self.local.as_deref().is_some_and(|it| is_same(it, &hash(token)))
     }
 }
 
+/// Tokens that cannot be read are no reason to let anybody in, nor to say that a token is invalid.
+pub(crate) fn unreadable(error: &TokenError) -> Problem {
+    tracing::error!(%error, "tokens cannot be read");
+    Problem::unavailable("tokens cannot be checked now; try again")
+}
+
 /// Returns the host that a request is for.
-fn host(parts: &Parts) -> Result<&str, Problem> {
+pub(crate) fn host(parts: &Parts) -> Result<&str, Problem> {
     let named = one(&parts.headers, &header::HOST)?;
     // A request whose target names a host is for that one.
     let of_target = parts.uri.authority().map(axum::http::uri::Authority::as_str);

@@ -11,7 +11,9 @@ use futures::future::{Either, select};
 use loopwright_sessions::{SessionHeader, SessionId, SessionStatus, SessionStore, StoreError};
 use serde::de::DeserializeOwned;
 
-use crate::{access::one, principal::Principal, problem::Problem, server::Server, tokens::hash};
+use crate::{
+    access::one, principal::Principal, problem::Problem, server::Server, tokens::hash_bytes,
+};
 
 /// The most characters of an idempotency key.
 const MAX_KEY: usize = 255;
@@ -100,20 +102,25 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
             let text = "send the body as JSON: `Content-Type: application/json`";
             return Err(Problem::unsupported_media_type(text));
         }
-        let read = pin!(Bytes::from_request(request, server));
-        let Either::Left((read, _)) = select(read, server.clock().sleep(BODY_TIMEOUT)).await else {
-            return Err(Problem::timeout("the body did not arrive in time"));
-        };
-        let bytes = read.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large("the body is too large"),
-            _ => Problem::bad_request("the body cannot be read"),
-        })?;
+        let bytes = bytes(request, server).await?;
         let value = serde_json::from_slice(&bytes).map_err(|error| {
             let text = format!("the body is invalid: {error}");
             if error.is_data() { Problem::invalid(text) } else { Problem::bad_request(text) }
         })?;
         Ok(Self(value))
     }
+}
+
+/// Reads the body of a request.
+pub(crate) async fn bytes(request: Request, server: &Server) -> Result<Bytes, Problem> {
+    let read = pin!(Bytes::from_request(request, server));
+    let Either::Left((read, _)) = select(read, server.clock().sleep(BODY_TIMEOUT)).await else {
+        return Err(Problem::timeout("the body did not arrive in time"));
+    };
+    read.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large("the body is too large"),
+        _ => Problem::bad_request("the body cannot be read"),
+    })
 }
 
 impl<T: DeserializeOwned> FromRequestParts<Server> for Params<T> {
@@ -143,6 +150,5 @@ impl FromRequestParts<Server> for IdempotencyKey {
 
 /// Returns an entity tag of what a response shows.
 pub(crate) fn etag(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    format!("\"{}\"", &hash(&text)[..32])
+    format!("\"{}\"", &hash_bytes(body)[..32])
 }

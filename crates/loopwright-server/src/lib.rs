@@ -21,17 +21,24 @@
 
 mod access;
 mod agents;
+mod audit;
 mod cursor;
 mod events;
 mod extract;
+mod guard;
 #[cfg(feature = "listen")]
 mod listen;
+#[cfg(feature = "mcp")]
+mod mcp_mount;
 mod metrics;
 mod openapi;
 mod operation;
+#[cfg(feature = "page")]
+mod page;
 mod principal;
 mod problem;
 mod projections;
+mod rate;
 mod router;
 mod routes;
 mod server;
@@ -40,9 +47,12 @@ mod views;
 
 #[cfg(feature = "listen")]
 pub use crate::listen::{ConnectionLimits, listen};
+#[cfg(feature = "files")]
+pub use crate::routes::files::{DiffView, FileDiff, FileList, FileView};
 pub use crate::{
     access::Access,
     agents::{AgentInfo, AgentsError, ServedAgents},
+    audit::AuditEntry,
     cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
     openapi::document as openapi_document,
@@ -55,7 +65,7 @@ pub use crate::{
         sessions::{ForkBody, NewSessionBody, RewindBody},
     },
     server::{NoJobQueue, Server, ServerBuilder},
-    tokens::{NewToken, TokenError, TokenFile, TokenRecord, random_token},
+    tokens::{NewToken, TokenError, TokenFile, TokenKind, TokenRecord, random_token},
     views::{
         CallView, MessagePage, MessageView, PendingKind, PendingList, PendingView, RunList,
         RunView, SessionPage, SessionSummary, SessionView, UsageView,

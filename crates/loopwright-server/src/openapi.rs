@@ -4,7 +4,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    operation::{Content, Operation, SchemaOf, Security},
+    operation::{Content, Operation, Security},
     problem::{PROBLEM_JSON, Problem},
     router,
 };
@@ -49,9 +49,8 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     if !parameters.is_empty() {
         described["parameters"] = parameters.into();
     }
-    if let Some(body) = operation.body {
-        described["requestBody"] =
-            json!({ "required": true, "content": json_content(body, generator) });
+    if let Some(content) = operation.body.as_ref().and_then(|it| content(it, generator)) {
+        described["requestBody"] = json!({ "required": true, "content": content });
     }
     described["security"] = match operation.security {
         Security::Public => json!([]),
@@ -82,12 +81,8 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     for response in operation.responses {
         let mut described = json!({ "description": response.about });
-        match response.content {
-            Content::None => {}
-            Content::Json(schema) => described["content"] = json_content(schema, generator),
-            Content::Other(media_type) => {
-                described["content"] = json!({ media_type: {} });
-            }
+        if let Some(content) = content(&response.content, generator) {
+            described["content"] = content;
         }
         responses.insert(response.status.to_string(), described);
     }
@@ -102,6 +97,12 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     responses.into()
 }
 
-fn json_content(schema: SchemaOf, generator: &mut SchemaGenerator) -> Value {
-    json!({ "application/json": { "schema": schema(generator) } })
+fn content(content: &Content, generator: &mut SchemaGenerator) -> Option<Value> {
+    match content {
+        Content::None => None,
+        Content::Json(schema) => {
+            Some(json!({ "application/json": { "schema": schema(generator) } }))
+        }
+        Content::Other(media_type) => Some(json!({ *media_type: {} })),
+    }
 }

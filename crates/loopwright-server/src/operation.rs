@@ -18,7 +18,7 @@ pub(crate) struct Operation {
     /// The parameters that are not in the path.
     pub(crate) parameters: &'static [Parameter],
     /// The body of the request, if it has one.
-    pub(crate) body: Option<SchemaOf>,
+    pub(crate) body: Option<Content>,
     pub(crate) responses: &'static [Response],
     pub(crate) handler: fn() -> MethodRouter<Server>,
 }
@@ -61,7 +61,12 @@ pub(crate) struct Response {
     pub(crate) content: Content,
 }
 
-/// The body of a response.
+/// The body of a request with a type.
+pub(crate) const fn json_body<T: JsonSchema>() -> Content {
+    Content::Json(schema_of::<T>)
+}
+
+/// The body of a request or a response.
 pub(crate) enum Content {
     None,
     Json(SchemaOf),

@@ -1,12 +1,13 @@
 //! The events of a run in the protocols of clients. Each is a fold over the same log.
 
+pub(crate) mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod chat_completions;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod openai;
 pub(crate) mod responses;
-mod run;
+pub(crate) mod run;
 pub(crate) mod ui_messages;
 
 use std::{collections::VecDeque, convert::Infallible};

@@ -10,10 +10,11 @@ use axum::{
 };
 
 use crate::{
+    guard::authorized,
     openapi,
     operation::{Operation, Security, other},
     problem::Problem,
-    projections::{ag_ui, chat_completions, openai, responses, ui_messages},
+    projections::{a2a, ag_ui, chat_completions, openai, responses, ui_messages},
     routes::{agents, health, messages, pending, reply, sessions, streams},
     server::Server,
 };
@@ -42,9 +43,12 @@ pub(crate) fn operations() -> Vec<Operation> {
         messages::operations(),
         streams::operations(),
         pending::operations(),
+        #[cfg(feature = "files")]
+        crate::routes::files::operations(),
         openai::operations(),
         chat_completions::operations(),
         responses::operations(),
+        a2a::operations(),
         ag_ui::operations(),
         ui_messages::operations(),
     ]
@@ -61,6 +65,8 @@ impl Server {
         });
         #[cfg(feature = "mcp")]
         let routed = crate::projections::mcp::mounted(self, routed);
+        #[cfg(feature = "page")]
+        let routed = routed.merge(crate::page::routes(self));
         let server = self.clone();
         routed
             .fallback(async || Problem::not_found("unknown path"))
@@ -86,34 +92,15 @@ impl Server {
 
 /// Checks the host and the origin of each request, and counts it.
 async fn checked(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let (parts, body) = request.into_parts();
     let response = match server.access().check_origin(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(problem) => problem.into_response(),
     };
     server.metrics().count(&method, response.status());
+    server.record(response.extensions().get(), &method, &path, response.status());
     response
-}
-
-/// Finds out who sends a request, and whether it may do this.
-pub(crate) async fn authorized(
-    State((server, security)): State<(Server, Security)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Security::Role(role) = security else { return next.run(request).await };
-    let now = server.clock().now();
-    match server.access().principal(request.headers(), now) {
-        Ok(principal) if principal.role() < role => {
-            Problem::forbidden(format!("this operation requires role `{role}`")).into_response()
-        }
-        Ok(principal) => {
-            request.extensions_mut().insert(principal);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
 }
 
 /// Headers of every response that keep browsers from doing what no page of this server needs.
@@ -131,7 +118,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
 async fn secured(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        // A page of the server says itself what it may load.
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     let is_set = response.headers().contains_key(header::CACHE_CONTROL);
     if !is_set {

@@ -1,6 +1,8 @@
 //! The routes.
 
 pub(crate) mod agents;
+#[cfg(feature = "files")]
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod pending;

@@ -1,18 +1,31 @@
 //! The shared state of the routes.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
+use axum::http::{Method, StatusCode};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
-use loopwright_sessions::{Job, JobQueue, SessionHeader, SessionRuntime, SessionStore};
+use loopwright_sessions::{
+    Job, JobQueue, PushOutcome, SessionHeader, SessionRuntime, SessionStore,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Access, agents::ServedAgents, events::EventStreams, metrics::Metrics, problem::Problem,
+    access::Access,
+    agents::ServedAgents,
+    audit::{AuditEntry, is_recorded},
+    events::EventStreams,
+    metrics::Metrics,
+    principal::Principal,
+    problem::Problem,
+    rate::RateLimiter,
 };
 
 /// The most bytes of the body of a request.
 const MAX_BODY: usize = 1 << 20;
+
+/// The most bytes of a file that is sent or received.
+const MAX_FILE: usize = 32 << 20;
 
 /// A server of agents over HTTP: the shared state of its routes. Cheap to clone.
 ///
@@ -33,8 +46,14 @@ struct Inner {
     metrics: Metrics,
     max_body: usize,
     #[cfg(feature = "mcp")]
-    mcp: Option<crate::projections::mcp::McpMount>,
+    mcp: Option<crate::mcp_mount::McpMount>,
+    max_file: usize,
+    rate: Option<RateLimiter>,
+    audit: Option<Audit>,
 }
+
+/// What records requests.
+type Audit = Arc<dyn Fn(&AuditEntry) + Send + Sync>;
 
 /// The store has no job queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,11 +89,14 @@ impl Server {
             max_body: MAX_BODY,
             #[cfg(feature = "mcp")]
             mcp: None,
+            max_file: MAX_FILE,
+            rate: None,
+            audit: None,
         }))
     }
 
     #[cfg(feature = "mcp")]
-    pub(crate) fn mcp(&self) -> Option<&crate::projections::mcp::McpMount> {
+    pub(crate) fn mcp(&self) -> Option<&crate::mcp_mount::McpMount> {
         self.0.mcp.as_ref()
     }
 
@@ -98,8 +120,42 @@ impl Server {
         self.0.max_body
     }
 
+    #[cfg(feature = "files")]
+    pub(crate) fn max_file(&self) -> usize {
+        self.0.max_file
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// Counts a request of a principal, and refuses it if it is one too many.
+    pub(crate) fn count(&self, principal: &Principal) -> Result<(), Problem> {
+        let Some(rate) = &self.0.rate else { return Ok(()) };
+        rate.count(principal.name(), self.clock().now()).map_err(|wait| {
+            let seconds = wait.as_secs_f64().ceil();
+            Problem::too_many_requests(format!("too many requests; try again in {seconds} s"))
+        })
+    }
+
+    /// Records a request, if it belongs on record.
+    pub(crate) fn record(
+        &self,
+        principal: Option<&Principal>,
+        method: &Method,
+        path: &str,
+        status: StatusCode,
+    ) {
+        let Some(audit) = self.0.audit.as_ref().filter(|_| is_recorded(method, status)) else {
+            return;
+        };
+        audit(&AuditEntry {
+            at: self.clock().now(),
+            principal: principal.map(|it| Arc::clone(it.name())),
+            method: method.to_string(),
+            path: path.to_owned(),
+            status: status.as_u16(),
+        });
     }
 
     pub(crate) fn streams(&self) -> &EventStreams {
@@ -117,12 +173,28 @@ impl Server {
 
     /// Queues a job, and returns `true` if it is new.
     pub(crate) async fn push(&self, job: &Job) -> Result<bool, Problem> {
-        if self.0.drain.is_cancelled() {
-            return Err(Problem::unavailable("the server is shutting down; try again"));
-        }
+        self.require_running()?;
         let is_new = self.queue()?.push(job, self.clock().now()).await?;
         (self.0.queued)();
         Ok(is_new)
+    }
+
+    /// Queues a job if its session has none, and returns `true` if it is new.
+    pub(crate) async fn push_if_idle(&self, job: &Job) -> Result<bool, Problem> {
+        self.require_running()?;
+        let outcome = self.queue()?.push_if_idle(job, self.clock().now()).await?;
+        if outcome == PushOutcome::Busy {
+            return Err(Problem::conflict("the session is running; use another `mode`, or wait"));
+        }
+        (self.0.queued)();
+        Ok(outcome == PushOutcome::Added)
+    }
+
+    fn require_running(&self) -> Result<(), Problem> {
+        if self.0.drain.is_cancelled() {
+            return Err(Problem::unavailable("the server is shutting down; try again"));
+        }
+        Ok(())
     }
 
     /// Returns a runtime that builds no agents.
@@ -200,12 +272,33 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the most bytes of a file that is sent or received. The default is 32 MiB.
+    #[must_use]
+    pub fn with_max_file(mut self, bytes: usize) -> Self {
+        self.0.max_file = bytes;
+        self
+    }
+
+    /// Limits how many requests each principal may send in a minute. The default is no limit.
+    #[must_use]
+    pub fn with_rate(mut self, per_minute: NonZeroU32) -> Self {
+        self.0.rate = Some(RateLimiter::new(per_minute));
+        self
+    }
+
+    /// Calls this for each request that changes something or is refused, once it is answered.
+    #[must_use]
+    pub fn with_audit(mut self, audit: impl Fn(&AuditEntry) + Send + Sync + 'static) -> Self {
+        self.0.audit = Some(Arc::new(audit));
+        self
+    }
+
     /// Serves clients of the Model Context Protocol at `/mcp`: agents as tools, sessions as resources, and the prompts of
     /// this content, which are the same for all principals.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn with_mcp(mut self, prompts: Option<Arc<dyn loopwright_mcp::ServedContent>>) -> Self {
-        self.0.mcp = Some(crate::projections::mcp::McpMount::new(prompts));
+        self.0.mcp = Some(crate::mcp_mount::McpMount::new(prompts));
         self
     }
 

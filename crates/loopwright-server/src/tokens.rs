@@ -5,7 +5,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use loopwright_core::Timestamp;
@@ -14,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::principal::{Principal, Role};
 
-/// What tokens begin with, so that scanners for secrets find them.
-const PREFIX: &str = "lwt_";
+/// How long a browser stays signed in.
+const SIGN_IN: Duration = Duration::from_hours(12);
 
 /// The number of random bytes of a token.
 const RANDOM: usize = 32;
@@ -36,6 +36,51 @@ pub struct TokenRecord {
     /// When it expires; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "TokenKind::is_bearer")]
+    pub kind: TokenKind,
+    /// The ID of the token that a browser signed in with. If that token is revoked or expires, the browser is signed
+    /// out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// Requests of programs. A browser can sign in with it.
+    #[default]
+    Bearer,
+    /// Signing in once with a browser.
+    SignIn,
+    /// The cookie of a browser that is signed in.
+    Browser,
+}
+
+impl TokenKind {
+    /// Returns the kind as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::SignIn => "sign_in",
+            Self::Browser => "browser",
+        }
+    }
+
+    /// What tokens of this kind begin with, so that scanners for secrets find them.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Bearer => "lwt_",
+            Self::SignIn => "lwo_",
+            Self::Browser => "lwb_",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+    fn is_bearer(&self) -> bool {
+        *self == Self::Bearer
+    }
 }
 
 /// A token that was just created. It cannot be read again.
@@ -85,8 +130,19 @@ struct Document {
     tokens: Vec<TokenRecord>,
 }
 
-/// The tokens of a file, with the time at which it was changed and its length.
-type ReadTokens = (SystemTime, u64, Arc<[TokenRecord]>);
+/// The tokens of a file, with what changes if it is replaced.
+type ReadTokens = (FileVersion, Arc<[TokenRecord]>);
+
+/// When a file was changed, its length and, where there is one, its number.
+type FileVersion = (SystemTime, u64, u64);
+
+fn version(meta: &fs::Metadata) -> io::Result<FileVersion> {
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(meta);
+    #[cfg(not(unix))]
+    let number = 0;
+    Ok((meta.modified()?, meta.len(), number))
+}
 
 /// The tokens in a file. A change of the file takes effect at the next request.
 #[derive(Debug)]
@@ -118,10 +174,10 @@ impl TokenFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::new([])),
             Err(error) => return Err(unreadable(error)),
         };
-        let state = (meta.modified().map_err(unreadable)?, meta.len());
+        let state = version(&meta).map_err(unreadable)?;
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((modified, length, tokens)) = &*read
-            && (*modified, *length) == state
+        if let Some((version, tokens)) = &*read
+            && *version == state
         {
             return Ok(Arc::clone(tokens));
         }
@@ -129,7 +185,7 @@ impl TokenFile {
         let Document { tokens } = serde_json::from_slice(&bytes)
             .map_err(|source| TokenError::Format { path: self.path.clone(), source })?;
         let tokens: Arc<[TokenRecord]> = tokens.into();
-        *read = Some((state.0, state.1, Arc::clone(&tokens)));
+        *read = Some((state, Arc::clone(&tokens)));
         Ok(tokens)
     }
 
@@ -145,19 +201,117 @@ impl TokenFile {
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
+        self.create_as(TokenKind::Bearer, principal, role, expires_at, now)
+    }
+
+    /// Creates a token with which a browser can sign in once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](TokenFile::create).
+    pub fn create_sign_in(
+        &self,
+        principal: &Principal,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<NewToken, TokenError> {
+        let (name, role) = (principal.name(), principal.role());
+        self.create_as(TokenKind::SignIn, name, role, Some(expires_at), now)
+    }
+
+    fn create_as(
+        &self,
+        kind: TokenKind,
+        principal: &str,
+        role: Role,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<NewToken, TokenError> {
         let is_name = |c: char| !c.is_whitespace() && !c.is_control();
         if principal.is_empty() || principal.len() > 128 || !principal.chars().all(is_name) {
             return Err(TokenError::Principal(principal.to_owned()));
         }
-        let secret = random_token()?;
-        let hash = hash(&secret);
-        let id = hash[..12].to_owned();
-        let principal = principal.into();
-        let record = TokenRecord { id, principal, role, hash, created_at: now, expires_at };
-        let mut tokens = self.list()?.to_vec();
-        tokens.push(record.clone());
-        self.write(tokens)?;
-        Ok(NewToken { secret, record })
+        let token = NewToken::new(kind, principal, role, expires_at, now)?;
+        self.change(now, |tokens| tokens.push(token.record.clone()))?;
+        Ok(token)
+    }
+
+    /// Signs a browser in with a bearer token or a token for that, which is used up. Returns `None` if the token is
+    /// unknown, revoked or expired.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written.
+    pub(crate) fn sign_in(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<NewToken>, TokenError> {
+        let hash = hash(token);
+        self.change(now, |tokens| {
+            let is_it =
+                |it: &TokenRecord| it.kind != TokenKind::Browser && is_same(&it.hash, &hash);
+            let Some(at) = tokens.iter().position(is_it) else { return Ok(None) };
+            let record = tokens[at].clone();
+            let ends = record.expires_at.filter(|_| record.kind == TokenKind::Bearer);
+            let ends = now.plus(SIGN_IN).min(ends.unwrap_or(Timestamp::from_millis(u64::MAX)));
+            let principal = &*record.principal;
+            let mut browser =
+                NewToken::new(TokenKind::Browser, principal, record.role, Some(ends), now)?;
+            if record.kind == TokenKind::SignIn {
+                tokens.remove(at);
+            } else {
+                browser.record.source = Some(record.id);
+            }
+            tokens.push(browser.record.clone());
+            Ok(Some(browser))
+        })?
+    }
+
+    /// Signs a browser in as a principal that showed another credential.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written.
+    pub(crate) fn sign_in_as(
+        &self,
+        principal: &Principal,
+        now: Timestamp,
+    ) -> Result<NewToken, TokenError> {
+        let ends = Some(now.plus(SIGN_IN));
+        self.create_as(TokenKind::Browser, principal.name(), principal.role(), ends, now)
+    }
+
+    /// Returns the principal whose browser has a cookie.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub(crate) fn browser(
+        &self,
+        cookie: &str,
+        now: Timestamp,
+    ) -> Result<Option<Principal>, TokenError> {
+        let tokens = self.list()?;
+        let Some(found) = valid(&tokens, TokenKind::Browser, cookie, now) else { return Ok(None) };
+        let is_valid = |id: &String| {
+            let source = tokens.iter().find(|it| it.id == *id && it.kind == TokenKind::Bearer);
+            source.is_some_and(|it| it.is_valid(now))
+        };
+        let is_valid = found.source.as_ref().is_none_or(is_valid);
+        Ok(is_valid.then(|| found.principal()))
+    }
+
+    /// Signs a browser out.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(crate) fn sign_out(&self, cookie: &str, now: Timestamp) -> Result<(), TokenError> {
+        let hash = hash(cookie);
+        self.change(now, |tokens| {
+            tokens.retain(|it| it.kind != TokenKind::Browser || !is_same(&it.hash, &hash));
+        })
     }
 
     /// Revokes a token.
@@ -166,12 +320,11 @@ impl TokenFile {
     ///
     /// Returns an error if no token has this ID, or the file cannot be written.
     pub fn revoke(&self, id: &str) -> Result<TokenRecord, TokenError> {
-        let mut tokens = self.list()?.to_vec();
-        let at = tokens.iter().position(|it| it.id == id);
-        let at = at.ok_or_else(|| TokenError::Unknown(id.to_owned()))?;
-        let revoked = tokens.remove(at);
-        self.write(tokens)?;
-        Ok(revoked)
+        // What has expired stays: the time is not known here.
+        self.change(Timestamp::from_millis(0), |tokens| {
+            let at = tokens.iter().position(|it| it.id == id);
+            at.map(|at| tokens.remove(at)).ok_or_else(|| TokenError::Unknown(id.to_owned()))
+        })?
     }
 
     /// Returns the principal that a token stands for, or `None` if it is unknown, revoked or
@@ -181,18 +334,41 @@ impl TokenFile {
     ///
     /// Returns an error if the file cannot be read.
     pub fn principal(&self, token: &str, now: Timestamp) -> Result<Option<Principal>, TokenError> {
-        let hash = hash(token);
         let tokens = self.list()?;
-        let found = tokens.iter().find(|it| is_same(&it.hash, &hash));
-        let valid = found.filter(|it| it.expires_at.is_none_or(|ends| now < ends));
-        Ok(valid.map(|it| Principal::new(Arc::clone(&it.principal), it.role)))
+        Ok(valid(&tokens, TokenKind::Bearer, token, now).map(TokenRecord::principal))
+    }
+
+    /// Changes the tokens, while no other process does. Those of browsers that have expired are dropped.
+    fn change<T>(
+        &self,
+        now: Timestamp,
+        change: impl FnOnce(&mut Vec<TokenRecord>) -> T,
+    ) -> Result<T, TokenError> {
+        let locked = || {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(false);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let lock = options.open(beside(&self.path, ".lock"))?;
+            lock.lock()?;
+            Ok(lock)
+        };
+        let lock =
+            locked().map_err(|source| TokenError::File { path: self.path.clone(), source })?;
+        let before = self.list()?;
+        let mut tokens = before.to_vec();
+        tokens.retain(|it| it.kind == TokenKind::Bearer || it.is_valid(now));
+        let changed = change(&mut tokens);
+        if tokens != *before {
+            self.write(tokens)?;
+        }
+        drop(lock);
+        Ok(changed)
     }
 
     fn write(&self, tokens: Vec<TokenRecord>) -> Result<(), TokenError> {
         let written = || {
-            let mut partial = self.path.clone().into_os_string();
-            partial.push(".partial");
-            let partial = PathBuf::from(partial);
+            let partial = beside(&self.path, ".partial");
             fs::remove_file(&partial).ok();
             let mut options = fs::OpenOptions::new();
             options.write(true).create_new(true);
@@ -208,20 +384,73 @@ impl TokenFile {
     }
 }
 
-/// Creates a random token.
+impl TokenRecord {
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|ends| now < ends)
+    }
+
+    fn principal(&self) -> Principal {
+        Principal::new(Arc::clone(&self.principal), self.role)
+    }
+}
+
+impl NewToken {
+    fn new(
+        kind: TokenKind,
+        principal: &str,
+        role: Role,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Self, TokenError> {
+        let secret = random(kind)?;
+        let hash = hash(&secret);
+        let (id, principal, source) = (hash[..12].to_owned(), principal.into(), None);
+        let record =
+            TokenRecord { id, principal, role, hash, created_at: now, expires_at, kind, source };
+        Ok(Self { secret, record })
+    }
+}
+
+/// Returns the valid token of a kind among others.
+fn valid<'a>(
+    tokens: &'a [TokenRecord],
+    kind: TokenKind,
+    token: &str,
+    now: Timestamp,
+) -> Option<&'a TokenRecord> {
+    let hash = hash(token);
+    tokens.iter().find(|it| it.kind == kind && is_same(&it.hash, &hash) && it.is_valid(now))
+}
+
+/// Returns the path of a file beside another one.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Creates a random bearer token.
 ///
 /// # Errors
 ///
 /// Returns an error if the system provides no random bytes.
 pub fn random_token() -> Result<String, TokenError> {
+    random(TokenKind::Bearer)
+}
+
+fn random(kind: TokenKind) -> Result<String, TokenError> {
     let mut bytes = [0; RANDOM];
     getrandom::fill(&mut bytes).map_err(|_| TokenError::Random)?;
-    Ok(format!("{PREFIX}{}", hex(&bytes)))
+    Ok(format!("{}{}", kind.prefix(), hex(&bytes)))
 }
 
 /// Returns the hash of a token.
 pub(crate) fn hash(token: &str) -> String {
-    hex(&Sha256::digest(token.as_bytes()))
+    hash_bytes(token.as_bytes())
+}
+
+pub(crate) fn hash_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
@@ -242,57 +471,4 @@ impl fmt::Debug for NewToken {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn now() -> Timestamp {
-        Timestamp::from_millis(1_000)
-    }
-
-    #[test]
-    fn tokens_are_kept_as_hashes_and_stand_for_a_principal_until_they_are_revoked() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(folder.path().join("tokens.json"));
-        assert_eq!(file.principal("lwt_x", now()).unwrap(), None);
-        let token = file.create("ada", Role::Run, None, now()).unwrap();
-        let text = fs::read_to_string(file.path()).unwrap();
-        assert!(!text.contains(&token.secret), "{text}");
-        assert!(!format!("{token:?}").contains(&token.secret));
-        let ada = Some(Principal::new("ada", Role::Run));
-        assert_eq!(file.principal(&token.secret, now()).unwrap(), ada);
-        assert_eq!(file.principal(&token.secret[1..], now()).unwrap(), None);
-        // Another process revokes it.
-        TokenFile::new(file.path()).revoke(&token.record.id).unwrap();
-        assert_eq!(file.principal(&token.secret, now()).unwrap(), None);
-        assert!(matches!(file.revoke("x"), Err(TokenError::Unknown(_))));
-    }
-
-    #[test]
-    fn a_token_expires() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(folder.path().join("tokens.json"));
-        let ends = Timestamp::from_millis(2_000);
-        let token = file.create("ada", Role::Run, Some(ends), now()).unwrap();
-        assert!(file.principal(&token.secret, now()).unwrap().is_some());
-        assert_eq!(file.principal(&token.secret, ends).unwrap(), None);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_token_file_is_readable_for_its_user_only() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(folder.path().join("tokens.json"));
-        file.create("ada", Role::Run, None, now()).unwrap();
-        assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-
-    #[test]
-    fn principals_have_names() {
-        let file = TokenFile::new("unused");
-        for name in ["", "a b", "a\n", &"x".repeat(129)] {
-            let refused = file.create(name, Role::Run, None, now());
-            assert!(matches!(refused, Err(TokenError::Principal(_))), "{name:?}");
-        }
-    }
-}
+mod tests;

@@ -100,6 +100,20 @@ async fn a_message_to_a_running_session_is_queued_refused_steered_or_interrupts(
 }
 
 #[tokio::test]
+async fn of_messages_that_are_sent_at_once_and_refuse_to_wait_one_begins_a_run() {
+    let world = answering(&["one", "two"]).await;
+    let path = session(&world, LOCAL).await;
+    let messages = format!("{path}/messages");
+    let sent = (0..8)
+        .map(|it| world.post(LOCAL, &messages, json!({"text": format!("{it}"), "mode": "reject"})));
+    let mut statuses: Vec<u16> =
+        futures::future::join_all(sent).await.iter().map(|it| it.status.as_u16()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [202, 409, 409, 409, 409, 409, 409, 409]);
+    assert_eq!(world.work().await.completed, 1);
+}
+
+#[tokio::test]
 async fn a_steered_message_reaches_the_run_and_an_interrupting_one_cancels_it() {
     let world = answering(&["heard", "after"]).await;
     let path = session(&world, LOCAL).await;
@@ -240,6 +254,22 @@ async fn a_server_that_shuts_down_begins_nothing_and_ends_its_streams() {
     assert!(stream.text.ends_with(": the server is shutting down\n\n"), "{}", stream.text);
     assert_eq!(world.get(LOCAL, "/readyz").await.problem(), "unavailable");
     assert_eq!(world.get(LOCAL, "/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_principal_that_sends_too_many_requests_is_refused_and_others_are_not() {
+    let agent = test_loop(ModelDriver::new(FakeModel::script(["x"])));
+    let rate = std::num::NonZeroU32::new(3).unwrap();
+    let world = World::built(agent, |server| server.with_rate(rate)).await;
+    let ada = world.token("ada", Role::Read);
+    for expect in [200, 200, 200, 429, 429] {
+        assert_eq!(world.get(&ada, "/v1/sessions").await.status, expect);
+    }
+    let refused = world.get(&ada, "/v1/sessions").await;
+    assert_eq!(refused.problem(), "too_many_requests");
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(world.get(LOCAL, "/v1/sessions").await.status, 200);
+    assert_eq!(world.get("lwt_wrong", "/v1/sessions").await.status, 401);
 }
 
 #[tokio::test]

@@ -283,3 +283,108 @@ async fn a_custom_event_comes_through_event_log_and_stream_with_its_type() {
         .collect();
     assert_eq!(events.iter().map(CustomEventData::get).collect::<Vec<_>>(), [Some(&ticket())]);
 }
+
+/// How a client says what it has read.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// As `EventSource` does, in process.
+    Header,
+    /// In the query, in process.
+    Query,
+    /// By a socket of its own.
+    Socket(std::net::SocketAddr),
+}
+
+/// Reads a stream after an event, up to so many bytes.
+async fn cut(app: &Router, kind: Kind, last: &str, bytes: usize) -> Vec<u8> {
+    let mut read = Vec::new();
+    if let Kind::Socket(address) = kind {
+        let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head = format!("GET {EVENTS} HTTP/1.0\r\nhost: x\r\nlast-event-id: {last}\r\n\r\n");
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let end = |it: &[u8]| it.windows(4).position(|it| it == b"\r\n\r\n").map(|it| it + 4);
+        let mut buffer = [0; 4096];
+        loop {
+            let count = socket.read(&mut buffer).await.unwrap();
+            read.extend_from_slice(&buffer[..count]);
+            let body = end(&read).map(|it| read.len() - it);
+            if count == 0 || body.is_some_and(|it| it >= bytes) {
+                break;
+            }
+        }
+        let head = end(&read).unwrap();
+        read.drain(..head);
+    } else {
+        let response = match kind {
+            Kind::Header => ask(app, EVENTS, Some(last)).await,
+            _ => ask(app, &format!("{EVENTS}?last_event_id={last}"), None).await,
+        };
+        let mut body = response.into_body();
+        while read.len() < bytes {
+            let Some(frame) = body.frame().await else { break };
+            read.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+    }
+    read.truncate(bytes);
+    read
+}
+
+#[tokio::test]
+async fn a_stream_of_2000_events_that_is_cut_at_any_byte_is_the_uncut_stream_for_each_kind_of_client()
+ {
+    let store = MemoryStore::default();
+    recorded(&store, 498, 3).await;
+    let app = app(&store);
+    let uncut = whole(ask(&app, EVENTS, None).await).await;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let routes = app.clone();
+    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+    for (kind, mut random) in [(Kind::Header, 1_u64), (Kind::Query, 2), (Kind::Socket(address), 3)]
+    {
+        let (mut joined, mut last, mut cuts) = (String::new(), "0".to_owned(), 0);
+        while joined.len() < uncut.len() {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let bytes = usize::try_from(random >> 33).unwrap() % 4_000 + 1;
+            let read = cut(&app, kind, &last, bytes).await;
+            // An event that has no end was not received.
+            let Some(end) = read.windows(2).rposition(|it| it == b"\n\n") else { continue };
+            let events = std::str::from_utf8(&read[..end + 2]).unwrap();
+            let events = events.trim_start_matches(": heartbeat\n\n");
+            last = id_of(events.trim_end().rsplit("\n\n").next().unwrap()).to_owned();
+            joined.push_str(events);
+            cuts += 1;
+        }
+        assert!(joined == uncut && cuts > 100, "{cuts} cuts");
+    }
+    server.abort();
+}
+
+#[tokio::test]
+async fn fifty_readers_see_the_same_events_in_the_same_order() {
+    let store = MemoryStore::default();
+    let runtime = begun_with(
+        &store,
+        test_loop(ModelDriver::new(FakeModel::script(["ädö ".repeat(50)]).streaming(4))),
+    )
+    .await;
+    let app = app(&store);
+    let read = async || {
+        let mut body = ask(&app, EVENTS, None).await.into_body();
+        let mut events = Vec::new();
+        while let Some(event) = one(&mut body).await {
+            if event.starts_with(':') {
+                // The clock is frozen: there is another heartbeat at once.
+                tokio::task::yield_now().await;
+            } else {
+                events.push(event);
+            }
+        }
+        events
+    };
+    let readers = futures::future::join_all((0..50).map(|_| read()));
+    let run = async { runtime.execute(&id(), &SendMessage::text("go")).await.unwrap() };
+    let (seen, _) = futures::join!(readers, run);
+    assert!(seen[0].len() > 50, "{}", seen[0].len());
+    assert!(seen.iter().all(|it| *it == seen[0]));
+}

@@ -2,13 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
+mod a2a;
 mod api;
 mod attacks;
 mod events;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(feature = "listen")]
 mod listening;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod openapi;
+#[cfg(feature = "page")]
+mod page;
 mod projections;
 mod world;

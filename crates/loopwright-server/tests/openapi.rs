@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{LOCAL, asking},
-    world::{Reply, World},
+    world::{Reply, World, request},
 };
 
 /// Calls operations, and checks each answer against the document.
@@ -25,16 +25,25 @@ impl Caller {
         let parts = template
             .split('/')
             .map(|part| if part.starts_with('{') { *values.next().unwrap() } else { part });
-        let path = parts.collect::<Vec<_>>().join("/");
+        let mut path = parts.collect::<Vec<_>>().join("/");
+        if path.ends_with("/file") {
+            path.push_str("?path=a/b.txt");
+        }
         assert_eq!(body.is_some(), operation.get("requestBody").is_some(), "{id}");
         if let Some(body) = &body {
-            let content = &operation["requestBody"]["content"]["application/json"]["schema"];
-            self.check(content, body);
+            let content = &operation["requestBody"]["content"];
+            if let Some(json) = content.get("application/json") {
+                self.check(&json["schema"], body);
+            }
         }
         let reply = match &*method {
             "get" => self.world.get(LOCAL, &path).await,
             "post" => self.world.post(LOCAL, &path, body.unwrap_or(json!({}))).await,
             "delete" => self.world.delete(LOCAL, &path).await,
+            "put" => {
+                let body = body.unwrap_or_default().to_string();
+                self.world.send(request("PUT", LOCAL, &path, body.into())).await
+            }
             other => panic!("{other}"),
         };
         let status = reply.status.as_u16().to_string();
@@ -94,13 +103,31 @@ async fn every_operation_answers_as_the_document_says() {
     caller.call("decide", &[&id, &call], Some(answer)).await;
     caller.world.work().await;
     // The protocols have tests of their own.
-    let protocols =
-        ["listModels", "createChatCompletion", "createResponse", "runAgUi", "runUiMessages"];
+    let protocols = [
+        "listModels",
+        "createChatCompletion",
+        "createResponse",
+        "runAgUi",
+        "runUiMessages",
+        "getA2aCard",
+        "getFirstA2aCard",
+        "callA2a",
+        "sendA2aMessage",
+        "streamA2aMessage",
+        "listA2aTasks",
+        "getA2aTask",
+        "actOnA2aTask",
+    ];
     caller.called.extend(protocols.map(str::to_owned));
     for read in ["getSession", "listMessages", "listRuns", "getUsage", "exportSession"] {
         caller.call(read, &[&id], None).await;
     }
     caller.call("streamEvents", &[&id], None).await;
+    caller.call("uploadFile", &[&id], Some(json!("content"))).await;
+    for read in ["listFiles", "downloadFile", "getDiff"] {
+        caller.call(read, &[&id], None).await;
+    }
+    caller.call("deleteFile", &[&id], None).await;
     for end in ["stopSession", "cancelSession", "resumeSession"] {
         caller.call(end, &[&id], None).await;
     }

@@ -9,10 +9,10 @@ use crate::{
     world::{Reply, World, request},
 };
 
-const TEXT: &str = "Let me look.\n\nIt is ädö, as far as I see.";
+pub(crate) const TEXT: &str = "Let me look.\n\nIt is ädö, as far as I see.";
 
 /// Looks with a tool, and answers.
-async fn looking() -> World {
+pub(crate) async fn looking() -> World {
     let look = MockTool::returning("look", "Looks.", "seen");
     let step = ScenarioStep::tool_call("look", json!({"at": "it"})).with_text("Let me look.");
     let model = FakeModel::script([step, "It is ädö, as far as I see.".into()]).streaming(3);
@@ -20,7 +20,7 @@ async fn looking() -> World {
 }
 
 /// Sends a request while a worker does what is queued.
-async fn answered(world: &World, path: &str, body: Value) -> Reply {
+pub(crate) async fn answered(world: &World, path: &str, body: Value) -> Reply {
     let post = world.post(LOCAL, path, body);
     let work = async {
         // The request is to be queued first.
@@ -38,7 +38,7 @@ async fn answered(world: &World, path: &str, body: Value) -> Reply {
 }
 
 /// Returns the data of the events, without the end mark.
-fn data(reply: &Reply) -> Vec<Value> {
+pub(crate) fn data(reply: &Reply) -> Vec<Value> {
     assert_eq!(reply.headers["content-type"], "text/event-stream");
     let lines = reply.text.lines().filter_map(|it| it.strip_prefix("data: "));
     lines.filter(|it| *it != "[DONE]").map(|it| serde_json::from_str(it).unwrap()).collect()

@@ -1,6 +1,6 @@
 //! A server with a scripted model, and clients in process.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use axum::{
@@ -13,7 +13,7 @@ use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, BoxError, Timestamp};
 use loopwright_server::{
-    Access, AgentInfo, AgentsError, Principal, Role, ServedAgents, Server, TokenFile,
+    Access, AgentInfo, AgentsError, Principal, Role, ServedAgents, Server, ServerBuilder, TokenFile,
 };
 use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId};
 use loopwright_store_sql::SqliteStore;
@@ -37,8 +37,8 @@ impl LoopFactory for Same {
     }
 }
 
-/// One agent, without folders.
-struct OneAgent(AgentLoop);
+/// One agent, whose sessions work in one folder.
+struct OneAgent(AgentLoop, PathBuf);
 
 #[async_trait]
 impl ServedAgents for OneAgent {
@@ -60,6 +60,10 @@ impl ServedAgents for OneAgent {
         Ok(SessionFactory::new().create_from(definition, AgentState::new(), id, now))
     }
 
+    fn folder(&self, _: &SessionHeader) -> Option<PathBuf> {
+        Some(self.1.clone())
+    }
+
     async fn of(&self, _: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         Ok(Arc::new(Same(self.0.clone())))
     }
@@ -70,6 +74,8 @@ pub(crate) struct World {
     pub(crate) app: Router,
     pub(crate) drain: CancellationToken,
     pub(crate) tokens: Arc<TokenFile>,
+    /// The folder that sessions work in.
+    pub(crate) files: PathBuf,
     agent: AgentLoop,
     _folder: TempDir,
 }
@@ -104,7 +110,17 @@ impl Reply {
 
 impl World {
     pub(crate) async fn with(agent: AgentLoop) -> Self {
+        Self::built(agent, |server| server).await
+    }
+
+    /// Makes a world whose server is set up further.
+    pub(crate) async fn built(
+        agent: AgentLoop,
+        set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let files = folder.path().join("files");
+        std::fs::create_dir(&files).unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
         let tokens = Arc::new(TokenFile::new(folder.path().join("tokens.json")));
         let access = Access::new()
@@ -112,13 +128,16 @@ impl World {
             .with_local_token("local-secret")
             .with_tokens(Arc::clone(&tokens));
         let drain = CancellationToken::new();
-        let server = Server::builder(Arc::clone(&store) as _, OneAgent(agent.clone()), access);
-        let server =
-            server.unwrap().with_env(FrozenClock::new().env(0)).with_shutdown(drain.clone());
+        let server = Server::builder(
+            Arc::clone(&store) as _,
+            OneAgent(agent.clone(), files.clone()),
+            access,
+        );
+        let server = server.unwrap().with_env(FrozenClock::new().env(0));
         #[cfg(feature = "mcp")]
         let server = server.with_mcp(None);
-        let server = server.build();
-        Self { store, app: server.router(), drain, tokens, agent, _folder: folder }
+        let server = set_up(server.with_shutdown(drain.clone())).build();
+        Self { store, app: server.router(), drain, tokens, files, agent, _folder: folder }
     }
 
     /// Does what is queued, until nothing is left to do.

@@ -28,6 +28,14 @@ pub trait JobQueue: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
 
+    /// Adds a job if no other job of its session is queued or running. Of two calls at once for one session, one adds
+    /// its job.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
+    async fn push_if_idle(&self, job: &Job, now: Timestamp) -> Result<PushOutcome, StoreError>;
+
     /// Claims the oldest job that is ready, for a limited time. Returns `None` if no job is ready.
     ///
     /// A job becomes ready again if its holder did not [`renew`](JobQueue::renew) it in time.
@@ -80,6 +88,17 @@ pub trait JobQueue: Send + Sync {
     /// Deletes jobs that ended and last changed their status before a time, and returns their
     /// number. Their IDs can be used again.
     async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// What became of a job that was to be added only to an idle session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushOutcome {
+    /// The job is in the queue now.
+    Added,
+    /// A job with the same ID exists; it does not change.
+    Exists,
+    /// Another job of the session is queued or running; the job was not added.
+    Busy,
 }
 
 /// A job for a session. The session defines the agent.

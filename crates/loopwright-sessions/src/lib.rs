@@ -56,7 +56,9 @@ pub use crate::{
     },
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidJobId, InvalidSessionId, JobId, PrincipalTag, SessionId},
-    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, JobTask},
+    jobs::{
+        ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, JobTask, PushOutcome,
+    },
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,

@@ -109,6 +109,26 @@ pub(crate) async fn push(
     row.map(|mut row| Ok((key, row.number(0)?))).transpose()
 }
 
+/// Does what [`JobQueue::push_if_idle`](loopwright_sessions::JobQueue::push_if_idle) says; `None` if the session is
+/// busy.
+pub(crate) async fn push_if_idle(
+    transaction: &mut dyn Transaction,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Option<Option<(i64, u64)>>, Failure> {
+    // Others that push for the session wait until this transaction has ended.
+    let key = SessionRow::locked(transaction, &job.session).await?.key;
+    let by = transaction.indexed_by("jobs_open_by_session");
+    let sql = format!(
+        "SELECT j.number FROM jobs j{by} WHERE j.session = $1
+            AND j.status IN ('queued', 'running') AND j.id <> $2 LIMIT 1"
+    );
+    if transaction.row(&sql, values![key, job.id.as_str()]).await?.is_some() {
+        return Ok(None);
+    }
+    push(transaction, job, now).await.map(Some)
+}
+
 /// Returns `true` if there is anything to claim.
 pub(crate) async fn has_ready(
     transaction: &mut dyn Transaction,

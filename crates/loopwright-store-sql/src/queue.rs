@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, SessionId,
-    StoreError,
+    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
+    SessionId, StoreError,
 };
 
 use crate::{
@@ -23,6 +23,17 @@ impl<D: Database> JobQueue for SqlStore<D> {
             self.database.acknowledge(Counter::Jobs, key, &job.session, number);
         }
         Ok(pushed.is_some())
+    }
+
+    async fn push_if_idle(&self, job: &Job, now: Timestamp) -> Result<PushOutcome, StoreError> {
+        match within!(self.writing, |it| jobs::push_if_idle(it, job, now))? {
+            None => Ok(PushOutcome::Busy),
+            Some(None) => Ok(PushOutcome::Exists),
+            Some(Some((key, number))) => {
+                self.database.acknowledge(Counter::Jobs, key, &job.session, number);
+                Ok(PushOutcome::Added)
+            }
+        }
     }
 
     /// Most of the time there is nothing to claim, and then nothing is locked.

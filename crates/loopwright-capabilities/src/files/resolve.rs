@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::mem::take;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
@@ -129,15 +129,7 @@ impl WorkspaceRoot {
     ///
     /// Returns an error if the file does not exist or cannot be read.
     pub fn read_text(&self, path: &str, most_bytes: u64) -> Result<Option<String>, FileError> {
-        let (file, _, _) = self.read(path)?;
-        let mut bytes = Vec::new();
-        // What a file says of its length is not always so.
-        let mut reader = file.take(most_bytes.saturating_add(1));
-        reader.read_to_end(&mut bytes).map_err(|error| FileError::of(path, error))?;
-        if bytes.len() as u64 > most_bytes {
-            return Ok(None);
-        }
-        Ok(String::from_utf8(bytes).ok())
+        Ok(self.read_bytes(path, most_bytes)?.and_then(|it| String::from_utf8(it).ok()))
     }
 
     /// Returns a path relative to the root without links, like

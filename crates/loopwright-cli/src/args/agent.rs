@@ -40,7 +40,7 @@ pub struct AgentArgs {
     /// Ignore the AGENTS.md files of the project
     #[arg(long)]
     pub no_agents_md: bool,
-    /// Load nothing but what options and variables say: no settings, instructions, agents, skills, hooks or MCP servers
+    /// Load only what options and variables name: no settings, instructions, agents, skills, hooks or MCP servers
     #[arg(long, conflicts_with = "definition")]
     pub bare: bool,
     /// Request complete responses instead of streaming
@@ -64,7 +64,7 @@ pub struct AgentArgs {
         default_value = "pause"
     )]
     pub on_ask: OnAskArg,
-    /// Deny a call that waits, unless it is decided about or answered within S seconds [default: no limit]
+    /// Deny a waiting call after S seconds without a decision or an answer [default: no limit]
     #[arg(long, help_heading = "Permissions", value_name = "S", value_parser = parsed::<Duration>)]
     pub answer_within: Option<Duration>,
     /// The limits of the run.

@@ -54,7 +54,7 @@ Examples:
     loopwright run --continue \"And which of them is the slowest?\"
     loopwright run --resume 7f3a
 
-  Require an answer of a JSON Schema, and a test that passes
+  Require an answer that matches a JSON Schema, and a test that passes
     loopwright run --schema '{\"type\": \"array\"}' -o files.json \"Which files have no test?\"
     loopwright run --verify \"cargo test\" \"Fix the failing test\"
 
@@ -81,7 +81,7 @@ Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
   Tab completes commands and files, Ctrl-R searches the history, Ctrl-G opens $EDITOR.
-  Esc Esc lists your messages to go back to, Ctrl-O shows a folded paste.
+  Esc Esc lists your messages to rewind to, Ctrl-O shows a folded paste.
 
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact

@@ -1,7 +1,7 @@
 //! The options of the server and of its tokens.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,12 +37,21 @@ pub struct ServeArgs {
         requires = "principal_header"
     )]
     pub principal_role: RoleArg,
+    /// Open the page of the server in a browser
+    #[arg(long, conflicts_with = "behind_proxy")]
+    pub open: bool,
     /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
     /// Give each session a directory of its own in this directory, removed with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
+    /// Refuse more than N requests a minute of each principal [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+    /// Append a line of JSON to this file for each request that changes something or is refused
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub audit: Option<PathBuf>,
     /// Run up to N sessions concurrently; others wait
     #[arg(short = 'j', long, value_name = "N", default_value = "16")]
     pub concurrency: NonZeroUsize,

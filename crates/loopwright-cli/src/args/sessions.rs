@@ -30,6 +30,8 @@ pub enum SessionsCommand {
     List(ListArgs),
     /// Show the messages and tool calls of a session
     Show(ShowArgs),
+    /// Open the page of a session in a browser; needs `loopwright serve`
+    Open(OpenArgs),
     /// Follow a running session from another terminal; Ctrl-C stops only the output
     Follow(FollowArgs),
     /// Write a session to a file that another machine can import
@@ -146,6 +148,23 @@ pub struct ShowArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `sessions open`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct OpenArgs {
+    /// The session.
+    #[command(flatten)]
+    pub id: IdArg,
+    /// The address of the server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8787")]
+    pub url: String,
+    /// Sign in with this token file [default: tokens.json in ~/.local/state/loopwright]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tokens: Option<PathBuf>,
+    /// Print the address, and open no browser
+    #[arg(long)]
+    pub print: bool,
 }
 
 /// Arguments of `sessions follow`.

@@ -38,7 +38,10 @@ pub(super) const COMMANDS: [(&str, &str); 29] = [
     ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),
-    ("@FILE", "attach a text, an image or a PDF document to the message; Tab completes the path"),
+    (
+        "@FILE",
+        "attach a text file, an image or a PDF document to the message; Tab completes the path",
+    ),
     ("@SERVER:URI", "attach a resource of an MCP server"),
     (
         "Ctrl-R, Ctrl-G, Ctrl-O",

@@ -136,7 +136,9 @@ impl ServedAgents for OfferedAgents {
     }
 
     fn folder(&self, session: &SessionHeader) -> Option<PathBuf> {
-        self.own_folder(session)
+        // All sessions without a tag are the user's own, as is every directory that they work in.
+        let of_user = || session.workdir.as_deref().filter(|_| session.id.tag().is_none());
+        self.own_folder(session).or_else(|| of_user().map(PathBuf::from))
     }
 
     async fn removed(&self, session: &SessionHeader) {

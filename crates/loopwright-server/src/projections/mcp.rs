@@ -3,11 +3,7 @@
 mod agent_tool;
 mod content;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -17,16 +13,17 @@ use axum::{
     response::Response,
     routing::any,
 };
-use loopwright_core::{Timestamp, ToolSet};
-use loopwright_mcp::{HttpToolServer, ServedContent, ToolServer};
+use loopwright_core::ToolSet;
+use loopwright_mcp::{HttpToolServer, ToolServer};
 
 use self::{agent_tool::agent_tool, content::PrincipalContent};
 use crate::{
     agents::AgentInfo,
+    guard::authorized,
+    mcp_mount::{McpMount, PrincipalServer},
     operation::RUN,
-    principal::{Principal, Role},
+    principal::Principal,
     problem::Problem,
-    router::authorized,
     routes::agents::infos,
     server::Server,
 };
@@ -38,19 +35,6 @@ const CURRENT: Duration = Duration::from_secs(60);
 
 /// How many principals have a server of their own at once.
 const MAX_PRINCIPALS: usize = 1024;
-
-/// The servers of the principals, each of which knows only what is its principal's.
-#[derive(Clone, Default)]
-pub(crate) struct McpMount {
-    prompts: Option<Arc<dyn ServedContent>>,
-    servers: Arc<Mutex<BTreeMap<(Arc<str>, Role), PrincipalServer>>>,
-}
-
-struct PrincipalServer {
-    server: HttpToolServer,
-    agents: Vec<AgentInfo>,
-    listed_at: Timestamp,
-}
 
 /// Adds the route, if the server has it.
 pub(crate) fn mounted(server: &Server, router: Router<Server>) -> Router<Server> {
@@ -67,61 +51,55 @@ async fn handle(
     request: Request,
 ) -> Result<Response, Problem> {
     let mount = server.mcp().ok_or_else(|| Problem::not_found("unknown path"))?;
-    let served = mount.of(&server, &principal).await?;
+    let served = of(mount, &server, &principal).await?;
     Ok(served.handle(request).await.map(Body::new))
 }
 
-impl McpMount {
-    pub(crate) fn new(prompts: Option<Arc<dyn ServedContent>>) -> Self {
-        Self { prompts, ..Self::default() }
+/// Returns the server of a principal, with the agents that there are now.
+async fn of(
+    mount: &McpMount,
+    server: &Server,
+    principal: &Principal,
+) -> Result<HttpToolServer, Problem> {
+    let now = server.clock().now();
+    let key = (Arc::clone(principal.name()), principal.role());
+    let is_current = |it: &PrincipalServer| {
+        now.millis().saturating_sub(it.listed_at.millis()) < CURRENT.as_millis() as u64
+    };
+    let known = |it: &PrincipalServer| it.server.clone();
+    if let Some(current) = mount.lock().get(&key).filter(|it| is_current(it)).map(known) {
+        return Ok(current);
     }
+    let agents = infos(server).await?;
+    let mut servers = mount.lock();
+    if let Some(known) = servers.get_mut(&key).filter(|it| it.agents == agents) {
+        known.listed_at = now;
+        return Ok(known.server.clone());
+    }
+    if servers.len() >= MAX_PRINCIPALS {
+        let oldest = servers.iter().min_by_key(|(_, it)| it.listed_at);
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            servers.remove(&oldest);
+        }
+    }
+    let made = server_of(mount, server, principal, &agents);
+    servers.insert(key, PrincipalServer { server: made.clone(), agents, listed_at: now });
+    Ok(made)
+}
 
-    /// Returns the server of a principal, with the agents that there are now.
-    async fn of(&self, server: &Server, principal: &Principal) -> Result<HttpToolServer, Problem> {
-        let now = server.clock().now();
-        let key = (Arc::clone(principal.name()), principal.role());
-        let is_current = |it: &PrincipalServer| {
-            now.millis().saturating_sub(it.listed_at.millis()) < CURRENT.as_millis() as u64
-        };
-        let known = |it: &PrincipalServer| it.server.clone();
-        if let Some(current) = self.lock().get(&key).filter(|it| is_current(it)).map(known) {
-            return Ok(current);
-        }
-        let agents = infos(server).await?;
-        let mut servers = self.lock();
-        if let Some(known) = servers.get_mut(&key).filter(|it| it.agents == agents) {
-            known.listed_at = now;
-            return Ok(known.server.clone());
-        }
-        if servers.len() >= MAX_PRINCIPALS {
-            let oldest = servers.iter().min_by_key(|(_, it)| it.listed_at);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                servers.remove(&oldest);
-            }
-        }
-        let made = self.server_of(server, principal, &agents);
-        servers.insert(key, PrincipalServer { server: made.clone(), agents, listed_at: now });
-        Ok(made)
+fn server_of(
+    mount: &McpMount,
+    server: &Server,
+    principal: &Principal,
+    agents: &[AgentInfo],
+) -> HttpToolServer {
+    let mut tools = ToolSet::new();
+    for agent in agents {
+        tools.add(agent_tool(server, principal, agent));
     }
-
-    fn server_of(
-        &self,
-        server: &Server,
-        principal: &Principal,
-        agents: &[AgentInfo],
-    ) -> HttpToolServer {
-        let mut tools = ToolSet::new();
-        for agent in agents {
-            tools.add(agent_tool(server, principal, agent));
-        }
-        let content = PrincipalContent::new(server, principal, self.prompts.clone());
-        let tools = ToolServer::new(tools)
-            .with_name("loopwright", env!("CARGO_PKG_VERSION"))
-            .with_content(Arc::new(content));
-        HttpToolServer::behind_checks(tools, server.max_body(), server.drain().clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(Arc<str>, Role), PrincipalServer>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    let content = PrincipalContent::new(server, principal, mount.prompts.clone());
+    let tools = ToolServer::new(tools)
+        .with_name("loopwright", env!("CARGO_PKG_VERSION"))
+        .with_content(Arc::new(content));
+    HttpToolServer::behind_checks(tools, server.max_body(), server.drain().clone())
 }

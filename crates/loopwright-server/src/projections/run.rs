@@ -16,8 +16,6 @@ use crate::{problem::Problem, server::Server, views::PendingView};
 const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// How often it is looked whether the job of a completed run has ended.
 const SETTLES: u32 = 200;
-/// How many entries of the log are read at once.
-const PAGE: usize = 1000;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,14 +101,25 @@ pub(crate) async fn last_event(
     store: &dyn SessionStore,
     session: &SessionId,
 ) -> Result<u64, StoreError> {
-    let mut last = 0;
-    loop {
-        let entries = store.read_log(session, SessionLog::Events, last, PAGE).await?;
-        match entries.last() {
-            Some(entry) => last = entry.number,
-            None => return Ok(last),
+    // A log is read forward only, and may be long: its end is searched for.
+    let next = async |after: u64| {
+        let next = store.read_log(session, SessionLog::Events, after, 1).await?;
+        Ok::<_, StoreError>(next.first().map(|it| it.number))
+    };
+    let (mut low, mut step) = (0, 1_u64);
+    let mut high = loop {
+        let far = low + step;
+        let Some(found) = next(far).await? else { break far };
+        (low, step) = (found, step * 2);
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match next(middle).await? {
+            Some(found) => low = found,
+            None => high = middle,
         }
     }
+    Ok(low)
 }
 
 impl RunFollower {

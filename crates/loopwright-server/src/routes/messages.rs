@@ -21,7 +21,7 @@ use super::{
 use crate::{
     extract::{Body, IdempotencyKey, OwnSession, Params, path_param},
     operation::{
-        CURSOR, IDEMPOTENCY_KEY, IF_NONE_MATCH, LIMIT, Operation, READ, RUN, empty, json, schema_of,
+        CURSOR, IDEMPOTENCY_KEY, IF_NONE_MATCH, LIMIT, Operation, READ, RUN, empty, json, json_body,
     },
     problem::Problem,
     server::Server,
@@ -89,7 +89,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         },
         Operation {
             parameters: &[IDEMPOTENCY_KEY],
-            body: Some(schema_of::<MessageBody>),
+            body: Some(json_body::<MessageBody>()),
             responses: const {
                 &[
                     json::<RunView>(202, "The run that answers the message."),
@@ -218,10 +218,8 @@ pub(crate) async fn say(
     let running = first(server, id, JobStatus::Running).await?;
     match mode {
         MessageMode::Reject => {
-            if running.is_some() || first(server, id, JobStatus::Queued).await?.is_some() {
-                let text = "the session is running; use another `mode`, or wait";
-                return Err(Problem::conflict(text));
-            }
+            let is_new = server.push_if_idle(&job).await?;
+            return Ok((record(server, &job).await?, is_new));
         }
         MessageMode::Steer if running.is_some() => {
             let control = ControlMessage::SendMessage(message);

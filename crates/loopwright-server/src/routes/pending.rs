@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{reply, reply_tagged};
 use crate::{
     extract::{Body, OwnSession, path_param},
-    operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, schema_of},
+    operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, json_body},
     problem::Problem,
     server::Server,
     views::{PendingList, SessionView},
@@ -80,7 +80,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             summary: "Decide about a call; the run continues after the last decision",
             security: APPROVE,
             parameters: &[],
-            body: Some(schema_of::<DecisionBody>),
+            body: Some(json_body::<DecisionBody>()),
             responses: const { &[json::<SessionView>(200, "The session.")] },
             handler: || post(decide),
         },
@@ -115,24 +115,32 @@ pub(crate) async fn decided(
     call: &str,
     body: DecisionBody,
 ) -> Result<AgentSession, Problem> {
-    let unknown = || Problem::not_found("unknown call; list the waiting calls");
-    let path: Vec<u16> =
-        call.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| unknown())?;
     let session = server.runtime().session(&header.id).await?;
     let pending = session.state().pending();
-    let asked = pending.iter().find(|it| it.address() == path).ok_or_else(unknown)?;
+    let asked = asked_at(&pending, call)?;
     let resolution = resolution(body, asked);
     let runtime = if asked.needs_agent(&resolution) {
         server.runtime_of(header).await?
     } else {
         server.runtime()
     };
-    let action = DecideCall { path: Some(path), resolution };
+    let action = DecideCall { path: Some(asked.address()), resolution };
     let session = runtime.execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
         server.push(&Job::resume(header.id.clone())).await?;
     }
     Ok(session)
+}
+
+/// Returns the call that waits at an address.
+pub(crate) fn asked_at<'a, 'b>(
+    pending: &'b [PendingApproval<'a>],
+    call: &str,
+) -> Result<&'b PendingApproval<'a>, Problem> {
+    let unknown = || Problem::not_found("unknown call; list the waiting calls");
+    let path: Vec<u16> =
+        call.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| unknown())?;
+    pending.iter().find(|it| it.address() == path).ok_or_else(unknown)
 }
 
 fn denied(asked: &PendingApproval<'_>) -> String {

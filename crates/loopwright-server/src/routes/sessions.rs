@@ -1,14 +1,16 @@
 //! `/v1/sessions`.
 
+use std::sync::Arc;
+
 use axum::{
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
-    routing::{delete, get, post},
+    routing::{self, get, post},
 };
 use loopwright_core::{Timestamp, messages::Message};
 use loopwright_sessions::{
-    AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
+    AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId, SessionList,
     SessionQuery, SessionRelation, SessionStatus, open_subagents, stored::FORMAT_VERSION,
 };
 use schemars::JsonSchema;
@@ -21,7 +23,7 @@ use crate::{
     extract::{Body, IdempotencyKey, OwnSession, Params},
     operation::{
         CURSOR, IDEMPOTENCY_KEY, IF_NONE_MATCH, LIMIT, Operation, Parameter, READ, RUN, empty,
-        json, other, schema_of,
+        json, json_body, other,
     },
     principal::Principal,
     problem::Problem,
@@ -33,6 +35,8 @@ use crate::{
 pub(crate) const PAGE: usize = 20;
 /// The most entries of a page.
 pub(crate) const MAX_PAGE: usize = 100;
+/// The most sessions that one request searches.
+const MAX_SEARCHED: usize = 5_000;
 /// The most characters of a title.
 const MAX_TITLE: usize = 200;
 
@@ -64,6 +68,12 @@ pub struct RewindBody {
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(crate) fn operations() -> Vec<Operation> {
+    const TEXT: Parameter = Parameter {
+        name: "q",
+        place: "query",
+        about: "Only sessions whose title, agent or ID contains this text.",
+        kind: "string",
+    };
     const STATUS: Parameter = Parameter {
         name: "status",
         place: "query",
@@ -90,7 +100,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation {
             security: READ,
-            parameters: &[STATUS, AGENT, LIMIT, CURSOR, IF_NONE_MATCH],
+            parameters: &[TEXT, STATUS, AGENT, LIMIT, CURSOR, IF_NONE_MATCH],
             responses: const { &[json::<SessionPage>(200, "A page."), empty(304, "No change.")] },
             ..of(
                 "get",
@@ -102,7 +112,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         },
         Operation {
             parameters: &[IDEMPOTENCY_KEY],
-            body: Some(schema_of::<NewSessionBody>),
+            body: Some(json_body::<NewSessionBody>()),
             responses: const {
                 &[
                     json::<SessionView>(201, "The new session."),
@@ -125,7 +135,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         },
         Operation {
             responses: const { &[empty(204, "The session is deleted.")] },
-            handler: || delete(remove),
+            handler: || routing::delete(remove),
             ..of(
                 "delete",
                 "/v1/sessions/{session}",
@@ -134,7 +144,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             )
         },
         Operation {
-            body: Some(schema_of::<ForkBody>),
+            body: Some(json_body::<ForkBody>()),
             responses: const { &[json::<SessionView>(201, "The fork.")] },
             handler: || post(fork),
             ..of(
@@ -145,7 +155,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             )
         },
         Operation {
-            body: Some(schema_of::<RewindBody>),
+            body: Some(json_body::<RewindBody>()),
             responses: const { &[json::<SessionView>(200, "The session.")] },
             handler: || post(rewind),
             ..of(
@@ -183,6 +193,7 @@ pub(crate) fn operations() -> Vec<Operation> {
 
 #[derive(Deserialize)]
 struct ListParams {
+    q: Option<String>,
     status: Option<String>,
     agent: Option<String>,
     limit: Option<usize>,
@@ -199,21 +210,82 @@ async fn list(
         let status = SessionStatus::named(word).filter(|it| *it != SessionStatus::Deleted);
         status.ok_or_else(|| Problem::bad_request("`status` is unknown"))
     });
-    let query = SessionQuery {
+    let search_for = Search {
+        text: params.q.as_deref().map(str::trim).filter(|it| !it.is_empty()),
         status: status.transpose()?,
-        agent_name: params.agent.map(Into::into),
-        kinship: SessionRelation::TopLevel,
-        scope: principal.scope(),
+        agent: params.agent.map(Into::into),
         after: params.cursor.as_deref().map(cursor).transpose()?,
         limit: limit(params.limit)?,
-        ..SessionQuery::default()
     };
-    let page = server.store().list(&query).await?;
+    let page = search(&server, &principal, &search_for).await?;
     let page = SessionPage {
         sessions: page.sessions.iter().map(Into::into).collect(),
-        next: page.next.map(|it| format!("{}.{}", it.updated_at.millis(), it.id)),
+        next: page.next.as_ref().map(cursor_text),
     };
     reply_tagged(&headers, &page)
+}
+
+/// What sessions are looked for.
+#[derive(Default)]
+pub(crate) struct Search<'a> {
+    /// What the title, the agent or the ID contains, in any case of letters.
+    pub(crate) text: Option<&'a str>,
+    pub(crate) status: Option<SessionStatus>,
+    pub(crate) agent: Option<Arc<str>>,
+    pub(crate) after: Option<SessionCursor>,
+    pub(crate) limit: usize,
+}
+
+/// Returns sessions of a principal, those written last first. A search ends after [`MAX_SEARCHED`] sessions, and the next
+/// page goes on from there.
+pub(crate) async fn search(
+    server: &Server,
+    principal: &Principal,
+    search: &Search<'_>,
+) -> Result<SessionList, Problem> {
+    let mut query = SessionQuery {
+        status: search.status,
+        agent_name: search.agent.clone(),
+        kinship: SessionRelation::TopLevel,
+        scope: principal.scope(),
+        after: search.after.clone(),
+        limit: search.limit,
+        ..SessionQuery::default()
+    };
+    let Some(text) = search.text.map(str::to_lowercase) else {
+        return Ok(server.store().list(&query).await?);
+    };
+    query.limit = MAX_PAGE;
+    let (mut found, mut searched) = (SessionList::default(), 0);
+    loop {
+        let page = server.store().list(&query).await?;
+        searched += page.sessions.len();
+        for header in page.sessions {
+            let cursor = SessionCursor { updated_at: header.updated_at, id: header.id.clone() };
+            let title = header.title.as_deref().unwrap_or_default();
+            let is_found = [title, &*header.agent_name, header.id.as_str()]
+                .iter()
+                .any(|it| it.to_lowercase().contains(&text));
+            if is_found {
+                found.sessions.push(header);
+            }
+            if found.sessions.len() == search.limit {
+                found.next = Some(cursor);
+                return Ok(found);
+            }
+        }
+        match page.next {
+            Some(next) if searched < MAX_SEARCHED => query.after = Some(next),
+            next => {
+                found.next = next;
+                return Ok(found);
+            }
+        }
+    }
+}
+
+pub(crate) fn cursor_text(cursor: &SessionCursor) -> String {
+    format!("{}.{}", cursor.updated_at.millis(), cursor.id)
 }
 
 /// Reads how many entries a page has.
@@ -338,11 +410,17 @@ async fn remove(
     State(server): State<Server>,
     OwnSession(header): OwnSession,
 ) -> Result<Response, Problem> {
+    delete(&server, &header).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Deletes a session, and its folder if no other session works in it.
+pub(crate) async fn delete(server: &Server, header: &SessionHeader) -> Result<(), Problem> {
     // Whoever runs it fails at its next write; this ends what it does now.
     server.runtime().cancel(&header.id).await?;
     server.runtime().delete(&header.id).await?;
-    server.agents().removed(&header).await;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    server.agents().removed(header).await;
+    Ok(())
 }
 
 async fn fork(

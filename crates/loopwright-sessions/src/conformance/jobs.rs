@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{ConformanceCase, create, header, id, moment};
 use crate::{
     id::JobId,
-    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobStatus},
+    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobStatus, PushOutcome},
     store::{SessionStore, StoreError},
 };
 
@@ -22,6 +22,7 @@ job_facts![
     a_job_is_claimed_by_one_and_is_as_it_was_pushed,
     a_job_is_for_a_session_that_is_there,
     a_name_that_is_pushed_again_is_one_job,
+    a_job_for_an_idle_session_is_added_once,
     jobs_of_one_session_are_done_in_their_order,
     jobs_of_other_sessions_are_not_kept_waiting,
     a_job_behind_the_long_queue_of_a_busy_session_is_found,
@@ -98,6 +99,30 @@ async fn a_name_that_is_pushed_again_is_one_job(store: &dyn SessionStore) {
     assert_eq!(queue.job(&job.id).await.unwrap().unwrap().job, job);
     assert_eq!(claimed(queue, 2).await.as_deref(), Some("once"));
     assert_eq!(claimed(queue, 2).await, None);
+}
+
+async fn a_job_for_an_idle_session_is_added_once(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    let job = |name: &str| Job::resume(id("a")).with_id(JobId::new(name).unwrap());
+    let names: Vec<String> = (0..8).map(|it| format!("job-{it}")).collect();
+    let jobs: Vec<Job> = names.iter().map(|it| job(it)).collect();
+    let pushed = jobs.iter().map(|it| queue.push_if_idle(it, moment(0)));
+    let pushed = futures::future::try_join_all(pushed).await.unwrap();
+    let added: Vec<usize> = (0..8).filter(|it| pushed[*it] == PushOutcome::Added).collect();
+    assert_eq!(added.len(), 1, "{pushed:?}");
+    assert_eq!(pushed.iter().filter(|it| **it == PushOutcome::Busy).count(), 7);
+    let (first, other) = (&jobs[added[0]], &jobs[(added[0] + 1) % 8]);
+    let again = async |job: &Job, now| queue.push_if_idle(job, moment(now)).await.unwrap();
+    assert_eq!(again(first, 1).await, PushOutcome::Exists);
+    let elsewhere = Job::resume(id("b"));
+    assert_eq!(again(&elsewhere, 1).await, PushOutcome::Added);
+    let claimed = claim(queue, "me", 2).await.unwrap();
+    assert_eq!(again(other, 2).await, PushOutcome::Busy);
+    assert_eq!(claimed.job, *first);
+    assert!(queue.settle(&claimed, &JobOutcome::Done, moment(3)).await.unwrap());
+    assert_eq!(again(other, 3).await, PushOutcome::Added);
+    let refused = queue.push_if_idle(&Job::resume(id("nobody")), moment(3)).await;
+    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
 }
 
 async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {

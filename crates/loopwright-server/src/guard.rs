@@ -1,0 +1,35 @@
+//! The check of who may do what, before an operation.
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use crate::{operation::Security, problem::Problem, server::Server};
+
+/// Finds out who sends a request, and whether it may do this.
+pub(crate) async fn authorized(
+    State((server, security)): State<(Server, Security)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Security::Role(role) = security else { return next.run(request).await };
+    let now = server.clock().now();
+    match server.access().principal(request.headers(), now) {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal.clone());
+            let mut response = match server.count(&principal) {
+                Err(problem) => problem.into_response(),
+                Ok(()) if principal.role() < role => {
+                    let text = format!("this operation requires role `{role}`");
+                    Problem::forbidden(text).into_response()
+                }
+                Ok(()) => next.run(request).await,
+            };
+            response.extensions_mut().insert(principal);
+            response
+        }
+        Err(problem) => problem.into_response(),
+    }
+}

@@ -1,0 +1,35 @@
+//! What a server keeps of the Model Context Protocol.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use loopwright_core::Timestamp;
+use loopwright_mcp::{HttpToolServer, ServedContent};
+
+use crate::{agents::AgentInfo, principal::Role};
+
+/// The servers of the principals, each of which has only what belongs to its principal.
+#[derive(Clone, Default)]
+pub(crate) struct McpMount {
+    pub(crate) prompts: Option<Arc<dyn ServedContent>>,
+    servers: Arc<Mutex<BTreeMap<(Arc<str>, Role), PrincipalServer>>>,
+}
+
+/// The server of a principal, with the agents that it offers.
+pub(crate) struct PrincipalServer {
+    pub(crate) server: HttpToolServer,
+    pub(crate) agents: Vec<AgentInfo>,
+    pub(crate) listed_at: Timestamp,
+}
+
+impl McpMount {
+    pub(crate) fn new(prompts: Option<Arc<dyn ServedContent>>) -> Self {
+        Self { prompts, ..Self::default() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, Role), PrincipalServer>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,146 @@
+//! Turns of a conversation.
+
+use loopwright_core::{
+    CallState, OpenStep, ToolOutcome,
+    messages::{ToolCall, Turn},
+};
+use maud::{Markup, PreEscaped, html};
+use serde_json::Value;
+
+use super::markdown;
+use crate::views::{CallView, MessageView};
+
+/// The most characters of a result that are shown.
+const MAX_SHOWN: usize = 20_000;
+/// The most characters of arguments in one line.
+const MAX_LINE: usize = 80;
+
+/// Shows a turn.
+pub(crate) fn turn(number: usize, agent: &str, turn: &Turn) -> Markup {
+    let MessageView { role, text, calls } = turn.into();
+    let calls: Vec<Call> = calls.into_iter().map(Call::from).collect();
+    message(&format!("turn-{number}"), agent, &role, &text, &calls)
+}
+
+/// Shows the step that is not complete: what the model said, and its calls as far as they are.
+pub(crate) fn open_step(agent: &str, step: &OpenStep) -> Option<Markup> {
+    let thought = step.thought()?;
+    let calls = thought.message.tool_calls().zip(step.calls());
+    let calls: Vec<Call> = calls.map(|(call, state)| Call::of(call, state)).collect();
+    Some(message("turn-open", agent, "assistant", &thought.message.text(), &calls))
+}
+
+/// A call as it is shown.
+struct Call {
+    tool: String,
+    arguments: String,
+    /// `done`, `failed`, `running`, `waiting` and the like.
+    state: &'static str,
+    result: Option<String>,
+}
+
+impl From<CallView> for Call {
+    fn from(view: CallView) -> Self {
+        let state = if view.is_error { "failed" } else { "done" };
+        Self { tool: view.tool, arguments: view.arguments, state, result: Some(view.result) }
+    }
+}
+
+impl Call {
+    fn of(call: &ToolCall, state: &CallState) -> Self {
+        let (word, result) = match state {
+            CallState::Queued => ("queued", None),
+            CallState::AwaitingApproval(_) | CallState::AwaitingAnswer => ("waiting for you", None),
+            CallState::Decided(_) => ("decided", None),
+            CallState::Started { .. } => ("running", None),
+            CallState::Completed(outcome) => match &**outcome {
+                ToolOutcome::Returned(output) if !outcome.is_error() => {
+                    ("done", Some(output.to_text()))
+                }
+                outcome => ("failed", Some(outcome.error_message())),
+            },
+            _ => ("open", None),
+        };
+        let (tool, arguments) = (call.name.to_string(), call.arguments.to_string());
+        Self { tool, arguments, state: word, result }
+    }
+}
+
+fn message(id: &str, agent: &str, role: &str, text: &str, calls: &[Call]) -> Markup {
+    let is_agent = role == "assistant";
+    let name = match role {
+        "assistant" => agent,
+        "user" => "You",
+        other => other,
+    };
+    html! {
+        article class={ "turn " (role) } id=(id) aria-label=(name) {
+            h2 { (name) }
+            @if is_agent { div.prose { (PreEscaped(markdown::html(text))) } }
+            @else { p.plain { (shortened(text)) } }
+            @for (at, call) in calls.iter().enumerate() { (shown(&format!("{id}-{at}"), call)) }
+        }
+    }
+}
+
+fn shown(id: &str, call: &Call) -> Markup {
+    html! {
+        details.call id=(id) {
+            summary {
+                span.tool { (call.tool) } " "
+                span.args { (one_line(&call.arguments)) } " "
+                span class=(format!("state {}", call.state)) { (call.state) }
+            }
+            h3 { "Arguments" }
+            (arguments(&call.arguments))
+            @if let Some(result) = &call.result {
+                h3 { "Result" }
+                pre { (shortened(result)) }
+            }
+        }
+    }
+}
+
+/// Shows arguments by their names, so that texts in them can be read.
+pub(crate) fn arguments(json: &str) -> Markup {
+    let Ok(Value::Object(fields)) = serde_json::from_str(json) else {
+        return html! { pre { (shortened(json)) } };
+    };
+    html! {
+        @if fields.is_empty() { p { "None." } }
+        @else {
+            dl {
+                @for (name, value) in &fields {
+                    dt { (name) }
+                    dd { pre { (shortened(&text_of(value))) } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a value as it is shown and edited: a text as it is, others as JSON.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    }
+}
+
+/// Returns the beginning of a long text, and says so.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}\n… {} more bytes", &text[..end], text.len() - end),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the beginning of a text as one line.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line: String =
+        text.chars().take(MAX_LINE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(MAX_LINE).is_some() {
+        line.push('…');
+    }
+    line
+}

@@ -1,0 +1,54 @@
+"""A model for the page under test. Prints its port.
+
+A message with "write" makes it call `write_file`; one with "slow" makes it answer word by word; others are answered at once.
+"""
+
+import http.server
+import json
+import time
+
+MARKDOWN = "Here is **Markdown** with `code`:\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_POST(self):
+        length = int(self.headers["content-length"])
+        messages = json.loads(self.rfile.read(length))["messages"]
+        last = messages[-1]
+        asked = json.dumps(last["content"])
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        reason, pause = "stop", 0
+        if last["role"] == "tool":
+            deltas = [{"content": "The file is written."}]
+        elif "write" in asked:
+            arguments = json.dumps({"path": "notes.md", "content": "one\ntwo\n"})
+            call = {"name": "write_file", "arguments": arguments}
+            call = {"index": 0, "id": "call_1", "type": "function", "function": call}
+            deltas, reason = [{"content": "I write it down."}, {"tool_calls": [call]}], "tool_calls"
+        elif "slow" in asked:
+            deltas, pause = [{"content": f"word{it} "} for it in range(60)], 0.1
+        else:
+            deltas = [{"content": MARKDOWN}]
+        for delta in deltas:
+            self.chunk([{"index": 0, "delta": delta, "finish_reason": None}])
+            time.sleep(pause)
+        usage = {"prompt_tokens": 1250, "completion_tokens": 90, "total_tokens": 1340}
+        self.chunk([{"index": 0, "delta": {}, "finish_reason": reason}], usage)
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def chunk(self, choices, usage=None):
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "test"}
+        chunk.update({"choices": choices, "usage": usage})
+        self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.flush()
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+print(server.server_address[1], flush=True)
+server.serve_forever()
