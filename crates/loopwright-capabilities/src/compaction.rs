@@ -21,6 +21,7 @@
 mod capability;
 mod compactor;
 mod event;
+mod gate;
 mod hook;
 mod known;
 mod plan;
@@ -30,6 +31,9 @@ mod spill;
 mod tests;
 
 pub use self::{
-    capability::UseCompaction, event::ConversationCompacted, policy::CompactionPolicy,
+    capability::UseCompaction,
+    event::ConversationCompacted,
+    gate::{CompactionGate, CompactionTrigger},
+    policy::CompactionPolicy,
     spill::SPILL_DIR,
 };

@@ -25,7 +25,7 @@ use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::console;
 use crate::cost_consent::AskAboutCost;
-use crate::definitions::Defined;
+use crate::definitions::{self, Defined};
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
@@ -150,7 +150,7 @@ impl Setup {
             Some(applied) if compacts(applied) => builder,
             None if self.own.is_some() => builder,
             _ => builder.with_capability(
-                UseCompaction::for_context_window(self.context_window)
+                self.gated(UseCompaction::for_context_window(self.context_window))
                     .with_spill_dir(workdir.clone()),
             ),
         };
@@ -159,7 +159,11 @@ impl Setup {
             let Some(own) = &self.own else {
                 return builder.with_capability(questions).build();
             };
-            let registry = own.capabilities(&workdir, &commands, &self.rules());
+            let mut registry = own.capabilities(&workdir, &commands, &self.rules());
+            let (setup, root) = (self.clone(), workdir.clone());
+            registry.register_with_config(COMPACTION, move |config| {
+                Ok(setup.gated(definitions::compaction(config, &root)?))
+            });
             let mut builder = builder;
             for (name, settings) in own.own_capabilities(self.context_window) {
                 builder = if name == QUESTIONS && settings.is_null() {
@@ -201,6 +205,14 @@ impl Setup {
             home: self.commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         })
+    }
+
+    /// Lets hooks of the user keep conversations from being compacted.
+    pub(crate) fn gated(&self, compaction: UseCompaction) -> UseCompaction {
+        match self.hooks() {
+            Some(hooks) => compaction.with_gate(Arc::new(hooks)),
+            None => compaction,
+        }
     }
 
     /// Returns what a question of the model does, which is what a call does that asks.

@@ -63,18 +63,21 @@ pub(crate) enum HookEvent {
     Stop,
     /// When a sub-agent has finished.
     SubagentStop,
+    /// Before a conversation is compacted.
+    PreCompact,
     /// When a run waits for the user.
     Notification,
 }
 
 impl HookEvent {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::PreToolUse,
         Self::PostToolUse,
         Self::UserPromptSubmit,
         Self::SessionStart,
         Self::Stop,
         Self::SubagentStop,
+        Self::PreCompact,
         Self::Notification,
     ];
 
@@ -86,6 +89,7 @@ impl HookEvent {
             Self::SessionStart => "SessionStart",
             Self::Stop => "Stop",
             Self::SubagentStop => "SubagentStop",
+            Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
         }
     }

@@ -112,6 +112,15 @@ impl Default for CompactionConfig {
     }
 }
 
+/// Makes the capability that keeps conversations short in a directory.
+pub(crate) fn compaction(
+    config: &Value,
+    workdir: &WorkspaceRoot,
+) -> Result<UseCompaction, BuildError> {
+    let config: CompactionConfig = inventory::read(config, "use_compaction")?;
+    Ok(config.in_dir(workdir))
+}
+
 impl CompactionConfig {
     fn in_dir(self, workdir: &WorkspaceRoot) -> UseCompaction {
         let compaction = match self.at_tokens {
@@ -323,10 +332,7 @@ impl Defined {
             Ok(UseExecutionHistory::in_state(config.most))
         });
         let root = workdir.clone();
-        registry.register_with_config("use_compaction", move |config| {
-            let config: CompactionConfig = inventory::read(config, "use_compaction")?;
-            Ok(config.in_dir(&root))
-        });
+        registry.register_with_config("use_compaction", move |config| compaction(config, &root));
         self.offer_skills(&mut registry, Arc::default());
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry

@@ -157,6 +157,22 @@ fn a_fork_goes_on_and_its_source_stays() {
 }
 
 #[test]
+fn a_hook_keeps_a_conversation_from_being_compacted() {
+    let command = "cat > compact.json; echo keep it >&2; exit 2";
+    let hook = json!({ "type": "command", "command": command, "timeout": 20 });
+    let settings = json!({ "hooks": { "PreCompact": [{ "matcher": "manual", "hooks": [hook] }] } });
+    let world = World::new().file(".config/loopwright/hooks.json", &settings.to_string());
+    let long = "word ".repeat(2000);
+    let server = answering([&*long, "two", "three", "four", "five"]);
+    let done = chat(&world, &server, &[], "1?\n2?\n3?\n4?\n5?\n/compact\n");
+    let told = "a hook keeps the conversation as it is: keep it";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    let input = std::fs::read_to_string(world.path("project/compact.json")).unwrap();
+    assert!(input.contains(r#""trigger":"manual""#), "{input}");
+    assert_eq!(server.heard().len(), 5);
+}
+
+#[test]
 fn a_long_talk_is_made_short_and_a_rewind_brings_it_back() {
     let world = World::new();
     let long = "word ".repeat(2000);

@@ -137,7 +137,7 @@ fn a_command_of_the_user_and_a_webhook_are_told_that_a_run_waits_and_a_project_n
 /// The status of a turn that has used 350 of 430 millionths of a dollar after five steps, how often the model was called, and what
 /// the session has on record of the answer.
 fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
-    let prices = "[models.'openai-compatible/test']\nprices = { input = 1, output = 2 }";
+    let prices = "[models.'openai-compatible/test']\nprices = { input = 0, output = 7 }";
     let world =
         World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", prices);
     let server =

@@ -9,7 +9,7 @@ use loopwright_core::{ChatModel, Priority};
 
 use crate::{
     compaction::{
-        CompactionPolicy,
+        CompactionGate, CompactionPolicy, CompactionTrigger,
         compactor::Compactor,
         hook::{Compacting, When},
     },
@@ -26,6 +26,7 @@ pub struct UseCompaction {
     summarizer: Option<Arc<dyn Summarizer>>,
     root: Option<WorkspaceRoot>,
     counter: Arc<dyn TokenCounter>,
+    gate: Option<Arc<dyn CompactionGate>>,
 }
 
 impl UseCompaction {
@@ -53,6 +54,7 @@ impl UseCompaction {
             summarizer: Some(Arc::new(ModelSummarizer::default())),
             root: None,
             counter: Arc::new(ApproximateCounter),
+            gate: None,
         }
     }
 
@@ -87,6 +89,12 @@ impl UseCompaction {
         self
     }
 
+    /// Sets what decides, each time, whether the conversation stays as it is.
+    pub fn with_gate(mut self, gate: Arc<dyn CompactionGate>) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
     /// Sets the token counter.
     pub fn with_token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
@@ -108,6 +116,11 @@ impl Capability for UseCompaction {
             summarizer: self.summarizer.clone(),
             root: self.root.clone(),
             counter: Arc::clone(&self.counter),
+            gate: self.gate.clone(),
+            trigger: match self.when {
+                When::Reached(_) => CompactionTrigger::Auto,
+                When::Now => CompactionTrigger::Manual,
+            },
         };
         let (when, books) = (self.when, Books::default());
         agent.hooks.add_at(Priority::FINISH, Compacting { when, compactor, books });

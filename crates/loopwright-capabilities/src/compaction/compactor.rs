@@ -12,6 +12,7 @@ use loopwright_core::{
 
 use crate::{
     compaction::{
+        gate::{CompactionGate, CompactionTrigger},
         known::Known,
         plan::{Fate, Plan},
         policy::CompactionPolicy,
@@ -35,6 +36,8 @@ pub(super) struct Compactor {
     pub(super) summarizer: Option<Arc<dyn Summarizer>>,
     pub(super) root: Option<WorkspaceRoot>,
     pub(super) counter: Arc<dyn TokenCounter>,
+    pub(super) gate: Option<Arc<dyn CompactionGate>>,
+    pub(super) trigger: CompactionTrigger,
 }
 
 /// What the model is shown.
@@ -81,14 +84,20 @@ impl Compactor {
     }
 
     /// Compacts the conversation, of which the model is shown this, and returns what it saved.
-    /// Returns `None` if the run ends meanwhile. What cannot be done leaves that part of the
-    /// conversation as it is.
+    /// Returns `None` if the run ends meanwhile, or the gate keeps the conversation as it is. What
+    /// cannot be done leaves that part of the conversation as it is.
     pub(super) async fn compact(
         &self,
         before: Shown,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Option<ConversationCompacted>, BoxError> {
+        if let Some(gate) = &self.gate
+            && gate.keeps(self.trigger, state).await
+        {
+            Backoff::wait(&BACKOFF, state)?;
+            return Ok(None);
+        }
         let mut told = ConversationCompacted::new(before.volume, before.volume);
         let mut plan = Plan::of(state, &self.policy, &*self.counter, |turn| before.has(turn));
         self.shorten(&mut plan, &mut told, cx).await;

@@ -73,13 +73,13 @@ fn a_call_two_sub_agents_deep_waits_at_the_root_and_goes_on_in_new_processes() {
 #[test]
 fn denying_a_call_of_a_sub_agent_and_stopping_ends_the_runs_above_it() {
     let agent = nested(steps());
-    let options = RunOptions { env: test_env(1), ..RunOptions::default() };
+    let options = || RunOptions { env: test_env(1), ..RunOptions::default() };
     let state = AgentState::new().with_user_message("go");
-    let paused = block_on(agent.start(state, options).finish());
+    let paused = block_on(agent.start(state, options()).finish());
     let denied = ApprovalDecision::DenyAndStop { reason: "leave it".into() };
     let state = agent.decide(&paused, &[0, 0, 0], denied).unwrap();
     assert_eq!(state.pending(), []);
-    let done = block_on(agent.execute(state));
+    let done = block_on(agent.start(state, options()).finish());
     assert_eq!(done.status().as_str(), "stopped");
     assert_eq!(done.stop_signal().unwrap().reason, StopReason::StopRequested);
 }

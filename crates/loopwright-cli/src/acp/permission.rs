@@ -83,11 +83,11 @@ fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
         let project = format!("Always allow {rules} in this project");
         options.push(option(ALLOW_PROJECT, &project, "allow_always"));
     }
-    options.push(option(REJECT, "Reject", "reject_once"));
     if !rules.is_empty() {
         let project = format!("Never allow {} in this project", rules.join(", "));
         options.push(option(REJECT_PROJECT, &project, "reject_always"));
     }
+    options.push(option(REJECT, "Reject", "reject_once"));
     json!(options)
 }
 

@@ -72,7 +72,9 @@ impl Compact {
             .with_capability(
                 UseLlmConfig::from_models(Arc::clone(&setup.models)).with_llm(setup.llm.clone()),
             )
-            .with_capability(UseCompaction::now().with_spill_dir(setup.workdir.clone()))
+            .with_capability(
+                setup.gated(UseCompaction::now()).with_spill_dir(setup.workdir.clone()),
+            )
             .build()
             .map_err(|error| SessionsError::from(SessionError::from(error)))?;
         Ok(Self { agent, llm: setup.llm.clone(), told: Arc::default() })

@@ -18,6 +18,8 @@ use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
+
 use super::output::{HookDecision, Said};
 use super::{CommandHooks, HookEvent, OnFailure, foreign_name};
 
@@ -74,6 +76,23 @@ struct Remembered {
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Remembered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl CompactionGate for HookSetup {
+    async fn keeps(&self, trigger: CompactionTrigger, state: &AgentState) -> bool {
+        let trigger = trigger.as_str();
+        let input = json!({ "trigger": trigger, "custom_instructions": "" });
+        let said =
+            self.run(HookEvent::PreCompact, &[trigger], input, &session(state), |_| true).await;
+        match (said.stop, said.decision) {
+            (Some(reason), _) | (None, Some(HookDecision::Block(reason))) => {
+                (self.tell)(&format!("a hook keeps the conversation as it is: {reason}"));
+                true
+            }
+            _ => false,
+        }
     }
 }
 

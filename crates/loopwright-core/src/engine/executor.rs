@@ -74,6 +74,7 @@ impl fmt::Debug for ToolExecutor {
         f.debug_struct("ToolExecutor")
             .field("max_output_bytes", &self.max_output_bytes)
             .field("default_timeout", &self.default_timeout)
+            .field("answer_within", &self.answer_within)
             .field("has_runner", &self.runner.is_some())
             .finish()
     }

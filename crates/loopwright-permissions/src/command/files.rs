@@ -91,8 +91,7 @@ pub(super) fn named(name: &str, words: &[Word]) -> Vec<PathUse> {
 }
 
 /// Commands of git whose operands are files that they show, or whose content they take.
-const GIT_READERS: [&str; 12] = [
-    "add",
+const GIT_READERS: [&str; 11] = [
     "annotate",
     "apply",
     "archive",
@@ -136,7 +135,7 @@ fn git(words: &[Word]) -> Vec<PathUse> {
         let path = text.split_once(':').map_or(text, |(_, path)| path);
         match folder.filter(|_| !path.starts_with(['/', '~'])) {
             Some(folder) if folder.is_unknown => {
-                uses.push(PathUse { access, path: None, glob: None })
+                uses.push(PathUse { access, path: None, glob: None });
             }
             Some(folder) => push(&mut uses, access, word, &format!("{}/{path}", folder.text)),
             None => push(&mut uses, access, word, path),

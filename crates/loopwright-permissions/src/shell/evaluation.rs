@@ -3,39 +3,85 @@
 //! In bash, arithmetic evaluates the value of a variable as an expression, and `a[$(rm x)]` in it runs a command. So a
 //! script that takes a value from a file, and does arithmetic with it, can run what the file contains.
 
-use super::script::Script;
-use super::word::{UNKNOWN_END, UNKNOWN_START, Word};
+use std::collections::BTreeSet;
 
-/// Commands that set variables to what they read.
-const READERS: [&str; 4] = ["getopts", "mapfile", "read", "readarray"];
+use super::script::{Script, Simple};
+use super::word::{UNKNOWN_END, UNKNOWN_START, Word, is_identifier};
+
+/// Commands that set variables to what they read, with the variable that they set without a name.
+const READERS: [(&str, &str); 4] =
+    [("getopts", "OPTARG"), ("mapfile", "MAPFILE"), ("read", "REPLY"), ("readarray", "MAPFILE")];
+
+/// What arithmetic evaluates, and what gets its value from data: from a file, a command, or the names of files.
+#[derive(Debug, Default)]
+pub(crate) struct Evaluated {
+    names: BTreeSet<String>,
+    /// An argument of a function or of the script is evaluated.
+    has_arguments: bool,
+    data: BTreeSet<String>,
+    /// An expression contains the output of a command.
+    is_output: bool,
+}
+
+impl Evaluated {
+    /// Notes an arithmetic expression, or a text with one.
+    pub(super) fn evaluate(&mut self, expression: &str) {
+        self.is_output |= runs(expression);
+        self.has_arguments |=
+            expression.match_indices('$').any(|(at, _)| is_argument(&expression[at..]));
+        let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let names = expression.split(|c| !is_part(c)).filter(|name| is_identifier(name));
+        self.names.extend(names.map(str::to_owned));
+    }
+
+    /// Notes a variable that gets its value from data.
+    pub(super) fn read(&mut self, name: &str) {
+        self.data.insert(name.to_owned());
+    }
+}
 
 impl Script {
-    /// Notes an arithmetic expression.
-    pub(super) fn evaluate(&mut self, expression: &str) {
-        self.evaluates_names |= has_name(expression);
-        self.reads_data |= runs(expression);
+    /// Returns `true` if arithmetic may evaluate data.
+    pub(super) fn evaluates_data(&mut self) -> bool {
+        let mut found = std::mem::take(&mut self.evaluated);
+        let (mut copies, mut passes_data) = (Vec::new(), false);
+        for command in &self.commands {
+            if command.words.iter().any(|word| word.literal() == Some("let")) {
+                command.words.iter().for_each(|word| found.evaluate(&word.text));
+            }
+            found.data.extend(read_by(command));
+            for assignment in &command.assignments {
+                let name = || assignment.name.clone();
+                if is_data(&assignment.value) {
+                    found.data.insert(name());
+                } else if assignment.value.is_unknown {
+                    copies.push(name());
+                }
+            }
+            let sets = command.words.first().and_then(Word::literal) == Some("set");
+            passes_data |= sets || command.words.iter().any(is_data);
+        }
+        if !found.data.is_empty() {
+            // They may have the value of a variable that is data.
+            found.data.extend(copies);
+        }
+        let is_passed = found.has_arguments && (passes_data || !found.data.is_empty());
+        found.is_output || is_passed || !found.names.is_disjoint(&found.data)
     }
+}
 
-    /// Returns `true` if arithmetic uses a variable.
-    pub(super) fn evaluates_names(&self) -> bool {
-        let is_let = |word: &Word| word.literal() == Some("let");
-        self.evaluates_names || self.commands.iter().any(|it| it.words.iter().any(is_let))
+/// Returns the variables that a command sets to data.
+fn read_by(command: &Simple) -> Vec<String> {
+    let words = &command.words;
+    let known = || words.iter().filter_map(Word::literal).map(str::to_owned);
+    let reader = words.iter().take(4).find_map(|word| {
+        READERS.iter().find(|(name, _)| word.literal() == Some(name)).map(|(_, default)| *default)
+    });
+    if let Some(default) = reader {
+        return known().chain([default.to_owned()]).collect();
     }
-
-    /// Returns `true` if a variable gets a value that is not in the text.
-    pub(super) fn reads_data(&self) -> bool {
-        let has_arguments = !self.functions.is_empty();
-        self.reads_data
-            || self.commands.iter().any(|command| {
-                let names = command.words.iter().take(4).filter_map(Word::literal);
-                let reads = names.clone().any(|name| READERS.contains(&name) || name == "set");
-                let prints = names.clone().any(|name| name.starts_with("-v"));
-                let has_data = || command.words.iter().any(is_data);
-                reads
-                    || (prints || has_arguments) && has_data()
-                    || command.assignments.iter().any(|it| is_data(&it.value))
-            })
-    }
+    let prints = words.iter().take(4).any(|word| word.text.starts_with("-v"));
+    if prints && words.iter().any(is_data) { known().collect() } else { Vec::new() }
 }
 
 /// Returns `true` if a word has a part that a file, a command or the names of files decide about. The result of
@@ -50,7 +96,7 @@ pub(super) fn is_data(word: &Word) -> bool {
     })
 }
 
-/// Returns `true` for `$1`, `$@`, `$*` and the like in braces.
+/// Returns `true` for what starts with `$1`, `$@`, `$*` and the like, also in braces.
 fn is_argument(part: &str) -> bool {
     let name = part.trim_start_matches(['$', '{']);
     name.starts_with(|c: char| c.is_ascii_digit() || c == '@' || c == '*')
@@ -68,20 +114,16 @@ pub(super) fn runs(text: &str) -> bool {
     text.contains('`') || text.contains("<(")
 }
 
-/// Returns `true` if an expression has a variable, and not only numbers.
-pub(super) fn has_name(expression: &str) -> bool {
-    expression.contains(|c: char| c == '_' || c == '$' || c == '`' || c.is_ascii_alphabetic())
-}
-
 /// Returns `true` if an expansion in braces has a subscript or an offset with a variable. What expansions in it are is
 /// not in the text.
 pub(super) fn has_offset(own: &str) -> bool {
+    let has_name = |text: &str| text.contains(|c: char| c == '_' || c.is_ascii_alphabetic());
     if let Some((_, subscript)) = own.split_once('[') {
         let subscript = subscript.split(']').next().unwrap_or_default();
         return !matches!(subscript, "@" | "*") && (subscript.is_empty() || has_name(subscript));
     }
     let Some((_, offset)) = own.split_once(':') else { return false };
     let is_default = offset.starts_with(['-', '=', '?', '+']);
-    let is_unknown = offset.is_empty() || offset.ends_with(':');
+    let is_unknown = offset.is_empty() || offset.ends_with(':') || offset.starts_with(':');
     !is_default && (is_unknown || has_name(offset))
 }

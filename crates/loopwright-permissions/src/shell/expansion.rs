@@ -201,7 +201,7 @@ impl Reader<'_> {
             }
             self.bump();
         }
-        self.script.evaluate(slice(self.text, start..self.at));
+        self.script.evaluated.evaluate(slice(self.text, start..self.at));
         self.leave();
         Ok(())
     }
@@ -260,7 +260,9 @@ impl Reader<'_> {
         }
         // Offsets and subscripts are arithmetic.
         self.script.has_arithmetic |= own.contains(['[', ':']);
-        self.script.evaluates_names |= has_offset(&own);
+        if has_offset(&own) {
+            self.script.evaluated.evaluate(slice(self.text, start..self.at));
+        }
         let is_posix = |c: char| c == '_' || c.is_ascii_alphanumeric() || ":-=+?#%".contains(c);
         self.script.is_bash_only |= !own.chars().all(is_posix);
         if own.contains("@P") {
@@ -273,7 +275,9 @@ impl Reader<'_> {
         if own.contains('=') && is_powerful(name) {
             self.script.problems.push(Problem::Variable);
         }
-        self.script.reads_data |= own.contains('=') && runs(slice(self.text, start..self.at));
+        if own.contains('=') && runs(slice(self.text, start..self.at)) {
+            self.script.evaluated.read(name);
+        }
         self.bump();
         self.leave();
         Ok(())

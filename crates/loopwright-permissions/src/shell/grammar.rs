@@ -1,6 +1,6 @@
 //! Pipelines, lists and compound commands.
 
-use super::evaluation::is_data;
+use super::evaluation;
 use super::reader::{MAX_COMMANDS, Read, Reader};
 use super::script::{Function, Problem, ScopeKind, Simple, slice};
 use super::word::{Word, is_identifier};
@@ -287,8 +287,11 @@ impl Reader<'_> {
             let (word, end) = self.peek_reserved();
             if word.as_str() == "in" {
                 self.at = end;
-                self.words_of_line()?;
+                if self.words_of_line()? {
+                    self.script.evaluated.read(&name.text);
+                }
             } else {
+                self.script.evaluated.read(&name.text);
                 self.take(b';');
             }
         }
@@ -307,22 +310,24 @@ impl Reader<'_> {
     }
 
     /// Reads words up to the end of the line or `;`, which is consumed.
-    fn words_of_line(&mut self) -> Read<()> {
+    /// Returns `true` if a word is data.
+    fn words_of_line(&mut self) -> Read<bool> {
+        let mut is_data = false;
         loop {
             self.blanks();
             match self.peek() {
                 Some(b';') => {
                     self.bump();
-                    return Ok(());
+                    return Ok(is_data);
                 }
-                None | Some(b'\n' | b'#') => return Ok(()),
+                None | Some(b'\n' | b'#') => return Ok(is_data),
                 Some(b'&' | b'|' | b'(' | b')') => return self.fail("a loop cannot be parsed"),
                 Some(b'<' | b'>') if self.peek_second() != Some(b'(') => {
                     return self.fail("a loop cannot be parsed");
                 }
                 Some(_) => {
                     let word = self.word()?;
-                    self.script.reads_data |= is_data(&word);
+                    is_data |= evaluation::is_data(&word);
                 }
             }
         }
@@ -374,7 +379,7 @@ impl Reader<'_> {
         let mut words = vec![Word::from_literal("[[")];
         self.script.is_bash_only = true;
         let start = self.at;
-        let mut is_regex = false;
+        let (mut is_regex, mut has_number) = (false, false);
         loop {
             self.lines()?;
             match self.peek() {
@@ -398,12 +403,15 @@ impl Reader<'_> {
                     let is_number = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"];
                     let is_number = is_number.contains(&word.text.as_str());
                     self.script.has_arithmetic |= is_number;
-                    self.script.evaluates_names |= is_number;
+                    has_number |= is_number;
                     words.push(word);
                 }
             }
         }
         let source = format!("[[{}", slice(self.text, start..self.at));
+        if has_number {
+            self.script.evaluated.evaluate(&source);
+        }
         self.script.push(Simple { words, source, is_test: true, ..Simple::default() });
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(crate) fn read(text: &str) -> Script {
     if script.has_arithmetic && script.has_quoted_command {
         script.problems.push(Problem::Arithmetic);
     }
-    if script.evaluates_names() && script.reads_data() {
+    if script.evaluates_data() {
         script.problems.push(Problem::Data);
     }
     script

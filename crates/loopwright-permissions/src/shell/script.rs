@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::evaluation::Evaluated;
 use super::word::Word;
 
 /// A command text that was read.
@@ -17,10 +18,8 @@ pub(crate) struct Script {
     pub(crate) is_bash_only: bool,
     /// Arithmetic is done with variables.
     pub(crate) has_arithmetic: bool,
-    /// Arithmetic uses a variable or a text, which it evaluates again.
-    pub(crate) evaluates_names: bool,
-    /// A variable gets a value that is not in the text: from a file, a command, or the names of files.
-    pub(crate) reads_data: bool,
+    /// The variables that arithmetic evaluates.
+    pub(super) evaluated: Evaluated,
     /// A quoted text contains a command, which arithmetic would run if it got the text.
     pub(crate) has_quoted_command: bool,
     /// The texts of here-documents and here-strings, as far as they are known.

@@ -1,6 +1,5 @@
 //! Simple commands: assignments, words and redirections.
 
-use super::evaluation::has_name;
 use super::expansion::Operator;
 use super::reader::{Read, Reader};
 use super::script::{Assignment, Direction, Redirect, Simple, slice};
@@ -151,7 +150,9 @@ impl Reader<'_> {
                     self.script.is_bash_only |= !source[name.len()..].starts_with('=');
                     let is_element = source[name.len()..].starts_with('[');
                     self.script.has_arithmetic |= is_element;
-                    self.script.evaluates_names |= is_element && has_name(&source[name.len()..]);
+                    if is_element {
+                        self.script.evaluated.evaluate(&source[name.len()..]);
+                    }
                     let name = name.to_owned();
                     let value = if is_array { self.array()? } else { word.clone() };
                     command.assignments.push(Assignment { name, value });

@@ -242,11 +242,11 @@ impl AnyTool {
     /// arguments are only read if that depends on them.
     pub fn approval<'a>(&self, arguments: impl FnOnce() -> Cow<'a, Value>) -> Option<String> {
         match (&self.0.options.approval, &self.0.handler) {
-            (ToolApproval::Never, _) => None,
             (ToolApproval::Always(text), _) => Some(text.to_string()),
             (ToolApproval::PerCall, Handler::Typed(handler)) => handler.approval(&arguments()),
             (ToolApproval::PerCall, Handler::Dynamic(handler)) => handler.approval(&arguments()),
-            (ToolApproval::PerCall, Handler::External(_) | Handler::Withdrawn(_)) => None,
+            (ToolApproval::Never, _)
+            | (ToolApproval::PerCall, Handler::External(_) | Handler::Withdrawn(_)) => None,
         }
     }
 

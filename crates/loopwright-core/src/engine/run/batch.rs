@@ -83,6 +83,11 @@ impl Queued {
     }
 }
 
+/// Ends a call whose deadline has passed.
+fn late(outcome: ToolOutcome) -> FinishedCall {
+    FinishedCall { blocked_by: Some("deadline".into()), ..outcome.into() }
+}
+
 impl Batch {
     pub(super) fn new(
         run: &Run,
@@ -139,7 +144,7 @@ impl Batch {
             CallState::Completed(_) => return None,
             CallState::Queued => (false, None),
             CallState::AwaitingApproval(question) if question.is_expired(now) => {
-                return Some(question.expired().into());
+                return Some(late(question.expired()));
             }
             CallState::AwaitingApproval(question) => {
                 self.asked.push((index, question));
@@ -164,7 +169,7 @@ impl Batch {
                     self.waiting.push(index);
                     return None;
                 };
-                let over = pause.expired(now).map(FinishedCall::from);
+                let over = pause.expired(now).map(late);
                 let over = over.or_else(|| self.over(index, pause.own_decision()?));
                 if over.is_some() {
                     return over;
