@@ -398,7 +398,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             Answer::Decide(UserDecision::MarkDone(Some(rest.to_owned()).filter(|_| !is_alone)))
         }
         "3" | "n" | "no" => deny(rest),
-        "q" | "stop" => {
+        "q" | "stop" if word == "q" || is_alone => {
             Answer::Decide(UserDecision::Stop(Some(rest.to_owned()).filter(|_| !is_alone)))
         }
         "n!" | "never" if is_alone && has_rules => Answer::Never(Scope::Project),

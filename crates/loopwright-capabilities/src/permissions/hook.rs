@@ -103,16 +103,16 @@ impl Rules {
             Decision::Allow if verdict.rule().is_some() || policy.mode() == Mode::Unconfined => {
                 ToolDecision::Allow
             }
-            Decision::Allow => {
+            // A call that runs elsewhere waits for its result anyway, and giving one approves of it.
+            Decision::Ask if !is_decided && !tool.is_some_and(AnyTool::is_external) => {
+                self.ask(call, reason)
+            }
+            // A call of a tool that does not exist is not asked about: it fails.
+            Decision::Allow | Decision::Ask => {
                 let declared = tool.filter(|_| !is_decided);
                 let question = declared.and_then(|it| it.approval(|| Cow::Borrowed(&arguments)));
                 question.map_or(ToolDecision::Run, |question| self.ask(call, question))
             }
-            // A call of a tool that does not exist is not asked about: it fails.
-            Decision::Ask if is_decided => ToolDecision::Run,
-            // The call waits for its result anyway, and giving one approves of it.
-            Decision::Ask if tool.is_some_and(AnyTool::is_external) => ToolDecision::Run,
-            Decision::Ask => self.ask(call, reason),
             Decision::Deny => {
                 ToolDecision::Block { reason: format!("{DENIED} ({reason}); continue without it") }
             }

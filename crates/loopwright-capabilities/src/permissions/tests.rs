@@ -4,8 +4,8 @@ mod files;
 
 use loopwright_agent::{AgentBuilder, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, Arguments, ExecutionStatus, RunOptions, SideEffects,
-    ToolOptions, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, Arguments, ExecutionStatus, ExternalTool, RunOptions,
+    SideEffects, ToolApproval, ToolOptions, ToolOutput,
 };
 use loopwright_permissions::{Decision, Mode, Policy, Source, SourceKind};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, test_env};
@@ -183,6 +183,57 @@ fn a_sub_agents_call_that_needs_approval_pauses_its_parent() {
     assert_eq!((address.as_slice(), bash.calls().len()), ([0, 0].as_slice(), 0));
     let done = execute(&agent, paused.decide_at(&address, ApprovalDecision::Approve));
     assert_eq!((done.text().as_str(), bash.calls().len()), ("all is pushed", 1));
+}
+
+/// What a run makes of a tool that declares that it needs approval: its status, and how often the tool ran.
+fn declared(permissions: UsePermissions) -> (&'static str, usize) {
+    let mock = MockTool::returning("pay", "", "paid").with_options(ToolOptions {
+        approval: ToolApproval::Always("Pay?".into()),
+        side_effects: SideEffects::ReadOnly,
+        ..ToolOptions::default()
+    });
+    let model = FakeModel::script([ScenarioStep::tool_call("pay", json!({})), "done".into()]);
+    let agent = AgentBuilder::base()
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(mock.clone()))
+        .with(permissions)
+        .build()
+        .unwrap();
+    let state = run(&agent);
+    if let Some(asked) = state.pending().first() {
+        assert_eq!(asked.question.text, "Pay?");
+    }
+    (state.status().as_str(), mock.calls().len())
+}
+
+#[test]
+fn a_declared_approval_asks_where_the_mode_allows_the_call_and_a_rule_stands_for_it() {
+    let auto = |rules: &[_]| using(Mode::Auto, rules);
+    assert_eq!(declared(auto(&[])), ("paused", 0));
+    assert_eq!(declared(auto(&[(Decision::Allow, "pay")])), ("completed", 1));
+    assert_eq!(declared(using(Mode::Unconfined, &[])), ("completed", 1));
+    assert_eq!(declared(auto(&[]).with_on_ask(OnAsk::Deny)), ("completed", 0));
+    assert_eq!(declared(auto(&[]).with_on_ask(OnAsk::Fail)), ("stopped", 0));
+    assert_eq!(declared(auto(&[(Decision::Deny, "pay")])), ("completed", 0));
+}
+
+#[test]
+fn a_call_that_runs_elsewhere_waits_for_its_result_without_a_question_and_can_be_denied() {
+    let run = |permissions: UsePermissions| {
+        let steps = [ScenarioStep::tool_call("locate", json!({})), "done".into()];
+        let agent = AgentBuilder::base()
+            .with(UseLlm::from_model(FakeModel::script(steps)))
+            .with(UseTools::new().with_tool(ExternalTool::new("locate", "Finds.")))
+            .with(permissions)
+            .build()
+            .unwrap();
+        let state = run(&agent);
+        state.pending().first().map(|it| it.kind.as_str())
+    };
+    for on_ask in [OnAsk::Pause, OnAsk::Deny, OnAsk::Fail] {
+        assert_eq!(run(using(Mode::Ask, &[]).with_on_ask(on_ask)), Some("result"), "{on_ask:?}");
+    }
+    assert_eq!(run(using(Mode::Ask, &[(Decision::Deny, "locate")])), None);
 }
 
 #[test]
