@@ -62,7 +62,7 @@ pub use crate::{
     names::{MAX_TOOL_NAME, server_part, tool_names},
     resources::{ListedPrompt, ListedResource, PromptArgument},
     server::{
-        ClientReplies, ClientRequests, Completion, CompletionTarget, PromptCall, PromptReply,
+        ClientReplies, ClientRequests, Completion, PromptCall, PromptReply,
         ResourceBody, ResourceData, ServeError, ServedArgument, ServedContent, ServedPrompt,
         ServedResource, ServedTemplate, ServerChanges, ToolServer,
     },

@@ -28,7 +28,7 @@ pub use self::{
     changes::ServerChanges,
     client_requests::{ClientReplies, ClientRequests},
     content::{
-        Completion, CompletionTarget, PromptCall, PromptReply, ResourceBody, ResourceData,
+        Completion, PromptCall, PromptReply, ResourceBody, ResourceData,
         ServedArgument, ServedContent, ServedPrompt, ServedResource, ServedTemplate,
     },
 };

@@ -6,6 +6,7 @@ use loopwright_core::{BoxError, messages::Message};
 use serde_json::{Map, Value};
 
 use super::client_requests::{ClientReplies, ClientRequests};
+use crate::completion::CompletionTarget;
 
 /// A resource that clients can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,16 +125,6 @@ pub struct Completion {
     pub value: String,
     /// The other values that are known already.
     pub known: Map<String, Value>,
-}
-
-/// What a value is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompletionTarget {
-    /// An argument of the prompt of this name.
-    Prompt(String),
-    /// A variable of this template.
-    Template(String),
 }
 
 /// Resources and prompts of a server.

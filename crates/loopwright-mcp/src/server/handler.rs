@@ -18,8 +18,9 @@ use rmcp::{RoleServer, ServerHandler};
 use super::ask::{self, Asked};
 use super::calls::Calls;
 use super::watches::Watches;
+use crate::completion::CompletionTarget;
 use super::{
-    Completion, CompletionTarget, PromptCall, PromptReply, ServedContent, ServedPrompt, ToolServer,
+    Completion, PromptCall, PromptReply, ServedContent, ServedPrompt, ToolServer,
 };
 use super::{notes, result};
 use crate::event::McpLogLevel;

@@ -54,7 +54,7 @@ impl Script {
                 let name = || assignment.name.clone();
                 if is_data(&assignment.value) {
                     found.data.insert(name());
-                } else if assignment.value.is_unknown {
+                } else if parts(&assignment.value).any(is_variable) {
                     copies.push(name());
                 }
             }
@@ -87,13 +87,20 @@ fn read_by(command: &Simple) -> Vec<String> {
 /// Returns `true` if a word has a part that a file, a command or the names of files decide about. The result of
 /// arithmetic is a number, and a variable has the value that it was given elsewhere.
 pub(super) fn is_data(word: &Word) -> bool {
+    let is_number = |part: &str| part.starts_with("$((");
+    parts(word)
+        .any(|part| runs(part) || !is_variable(part) && !is_number(part) || is_argument(part))
+}
+
+/// Returns the unknown parts of a word, as they are written.
+fn parts(word: &Word) -> impl Iterator<Item = &str> {
     let parts = word.text.split(UNKNOWN_START).skip(1);
-    let mut parts = parts.map(|part| part.split(UNKNOWN_END).next().unwrap_or_default());
-    parts.any(|part| {
-        let is_variable = part.starts_with('$') && !part.starts_with("$(");
-        let is_number = part.starts_with("$((");
-        runs(part) || !is_variable && !is_number || is_argument(part)
-    })
+    parts.map(|part| part.split(UNKNOWN_END).next().unwrap_or_default())
+}
+
+/// Returns `true` for `$x` and `${x}`.
+fn is_variable(part: &str) -> bool {
+    part.starts_with('$') && !part.starts_with("$(")
 }
 
 /// Returns `true` for what starts with `$1`, `$@`, `$*` and the like, also in braces.
