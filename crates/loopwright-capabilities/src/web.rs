@@ -12,6 +12,7 @@ mod markdown;
 mod page;
 mod policy;
 mod robots;
+mod search;
 
 pub use self::{
     address::{Network, SystemNetwork},
@@ -19,6 +20,7 @@ pub use self::{
     fetch::{WebFetchArgs, WebFetchTool},
     page::FetchError,
     policy::{Robots, WebPolicy},
+    search::{SearchError, SearchResult, SearchService, WebSearchArgs, WebSearchTool},
 };
 
 #[cfg(test)]

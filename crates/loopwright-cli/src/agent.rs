@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, NameList, UseContextConfig,
-    UseHook, UseLlmConfig,
+    UseHook, UseLlmConfig, UseTools,
 };
 use loopwright_capabilities::{
     compaction::UseCompaction,
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
     questions::{OnQuestion, UseQuestions},
-    web::UseWeb,
+    web::{UseWeb, WebSearchTool},
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
@@ -91,6 +91,8 @@ pub struct Setup {
     pub session_budget: SessionBudget,
     /// The tools that the agent has, of those that it would have; `None` means all.
     pub tools: Option<NameList>,
+    /// What searches the web, if a service is configured.
+    pub(crate) search: Option<WebSearchTool>,
     /// What is checked and kept of its answers.
     pub checks: AnswerChecks,
     /// What was found and loaded.
@@ -145,6 +147,12 @@ impl Setup {
         };
         let builder =
             if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
+        let builder = match &self.search {
+            Some(search) if self.permissions.policy().offers("web_search") => {
+                builder.with_capability(UseTools::new().with_tool(search.clone()))
+            }
+            _ => builder,
+        };
         let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);
         let builder = match &self.applied {
             Some(applied) if compacts(applied) => builder,

@@ -9,7 +9,6 @@ use std::time::Instant;
 use loopwright_capabilities::structured::{ANSWER, AnswerSchema, TypedOptions};
 use loopwright_core::{AgentLoop, AgentState, ExecutionStatus};
 use loopwright_sessions::{SessionId, SessionStore};
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
@@ -19,6 +18,7 @@ use crate::exit::ExitCode;
 use crate::render::{UiEvent, UiSender};
 use crate::report::Report;
 use crate::user_command;
+use crate::verification::Verification;
 
 /// What a run checks and keeps of its answer. By default, nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,21 +29,6 @@ pub struct AnswerChecks {
     pub verify: Option<String>,
     /// The file that the answer is written to.
     pub output: Option<PathBuf>,
-}
-
-/// What a command found that verified the work of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verification {
-    /// The command.
-    pub command: String,
-    /// Whether it ended with 0.
-    pub passed: bool,
-    /// Its exit code; `None` if it did not run to its end.
-    pub exit_code: Option<i64>,
-    /// What it printed, or why it did not run.
-    pub output: String,
-    /// How long it took.
-    pub duration_ms: u64,
 }
 
 /// The file for the answer cannot be written.

@@ -6,7 +6,6 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use loopwright_capabilities::structured::AnswerSchema;
 
-use crate::answer_checks::AnswerChecks;
 use crate::prompt::PromptSource;
 
 pub mod acp;
@@ -182,15 +181,6 @@ pub struct CompletionsArgs {
 }
 
 impl RunArgs {
-    /// Returns what the run checks and keeps of its answer.
-    pub fn checks(&self) -> AnswerChecks {
-        AnswerChecks {
-            schema: self.schema.clone(),
-            verify: self.verify.clone(),
-            output: self.output.clone(),
-        }
-    }
-
     /// Returns the source of the prompt, from the argument or the option.
     pub fn prompt(&self) -> PromptSource {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))

@@ -41,6 +41,7 @@ mod sources;
 mod timeouts;
 mod value;
 mod warning;
+mod web;
 
 pub use base_url::BaseUrl;
 pub use capabilities::{CapabilitySetting, CapabilitySettings};
@@ -69,6 +70,7 @@ pub use timeouts::Timeouts;
 pub use user_only::Reason;
 pub use value::{Mismatch, SettingValue};
 pub use warning::Warning;
+pub use web::SearchSetting;
 
 use document::Document;
 use files::{Found, UserFile};
@@ -115,6 +117,8 @@ pub struct Config {
     pub chat: ChatSettings,
     /// What names of models in definitions stand for.
     pub aliases: BTreeMap<String, Setting<ModelRef>>,
+    /// The service that searches the web.
+    pub web_search: Option<Setting<SearchSetting>>,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
@@ -201,6 +205,7 @@ impl Config {
             capabilities: layer.capabilities,
             chat: layer.chat,
             aliases: layer.aliases,
+            web_search: layer.web_search,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
             notify: layer.notify,

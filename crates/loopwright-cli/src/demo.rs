@@ -165,6 +165,7 @@ fn setup(folder: &Folder) -> Setup {
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),
+        search: None,
         tools: None,
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),

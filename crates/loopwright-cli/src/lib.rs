@@ -78,5 +78,7 @@ pub mod submit;
 pub mod tools;
 mod turn;
 mod user_command;
+mod web_search;
+mod verification;
 pub mod worker;
 mod worker_roots;

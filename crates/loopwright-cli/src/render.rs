@@ -33,9 +33,9 @@ use loopwright_core::{
 use loopwright_permissions::Mode;
 
 use self::changes::FileDiffTracker;
-use crate::answer_checks::Verification;
 use crate::loaded::LoadedParts;
 use crate::report::Report;
+use crate::verification::Verification;
 
 pub(crate) use self::calls::failure;
 pub(crate) use self::changes::{content_diff, file_diff, planned_change};

@@ -11,11 +11,11 @@ use loopwright_sessions::SessionId;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer_checks::Verification;
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
 use crate::session::{address, short, waiting_call};
 use crate::session_budget;
+use crate::verification::Verification;
 
 /// The version of everything that is written as JSON.
 pub const SCHEMA_VERSION: u32 = 1;

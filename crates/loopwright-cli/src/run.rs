@@ -9,6 +9,7 @@ use loopwright_core::{
 };
 
 use crate::agent::Setup;
+use crate::answer_checks::AnswerChecks;
 use crate::approval::{self, Turned};
 use crate::args::{Cli, RunArgs};
 use crate::config::OutputFormat;
@@ -54,7 +55,11 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<ExitCode, StartError> {
     let origin = &args.session.origin;
-    let checks = args.checks();
+    let checks = AnswerChecks {
+        schema: args.schema.clone(),
+        verify: args.verify.clone(),
+        output: args.output.clone(),
+    };
     checks.prepare()?;
     let stage = opening.stage.of_checked(&checks);
     let media = args.images.iter().map(|path| media::read(path)).collect::<Result<Vec<_>, _>>()?;

@@ -176,6 +176,7 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("chat.status_line", chat.status_line.as_ref(), None, Clone::clone);
     let notifies = Some(true.to_string());
     rows.add("chat.notifications", chat.notifications.as_ref(), notifies, ToString::to_string);
+    rows.add("web.search", config.web_search.as_ref(), None, ToString::to_string);
     for (name, model) in &config.aliases {
         rows.add(format!("aliases.{name}"), Some(model), None, ToString::to_string);
     }

@@ -18,7 +18,6 @@ use loopwright_models::Providers;
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
 };
-use loopwright_templates::ProjectInstructions;
 
 pub use self::refusal::StartError;
 use crate::agent::Setup;
@@ -28,8 +27,8 @@ use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
 use crate::commands::Commands;
 use crate::config::{
-    Config, ConfigError, ConfigSources, Discovery, Dollars, Limits, Loaded, ModelRef, Origin,
-    STEPS, Setting, SettingValue as _, TIME, TOKENS,
+    Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
+    SettingValue as _, TIME, TOKENS,
 };
 use crate::console;
 use crate::conversation::{Command, Conversation};
@@ -44,12 +43,12 @@ use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
 use crate::permissions::{ProjectSettings, RunPermissions};
-use crate::project::project_root;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
 use crate::store::{StoreLocation, state_directory};
 use crate::tools;
+use crate::web_search;
 
 /// What was typed and what is configured.
 #[derive(Debug)]
@@ -173,6 +172,7 @@ impl Startup {
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
             tools: agent.tools.clone(),
+            search: web_search::tool(config, &self.sources),
             checks: AnswerChecks::default(),
             loaded: LoadedParts::default(),
         };
@@ -247,19 +247,6 @@ impl Startup {
         let added = self.config.system_prompt.as_ref().map(|it| it.value.as_str());
         let parts: Vec<&str> = own.into_iter().chain(added).collect();
         (!parts.is_empty()).then(|| parts.join("\n\n"))
-    }
-
-    /// Finds what the project tells every agent, and says what is odd about it.
-    fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
-        if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
-            return ProjectInstructions::default();
-        }
-        let workdir = &self.config.workdir;
-        let found = ProjectInstructions::find(&project_root(workdir), workdir);
-        for warning in &found.warnings {
-            console::warn(warning);
-        }
-        found
     }
 
     /// Takes the definition that was typed, or the one that a session was begun with.

@@ -21,7 +21,7 @@ fn world() -> World {
         .file("project/.loopwright/agents/reviewer.md", REVIEWER)
         .file(
             ".claude/agents/helper.md",
-            "---\nname: helper\ndescription: Helps.\nmodel: sonnet\n---\n\nYou help.\n",
+            "---\nname: helper\ndescription: Helps.\nmodel: best\n---\n\nYou help.\n",
         )
         .file(
             ".config/loopwright/agents/mine.yaml",
@@ -262,7 +262,7 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    for warning in ["line 4: `tools` skips `WebFetch`", "line 5: `model`", "line 6: `color`"] {
+    for warning in ["line 4: `tools` skips `WebFetch`", "line 6: `color`"] {
         assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
     }
 }

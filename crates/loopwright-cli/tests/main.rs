@@ -46,5 +46,6 @@ mod skills;
 mod stopping;
 mod terminal;
 mod watched;
+mod web_search;
 mod worker;
 mod world;

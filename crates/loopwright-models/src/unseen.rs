@@ -81,7 +81,7 @@ impl Sight {
 
     fn transcript(self, transcript: &Transcript) -> Result<Transcript, TurnError> {
         let mut shown = Transcript::new();
-        for turn in transcript.iter() {
+        for turn in transcript {
             if self.hides_in_turn(turn) {
                 shown.push(self.turn(turn)?);
             } else {
@@ -169,7 +169,7 @@ mod tests {
                 }
             }
         };
-        for turn in shown.prompt.turns.iter() {
+        for turn in &shown.prompt.turns {
             add(turn.message().parts());
             if let TurnBody::ToolExchange(exchange) = turn.body() {
                 exchange.results().iter().for_each(|it| add(&it.content));

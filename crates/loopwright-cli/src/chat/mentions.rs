@@ -39,7 +39,8 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
         }
         seen.push(path);
         let shown = single_line(path, 200);
-        let Some(content) = content else {
+        // A document may be text as well.
+        let Some(content) = content.filter(|it| !it.starts_with("%PDF-")) else {
             match media::read_in(workdir, path) {
                 Some(Ok(part)) => {
                     attached.media.push(part);

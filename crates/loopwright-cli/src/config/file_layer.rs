@@ -10,7 +10,7 @@ use super::value::SettingValue as _;
 use super::{
     CapabilitySettings, ChatSettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef,
     NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, Roots, SandboxSettings,
-    SessionLimits, Setting, Text, Timeouts, Warning,
+    SearchSetting, SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -37,6 +37,7 @@ impl Layer {
             capabilities: within(root, "capabilities", capabilities)?,
             chat: within(root, "chat", |section| chat(section, warnings))?,
             aliases: within(root, "aliases", aliases)?,
+            web_search: within(root, "web", |section| web_search(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
             notify: within(root, "notify", |section| notify(section, warnings))?,
@@ -248,6 +249,14 @@ fn aliases(section: &Section<'_>) -> Result<BTreeMap<String, Setting<ModelRef>>,
         }
     }
     Ok(all)
+}
+
+fn web_search(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Setting<SearchSetting>>, ConfigError> {
+    warn_unknown(section, keys::WEB, warnings);
+    section.value("search")
 }
 
 fn worker_roots(

@@ -9,8 +9,8 @@ use loopwright_sandbox::BackendChoice;
 use super::value::SettingValue;
 use super::{
     BaseUrl, Bytes, Capabilities, CapabilitySetting, CommandLine, Dollars, DollarsPerMillion,
-    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SecretRef,
-    Strings, Text, user_only,
+    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SearchSetting,
+    SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -182,6 +182,11 @@ pub const KEYS: &[Key] = &[
         "aliases.NAME",
         "the model for the name NAME in agent definitions, such as `sonnet`",
     ),
+    key::<SearchSetting>(
+        "web.search",
+        "the service of the tool `web_search`: `brave` with its key in BRAVE_API_KEY, `tavily` with its key in TAVILY_API_KEY, \
+         or the base URL of a SearXNG server",
+    ),
     key::<Text>("store.url", "the session store").option("--store").variable("LOOPWRIGHT_STORE"),
     key::<Roots>(
         "worker.roots",
@@ -306,6 +311,10 @@ mod tests {
                 "sandbox.path",
                 "sandbox.environment",
                 "capabilities.NAME",
+                "chat.status_line",
+                "chat.notifications",
+                "aliases.NAME",
+                "web.search",
                 "store.url",
                 "worker.roots",
                 "notify.command",

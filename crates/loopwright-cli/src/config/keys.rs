@@ -22,6 +22,7 @@ pub(super) const TOP: &[&str] = &[
     "stream",
     "system_prompt",
     "timeouts",
+    "web",
     "worker",
 ];
 pub(super) const LIMITS: &[&str] = &["cost", "seconds", "session", "steps", "tokens"];
@@ -49,6 +50,7 @@ pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
 pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
 pub(super) const CHAT: &[&str] = &["notifications", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];
+pub(super) const WEB: &[&str] = &["search"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
 
@@ -65,6 +67,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("chat.", CHAT),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),
+    ("web.", WEB),
     ("worker.", WORKER),
     ("models.\"PROVIDER/NAME\".", MODEL),
     ("models.\"PROVIDER/NAME\".prices.", PRICES),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs,
-    NotifySettings, OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings, Setting,
-    Text, Timeouts,
+    NotifySettings, OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings,
+    SearchSetting, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -33,6 +33,8 @@ pub(super) struct Layer {
     pub(super) chat: ChatSettings,
     /// Only the user's own file has any.
     pub(super) aliases: BTreeMap<String, Setting<ModelRef>>,
+    /// Only the user's own file has it.
+    pub(super) web_search: Option<Setting<SearchSetting>>,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
     pub(super) notify: NotifySettings,
@@ -62,6 +64,7 @@ impl Layer {
             },
             chat: self.chat.or(weaker.chat),
             aliases: if self.aliases.is_empty() { weaker.aliases } else { self.aliases },
+            web_search: self.web_search.or(weaker.web_search),
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
             notify: NotifySettings {

@@ -42,6 +42,7 @@ const ANYWHERE: &[(&str, Reason)] = &[
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("notify", Reason::Notify),
+    ("web", Reason::Address),
     ("worker", Reason::Worker),
 ];
 

@@ -22,9 +22,9 @@ use super::words::{
     WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
 };
 use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
-use crate::answer_checks::Verification;
 use crate::exit::ExitCode;
 use crate::report::Report;
+use crate::verification::Verification;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();

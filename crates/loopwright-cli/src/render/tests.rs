@@ -72,6 +72,7 @@ fn show(
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
+        search: None,
         tools: None,
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),

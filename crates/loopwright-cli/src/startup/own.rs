@@ -1,12 +1,23 @@
-//! What the program's own agent may use.
+//! What the program's own agent may use, and what is found for every agent.
+
+use std::path::Path;
+
+use loopwright_agent::Definitions as _;
+use loopwright_capabilities::skills::SkillAudience;
+use loopwright_templates::ProjectInstructions;
 
 use super::{StartError, Startup};
 use crate::agent::Setup;
+use crate::args::AgentArgs;
+use crate::config::Discovery;
+use crate::console;
 use crate::definitions::Defined;
 use crate::folders::FoldersError;
 use crate::loaded::LoadedParts;
+use crate::mcp_servers::user_file;
 use crate::model;
-use crate::permissions::ProjectSettings;
+use crate::permissions::{HOOKS, ProjectSettings};
+use crate::project::project_root;
 
 impl Startup {
     /// Finds what the program's own agent may use: skills of a project only if the user trusts it.
@@ -24,10 +35,36 @@ impl Startup {
 
     /// Lists what was found for an agent.
     pub(super) fn loaded(&self, setup: &Setup) -> Result<LoadedParts, FoldersError> {
-        let project = ProjectSettings::find(&self.config, &self.sources)?;
+        let (config, sources) = (&self.config, &self.sources);
+        let project = ProjectSettings::find(config, sources)?;
+        let hooks = sources.own_directory().map(|it| it.join(HOOKS));
+        let own = hooks.into_iter().chain(user_file(sources)).filter(|it| it.is_file());
         let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
-        Ok(LoadedParts::of(&self.config, &self.sources, &project)
-            .with_defined(defined)
-            .with_shared(&setup.project, &setup.mcp, &setup.permissions))
+        let agents = defined.map(|it| it.agents.all()).unwrap_or_default();
+        let skills = defined.map(|it| it.skills.list(SkillAudience::Models)).unwrap_or_default();
+        let servers = setup.mcp.clients().iter();
+        Ok(LoadedParts {
+            config: config.user_file.iter().map(|it| it.to_path_buf()).chain(own).collect(),
+            project: project.paths().map(Path::to_path_buf).collect(),
+            is_project_trusted: project.is_trusted(),
+            instructions: setup.project.texts.iter().map(|(path, _)| path.clone()).collect(),
+            agents: agents.iter().map(|it| it.name.clone()).collect(),
+            skills: skills.iter().map(|it| it.name().to_owned()).collect(),
+            mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
+            hooks: setup.permissions.hooks().map_or(0, |(hooks, _)| hooks.iter().count()),
+        })
+    }
+
+    /// Finds what the project tells every agent, and says what is odd about it.
+    pub(super) fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
+        if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
+            return ProjectInstructions::default();
+        }
+        let workdir = &self.config.workdir;
+        let found = ProjectInstructions::find(&project_root(workdir), workdir);
+        for warning in &found.warnings {
+            console::warn(warning);
+        }
+        found
     }
 }
