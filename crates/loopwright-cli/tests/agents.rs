@@ -21,7 +21,7 @@ fn world() -> World {
         .file("project/.loopwright/agents/reviewer.md", REVIEWER)
         .file(
             ".claude/agents/helper.md",
-            "---\nname: helper\ndescription: Helps.\nmodel: turbo\n---\n\nYou help.\n",
+            "---\nname: helper\ndescription: Helps.\nmodel: best\n---\n\nYou help.\n",
         )
         .file(
             ".config/loopwright/agents/mine.yaml",

@@ -62,9 +62,9 @@ pub use crate::{
     names::{MAX_TOOL_NAME, server_part, tool_names},
     resources::{ListedPrompt, ListedResource, PromptArgument},
     server::{
-        ClientReplies, ClientRequests, Completion, PromptCall, PromptReply,
-        ResourceBody, ResourceData, ServeError, ServedArgument, ServedContent, ServedPrompt,
-        ServedResource, ServedTemplate, ServerChanges, ToolServer,
+        ClientReplies, ClientRequests, Completion, PromptCall, PromptReply, ResourceBody,
+        ResourceData, ServeError, ServedArgument, ServedContent, ServedPrompt, ServedResource,
+        ServedTemplate, ServerChanges, ToolServer,
     },
     source::McpToolSource,
     template::{Template, TemplateError},

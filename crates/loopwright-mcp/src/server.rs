@@ -28,8 +28,8 @@ pub use self::{
     changes::ServerChanges,
     client_requests::{ClientReplies, ClientRequests},
     content::{
-        Completion, PromptCall, PromptReply, ResourceBody, ResourceData,
-        ServedArgument, ServedContent, ServedPrompt, ServedResource, ServedTemplate,
+        Completion, PromptCall, PromptReply, ResourceBody, ResourceData, ServedArgument,
+        ServedContent, ServedPrompt, ServedResource, ServedTemplate,
     },
 };
 

@@ -18,11 +18,9 @@ use rmcp::{RoleServer, ServerHandler};
 use super::ask::{self, Asked};
 use super::calls::Calls;
 use super::watches::Watches;
-use crate::completion::CompletionTarget;
-use super::{
-    Completion, PromptCall, PromptReply, ServedContent, ServedPrompt, ToolServer,
-};
+use super::{Completion, PromptCall, PromptReply, ServedContent, ServedPrompt, ToolServer};
 use super::{notes, result};
+use crate::completion::CompletionTarget;
 use crate::event::McpLogLevel;
 
 /// Rounds of questions of a prompt.
