@@ -82,7 +82,7 @@ impl<'p> Case<'p> {
         let address = asked.address();
         let mut call = address.clone();
         call.push(u16::try_from(state.step_count()).unwrap());
-        let decision = if asked.question.text.starts_with("the tool was interrupted") {
+        let decision = if asked.question.is_recovery() {
             self.interrupted.insert(call);
             let has_paid = |sum: &u64| asked.call.arguments.contains(&sum.to_string());
             if self.paid().iter().any(has_paid) {

@@ -284,7 +284,7 @@ impl<P: Processes> Case<P> {
 
 /// Returns `true` if a call waits because it was interrupted.
 fn is_interrupted(pending: &PendingApproval<'_>) -> bool {
-    pending.question.text.starts_with("the tool was interrupted")
+    pending.question.is_recovery()
 }
 
 /// Kills one process at one of its writes, for each process and each write.
