@@ -70,7 +70,7 @@ fn what_is_no_schema_or_no_place_for_an_answer_is_refused_before_the_run() {
     let cases = [
         ["--schema", r#"{"type": "objec"}"#, "not valid"],
         ["--schema", "{", "not JSON"],
-        ["--schema", "missing.json", "cannot read it"],
+        ["--schema", "missing.json", "cannot read the schema"],
         ["--output", "missing/out.txt", "directory that exists"],
         ["--output", ".", "directory that exists"],
     ];

@@ -54,7 +54,7 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
         let refused = decide(&["result", "here"]);
         assert_ne!(refused.status, 0);
         assert!(
-            refused.stderr.contains("does not fit what `locate` asks for"),
+            refused.stderr.contains("the reply to `locate` does not match its schema"),
             "{}",
             refused.stderr
         );
@@ -140,8 +140,9 @@ fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
     let prices = "[models.'openai-compatible/test']\nprices = { input = 0, output = 7 }";
     let world =
         World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", prices);
-    let server =
-        Server::start(vec![streamed_tool("", "list_dir", &json!({})), streamed("Done.", "stop")]);
+    let mut answers = vec![streamed_tool("", "list_dir", &json!({})); 5];
+    answers.push(streamed("Done.", "stop"));
+    let server = Server::start(answers);
     let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00043", "Go."]].concat();
     let shown = "are used";
     let seen = Terminal::new(100).typing(shown, answer).run(&world, &line);

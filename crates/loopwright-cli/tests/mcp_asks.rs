@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::server::{Server, streamed, streamed_tool};
+use crate::terminal::{Seen, Terminal};
 use crate::world::{Done, World};
 
 /// A server whose tool asks, and says what it was answered.
@@ -31,6 +32,7 @@ fn world(question: &str, sampling: &str) -> World {
     let entry = json!({"command": "sh", "args": ["server.sh"], "sampling": sampling});
     let file = json!({"mcpServers": {"shell": entry}}).to_string();
     let world = World::new()
+        .env("TERM", "xterm-256color")
         .file("project/server.sh", SERVER)
         .file("project/question.json", &format!("{question}\n"))
         .file(".config/loopwright/mcp.json", &file);
@@ -39,7 +41,7 @@ fn world(question: &str, sampling: &str) -> World {
 }
 
 /// Lets a model call the tool, and returns what it was then told, and what the program said.
-fn told(world: &World, line: &[&str], typed: &str, answers: &[&str]) -> (Vec<String>, Done) {
+fn told(world: &World, line: &[&str], answers: &[&str]) -> (Vec<String>, Done) {
     let call = streamed_tool("", "mcp__shell__ask", &json!({}));
     let answers = answers.iter().map(|it| streamed(it, "stop"));
     let answers: Vec<_> = std::iter::once(call).chain(answers).collect();
@@ -47,24 +49,44 @@ fn told(world: &World, line: &[&str], typed: &str, answers: &[&str]) -> (Vec<Str
     let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
     let (command, options) = line.split_first().unwrap();
     let line: Vec<&str> = [&[*command][..], &model[..], options].concat();
-    let done = world.run_with(&line, typed);
-    let of_tool = |it: &serde_json::Value| {
+    let done = world.run(&line);
+    (heard_after_first(&server), done)
+}
+
+/// Does the same at a terminal, where each line is typed once its text stands there.
+fn told_at_terminal(
+    world: &World,
+    typed: &[(&'static str, &'static str)],
+    answers: &[&str],
+) -> (Vec<String>, Seen) {
+    let call = streamed_tool("", "mcp__shell__ask", &json!({}));
+    let answers = answers.iter().map(|it| streamed(it, "stop"));
+    let server = Server::start(std::iter::once(call).chain(answers).collect::<Vec<_>>());
+    let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Go."];
+    let terminal =
+        typed.iter().fold(Terminal::new(200), |it, (after, line)| it.typing(after, line));
+    let seen = terminal.run(world, &line);
+    (heard_after_first(&server), seen)
+}
+
+/// Returns the last message of each request but the first.
+fn heard_after_first(server: &Server) -> Vec<String> {
+    let last = |it: &serde_json::Value| {
         it["messages"].as_array()?.last()?["content"].as_str().map(ToOwned::to_owned)
     };
-    (server.heard().iter().skip(1).filter_map(|it| of_tool(&it.1)).collect(), done)
+    server.heard().iter().skip(1).filter_map(|it| last(&it.1)).collect()
 }
 
 #[test]
-fn a_chat_asks_before_a_server_uses_the_model() {
+fn a_user_is_asked_before_a_server_uses_the_model() {
     let world = world(OF_MODEL, "ask");
-    let (told_yes, done) = told(&world, &["chat"], "Go.\nyes\n", &["forty-two", "Done."]);
     let question =
         "MCP server `shell` asks for a response of your model (1 message, up to 9 tokens): 6 x 7?";
-    assert!(done.stderr.contains(question), "{done:?}");
+    let (told_yes, _) = told_at_terminal(&world, &[(question, "yes")], &["forty-two", "Done."]);
     assert_eq!(told_yes[0], "6 x 7?");
     assert!(told_yes[1].contains("heard") && told_yes[1].contains("forty-two"), "{told_yes:?}");
-    let (told_no, done) = told(&world, &["chat"], "Go.\nno\n", &["Done."]);
-    assert_eq!(done.status, 0, "{done:?}");
+    let (told_no, seen) = told_at_terminal(&world, &[(question, "no")], &["Done."]);
+    assert_eq!(seen.status, 0, "{:?}", seen.lines);
     assert!(told_no[0].contains("the user does not allow"), "{told_no:?}");
 }
 
@@ -72,24 +94,24 @@ fn a_chat_asks_before_a_server_uses_the_model() {
 fn a_run_without_a_user_refuses_the_model_unless_the_configuration_allows_it() {
     for on_ask in ["pause", "deny"] {
         let asking = world(OF_MODEL, "ask");
-        let (told, done) = told(&asking, &["run", "--on-ask", on_ask, "Go."], "", &["Done."]);
+        let (told, done) = told(&asking, &["run", "--on-ask", on_ask, "Go."], &["Done."]);
         assert_eq!(done.status, 0, "{done:?}");
         assert!(told[0].contains("the user is not there to allow it"), "{on_ask}: {told:?}");
     }
     let allowing = world(OF_MODEL, "allow");
     let listed = allowing.run(&["mcp", "list"]).stdout;
     assert!(listed.contains("uses your models, at your cost, without asking"), "{listed}");
-    let (told, _) = told(&allowing, &["run", "Go."], "", &["forty-two", "Done."]);
+    let (told, _) = told(&allowing, &["run", "Go."], &["forty-two", "Done."]);
     assert!(told[1].contains("forty-two"), "{told:?}");
 }
 
 #[test]
-fn a_question_of_a_server_is_answered_in_a_chat_and_declined_in_a_run_without_a_user() {
+fn a_question_of_a_server_is_answered_at_a_terminal_and_declined_in_a_run_without_a_user() {
     let world = world(OF_USER, "ask");
-    let (heard, done) = told(&world, &["chat"], "Go.\nAda\n", &["Done."]);
-    assert!(done.stderr.contains("MCP server `shell` asks: Your name?"), "{done:?}");
+    let question = "MCP server `shell` asks: Your name?";
+    let (heard, _) = told_at_terminal(&world, &[(question, "Ada")], &["Done."]);
     assert!(heard[0].contains("action:accept") && heard[0].contains("name:Ada"), "{heard:?}");
-    let (heard, done) = told(&world, &["run", "Go."], "", &["Done."]);
+    let (heard, done) = told(&world, &["run", "Go."], &["Done."]);
     assert_eq!(done.status, 0, "{done:?}");
     assert!(heard[0].contains("action:decline"), "{heard:?}");
 }
@@ -99,10 +121,10 @@ fn a_form_of_a_server_is_filled_in_field_by_field() {
     let age = r#""name":{"type":"string"},"age":{"type":"integer","description":"In years."}"#;
     let question = OF_USER.replace(r#""name":{"type":"string"}"#, age);
     let world = world(&question, "ask");
-    let (heard, done) =
-        told(&world, &["chat"], "Go.\nage=old\nname=Ada Byron age=36\n", &["Done."]);
-    for shown in ["age (integer): In years.", "type NAME=VALUE for each, JSON, or `/decline`"] {
-        assert!(done.stderr.contains(shown), "{shown}: {done:?}");
-    }
+    let typed = [
+        ("age (integer): In years.", "age=old"),
+        ("type NAME=VALUE for each, JSON, or `/decline`", "name=Ada Byron age=36"),
+    ];
+    let (heard, _) = told_at_terminal(&world, &typed, &["Done."]);
     assert!(heard[0].contains("name:Ada Byron") && heard[0].contains("age:36"), "{heard:?}");
 }
