@@ -91,7 +91,7 @@ fn a_message_that_is_gone_back_to_waits_at_the_prompt() {
         .typing("/help for help", "first")
         .typing("tokens in", "second")
         .typing("Two.", "/turns")
-        .typing("go back to before", "2")
+        .typing("rewind to before", "2")
         .typing("rewound to the end of step 1", " again")
         .typing("tokens in", "/quit");
     let seen = done(terminal.run(&chatting(&server), &[]));

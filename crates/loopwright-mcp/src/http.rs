@@ -188,10 +188,15 @@ fn request_failure(error: &reqwest::Error) -> String {
     text::line(&reason)
 }
 
+/// Sets the cryptography of the rest of the program for HTTP clients, which a client needs before it is created. If another
+/// one is installed already, that one is used.
+pub(crate) fn choose_cryptography() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
 /// Makes an HTTP client whose headers stay with one server.
 pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
-    // The cryptography of the rest of the program. If another one is installed already, that one is used.
-    rustls::crypto::ring::default_provider().install_default().ok();
+    choose_cryptography();
     let redirects = reqwest::redirect::Policy::custom(|attempt| {
         let origin = attempt.previous().first().map(reqwest::Url::origin);
         if attempt.previous().len() > MAX_REDIRECTS {

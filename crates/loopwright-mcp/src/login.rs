@@ -11,7 +11,7 @@ use rmcp::transport::{
 use crate::config::{McpServer, OAuthClient, OAuthGrant, ServerTransport};
 use crate::credentials::{Credentials, is_refreshed_elsewhere};
 use crate::error::McpError;
-use crate::http::Before;
+use crate::http::{Before, choose_cryptography};
 use crate::launch::McpHost;
 use crate::template::Template;
 use crate::text;
@@ -120,6 +120,7 @@ pub(crate) async fn start(
 ) -> Result<Login, McpError> {
     let error = |error: AuthError| login_error(&server.name, &error);
     let granted = credentials.load().await.ok().flatten().map(|it| it.granted_scopes);
+    choose_cryptography();
     let mut manager = AuthorizationManager::new(url).await.map_err(error)?;
     manager.set_credential_store(credentials.clone());
     let mut request = AuthorizationRequest::new(options.redirect_uri)
@@ -184,6 +185,7 @@ pub(crate) async fn of_host(
         return Ok(None);
     }
     let error = |error: AuthError| login_error(&server.name, &error);
+    choose_cryptography();
     let mut manager = AuthorizationManager::new(url).await.map_err(error)?;
     manager.set_credential_store(credentials.clone());
     if !manager.initialize_from_store().await.map_err(error)? {
@@ -254,6 +256,7 @@ impl ClientLogin {
         if self.credentials.are_fresh() {
             return Ok(());
         }
+        choose_cryptography();
         let mut manager = AuthorizationManager::new(&self.url).await?;
         manager.set_credential_store(self.credentials.clone());
         let config = ClientCredentialsConfig::ClientSecret {

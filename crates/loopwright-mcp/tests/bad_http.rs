@@ -307,7 +307,7 @@ async fn an_address_with_bad_answers_has_an_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn announcements_and_trailers_without_end_or_pause_reach_the_time_limits() {
     for mode in ["endless_continue", "endless_trailers"] {
-        let expected = if mode == "endless_continue" { "no answer within 4 s" } else { "" };
+        let expected = if mode == "endless_continue" { "no response within 4 s" } else { "" };
         assert_eq!(failures(&[(mode, expected)], false).await, Vec::<String>::new());
     }
     for (mode, expected) in [

@@ -208,7 +208,7 @@ async fn a_server_is_reached_through_a_socket_of_this_machine() {
         let client = at_socket(&world, &address);
         let (told, _) = call(&client, "mcp__fake__echo", json!({})).await;
         assert_eq!(told, "from a socket");
-        assert_eq!(requests.recv().unwrap(), format!("POST {path} HTTP/1.1"));
+        assert_eq!(requests.recv().unwrap(), format!("POST http://localhost{path} HTTP/1.1"));
         client.close().await;
         while requests.try_recv().is_ok() {}
     }

@@ -72,7 +72,7 @@ fn full(place: &Place, told: &str) {
 
 #[test]
 fn a_run_whose_files_cannot_grow_stops_before_its_next_effect() {
-    full(&Place::files(), "raise the limit on the size of files");
+    full(&Place::files(), "raise the file size limit");
 }
 
 #[test]

@@ -385,7 +385,7 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
 fn the_progress_of_a_call_of_a_server_is_shown_beside_the_call() {
     let own = |event: AgentEvent| UiEvent::Event(Source::default(), event);
     let started = |call: u16, tool: &str| {
-        let started = json!({"type": "tool_call_started", "step": 1, "call": call, "tool": tool, "arguments": "{}"});
+        let started = json!({"type": "tool_call_started", "step": 1, "call": call, "attempt": 1, "tool": tool, "arguments": "{}"});
         own(serde_json::from_value(started).unwrap())
     };
     let mut reached = McpProgress::new("mcp__files__copy", 2.0, "b.txt\u{1b}[2J");
@@ -394,7 +394,7 @@ fn the_progress_of_a_call_of_a_server_is_shown_beside_the_call() {
     for note in [started(0, "bash"), started(1, "mcp__files__copy"), own(reached.into())] {
         progress.take(&note);
     }
-    assert_eq!(progress.waits_for(), ["bash ", "mcp__files__copy  · 2 of 5 · b.txt"]);
+    assert_eq!(progress.waits_for(), ["bash ", "mcp__files__copy  · 2 of 5 · b.txt\u{fffd}[2J"]);
 }
 
 /// Plays notes as JSON lines, and returns their types.

@@ -235,8 +235,7 @@ impl CallContext {
         IdempotencyKey { call: Some(index), ..self.key.clone() }
     }
 
-    /// Prepares a call: hooks first, then the lookup of the tool, then the schema, then the approval
-    /// that the tool declares.
+    /// Prepares a call: hooks, the lookup of the tool, its schema, then the approval that it declares.
     pub(crate) async fn prepare(
         &self,
         index: u16,
