@@ -62,7 +62,8 @@ fn spent(execution: &Execution) -> Cost {
 /// Returns what the user is asked about, if that is why the last turn stopped.
 pub(crate) fn question(state: &AgentState) -> Option<(Cost, Cost)> {
     let signal = state.stop_signal().filter(|it| it.source.as_deref() == Some(SOURCE))?;
-    let cost = |name| signal.context.get(name).and_then(|it| it.as_f64()).map(Cost::from_dollars);
+    let cost =
+        |name| signal.context.get(name).and_then(serde_json::Value::as_f64).map(Cost::from_dollars);
     Some((cost("cost")?, cost("max_cost")?))
 }
 

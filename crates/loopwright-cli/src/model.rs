@@ -210,15 +210,16 @@ pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, 
 const CLAUDE: [(&str, &str); 3] =
     [("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5"), ("sonnet", "claude-sonnet-5-5")];
 
-/// Models of OpenAI by the names that definitions of other programs use.
+/// Models of `OpenAI` by the names that definitions of other programs use.
 const GPT: [&str; 3] = ["gpt-5", "gpt-5-mini", "gpt-5-nano"];
 
 /// Returns what names of models in definitions stand for: those of the configuration, and those of other programs. The
 /// latter are models of their provider if that is the one that is used, and otherwise the model of the run.
 pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String, String> {
-    let is_used = |provider: &str| match &config.model {
-        Some(model) => model.value.provider() == provider,
-        None => {
+    let is_used = |provider: &str| {
+        if let Some(model) = &config.model {
+            model.value.provider() == provider
+        } else {
             let llm = LlmConfig { provider: Some(provider.into()), ..LlmConfig::default() };
             providers.check(Some(&llm)).is_ok()
         }

@@ -89,15 +89,12 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
         }
     };
     let run = async {
-        match transaction {
-            Some(transaction) => {
-                sandbox.run_staged(transaction, &command, &policy, &mut observer, &cancel).await
-            }
-            None => {
-                let mut output = sandbox.run(&command, &policy, &mut observer, &cancel).await?;
-                output.notes.extend(is_to_collect(args).then(|| made_at_once(NO_PLACE)));
-                Ok((output, None))
-            }
+        if let Some(transaction) = transaction {
+            sandbox.run_staged(transaction, &command, &policy, &mut observer, &cancel).await
+        } else {
+            let mut output = sandbox.run(&command, &policy, &mut observer, &cancel).await?;
+            output.notes.extend(is_to_collect(args).then(|| made_at_once(NO_PLACE)));
+            Ok((output, None))
         }
     };
     tokio::pin!(run);

@@ -147,20 +147,17 @@ impl Connection {
                     }
                     EndpointClient::Network(client) => {
                         let authorized = login::of_host(server, host, &config.uri, &client).await;
-                        match authorized.map_err(by_error)? {
-                            Some((client, before)) => {
-                                let client = EndingClient::new(client, exchanges.clone());
-                                let client = client.with_before(before);
-                                let transport =
-                                    StreamableHttpClientTransport::with_client(client, config);
-                                handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                            }
-                            None => {
-                                let client = EndingClient::new(client, exchanges.clone());
-                                let transport =
-                                    StreamableHttpClientTransport::with_client(client, config);
-                                handler.clone().serve_with_lifecycle(transport, lifecycle).await
-                            }
+                        if let Some((client, before)) = authorized.map_err(by_error)? {
+                            let client = EndingClient::new(client, exchanges.clone());
+                            let client = client.with_before(before);
+                            let transport =
+                                StreamableHttpClientTransport::with_client(client, config);
+                            handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                        } else {
+                            let client = EndingClient::new(client, exchanges.clone());
+                            let transport =
+                                StreamableHttpClientTransport::with_client(client, config);
+                            handler.clone().serve_with_lifecycle(transport, lifecycle).await
                         }
                     }
                 }

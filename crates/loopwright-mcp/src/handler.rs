@@ -126,12 +126,11 @@ impl ClientHandler for Handler {
         let params = serde_json::to_value(&params).unwrap_or_default();
         let request = SamplingRequest::new(&self.server, params)
             .map_err(|reason| ErrorData::invalid_params(reason, None))?;
-        match self.asked_of_call(Question::Sampling(request), &context).await {
-            Some(answer) => typed(answer?),
-            None => {
-                let reason = "no call of an agent is running, whose model could answer";
-                Err(ErrorData::invalid_request(reason, None))
-            }
+        if let Some(answer) = self.asked_of_call(Question::Sampling(request), &context).await {
+            typed(answer?)
+        } else {
+            let reason = "no call of an agent is running, whose model could answer";
+            Err(ErrorData::invalid_request(reason, None))
         }
     }
 

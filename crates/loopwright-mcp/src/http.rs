@@ -63,16 +63,15 @@ pub(crate) fn endpoint(
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let (client, url) = match url.strip_prefix(SOCKET) {
-        Some(socket) => socket_client(server, socket)?,
-        None => {
-            check(server, &url)?;
-            let client = client().map_err(|error| McpError::Invalid {
-                server: server.name.clone(),
-                reason: format!("the HTTP client cannot be created: {error}"),
-            })?;
-            (EndpointClient::Network(client), url)
-        }
+    let (client, url) = if let Some(socket) = url.strip_prefix(SOCKET) {
+        socket_client(server, socket)?
+    } else {
+        check(server, &url)?;
+        let client = client().map_err(|error| McpError::Invalid {
+            server: server.name.clone(),
+            reason: format!("the HTTP client cannot be created: {error}"),
+        })?;
+        (EndpointClient::Network(client), url)
     };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;

@@ -307,13 +307,12 @@ impl Asked<'_> {
                 .clone()
                 .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
             let key = cursor.clone().unwrap_or_default();
-            let answer = match cache.get(method, &key, Instant::now()) {
-                Some(kept) => kept,
-                None => {
-                    let answer = self.request(method, request(params)).await?;
-                    cache.keep(method, &key, &answer, Instant::now());
-                    answer
-                }
+            let answer = if let Some(kept) = cache.get(method, &key, Instant::now()) {
+                kept
+            } else {
+                let answer = self.request(method, request(params)).await?;
+                cache.keep(method, &key, &answer, Instant::now());
+                answer
             };
             let (items, next) = page(answer)
                 .ok_or_else(|| Arc::new(self.connection.requests.unexpected(method)))?;

@@ -462,7 +462,7 @@ async fn a_parked_job_resumes_by_itself_once_every_call_was_decided() {
 async fn a_parked_job_resumes_by_itself_when_the_deadline_of_its_calls_has_passed() {
     let world = World::with(&["a"]).await;
     let paid = Arc::new(AtomicUsize::new(0));
-    let limit = Duration::from_secs(3600);
+    let limit = Duration::from_hours(1);
     let agent = asking(&paid).with(|parts| parts.executor.answer_within = Some(limit));
     let clock = FrozenClock::new();
     let work = async || {

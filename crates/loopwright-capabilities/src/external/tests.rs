@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, Capability, DefinitionRegistry, UseLlmConfig,
+    AgentBuilder, AgentDefinition, Capability as _, DefinitionRegistry, UseLlmConfig,
 };
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ExecutionStatus, RequestKind, RunOptions, Step,

@@ -47,7 +47,7 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
                     attached.files.push(shown);
                 }
                 Some(Err(error)) => {
-                    attached.notes.push(format!("{shown} is not attached: {error}"))
+                    attached.notes.push(format!("{shown} is not attached: {error}"));
                 }
                 None => {
                     let size = LARGEST / 1024;

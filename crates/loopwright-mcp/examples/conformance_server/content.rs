@@ -120,12 +120,11 @@ impl ServedContent for Fixtures {
                 Part::image("image/png", IMAGE),
                 Part::text("Please analyze the image above."),
             ]),
-            "test_input_required_result_prompt" => match call.replies.accepted("user_context") {
-                Some(content) => {
+            "test_input_required_result_prompt" => {
+                if let Some(content) = call.replies.accepted("user_context") {
                     let context = content["context"].as_str().unwrap_or_default();
                     user([Part::text(format!("Context: {context}"))])
-                }
-                None => {
+                } else {
                     let field = json!({ "type": "string" });
                     let schema = json!({ "type": "object", "properties": { "context": field }, "required": ["context"] });
                     let message = "What context should the prompt use?";
@@ -135,7 +134,7 @@ impl ServedContent for Fixtures {
                         schema,
                     ))
                 }
-            },
+            }
             _ => return Ok(None),
         }))
     }

@@ -20,7 +20,7 @@ use super::{ToolServer, calls::Calls, handler::Handler};
 const MAX_SESSIONS: usize = 256;
 
 /// How long such a session may be silent. A call that reports no progress is silent.
-const MAX_SILENCE: Duration = Duration::from_secs(3600);
+const MAX_SILENCE: Duration = Duration::from_hours(1);
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";

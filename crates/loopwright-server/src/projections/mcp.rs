@@ -31,7 +31,7 @@ use crate::{
 const PATH: &str = "/mcp";
 
 /// How long a list of agents is taken for current.
-const CURRENT: Duration = Duration::from_secs(60);
+const CURRENT: Duration = Duration::from_mins(1);
 
 /// How many principals have a server of their own at once.
 const MAX_PRINCIPALS: usize = 1024;

@@ -1,3 +1,4 @@
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 use std::io::Cursor;
 
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};

@@ -26,7 +26,10 @@ impl Server {
                 }),
             ),
             "tools/list" => {
-                complete(&id, json!({"tools": [tool("echo")], "ttlMs": 0, "cacheScope": "private"}))
+                complete(
+                    &id,
+                    json!({"tools": [tool("echo")], "ttlMs": 0, "cacheScope": "private"}),
+                );
             }
             "resources/list" => {
                 self.listings += 1;
