@@ -68,7 +68,7 @@ pub struct Conversation {
     pub session: Option<SessionId>,
     /// The ID of the session that the first message creates; `None` generates one.
     pub new_id: Option<SessionId>,
-    /// Whether a user is there to answer what calls ask; [`attend`](Self::attend) sets it.
+    /// Whether a user is there to answer what calls ask.
     pub is_attended: bool,
     /// Whether a turn that has nearly reached its cost limit stops to ask.
     pub(crate) asks_about_cost: bool,
