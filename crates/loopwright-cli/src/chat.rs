@@ -278,7 +278,9 @@ impl ChatSession<'_> {
         match self.attached(&said.typed).await {
             Ok(mut attached) => {
                 let (text, media) = self.complete(&said);
-                media.into_iter().for_each(|part| attached.attach(part));
+                for part in media {
+                    attached.attach(part);
+                }
                 media::tell_unseen(&self.conversation.setup, attached.media());
                 self.send(Some(attached.to_message(&text)), input).await
             }

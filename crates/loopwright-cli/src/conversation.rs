@@ -51,6 +51,7 @@ const LOOKS: Duration = Duration::from_millis(20);
 const TITLE: usize = 80;
 
 /// A conversation with an agent that is kept, from the moment at which something is said.
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Conversation {
     /// Where it is kept.
     pub store: Arc<dyn SessionStore>,

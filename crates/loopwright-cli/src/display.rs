@@ -78,7 +78,7 @@ impl RunDisplay {
         let cancel = scene.brake.token().clone();
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let mut signals = Signals::new().ok();
-        let work = async {
+        let work = Box::pin(async {
             let began = Instant::now();
             let options = RunOptions { sinks, cancel, ..RunOptions::default() };
             let state = agent.start(state, options).finish().await;
@@ -88,7 +88,7 @@ impl RunDisplay {
             let run = EndedRun { setup, state: &state, session: None };
             let report = setup.checks.complete(report, run, &feed, brake.token()).await;
             (state, report)
-        };
+        });
         let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;
         RunResult { state, exit_code }
     }

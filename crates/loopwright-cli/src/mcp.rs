@@ -83,7 +83,7 @@ pub fn mcp(cli: &Cli, args: &McpArgs) -> ExitCode {
             McpCommand::Show(typed) => show::show(cli, args, typed).await,
             McpCommand::Test(typed) => test(cli, args, typed).await,
             McpCommand::Call(typed) => call(cli, args, typed).await,
-            McpCommand::Login(typed) => login(cli, args, typed).await,
+            McpCommand::Login(typed) => Box::pin(login(cli, args, typed)).await,
             McpCommand::Logout(typed) => logout(cli, args, &typed.name),
             McpCommand::Add(typed) => add(cli, args, typed),
             McpCommand::Remove(typed) => remove(cli, args, typed),

@@ -195,17 +195,17 @@ async fn of_argument(
     let prompts = client.prompts().await.unwrap_or_default();
     let Some(listed) = prompts.into_iter().find(|it| it.name == prompt) else { return Vec::new() };
     let names: Vec<&str> = listed.arguments.iter().map(|it| &*it.name).collect();
-    let named = |word: &str| {
+    let assigned = |word: &str| {
         let (name, value) = word.split_once('=')?;
         names.contains(&name).then(|| (name.to_owned(), value.to_owned()))
     };
     let mut others = BTreeMap::new();
     for (position, word) in before.iter().enumerate() {
         let given =
-            named(word).or_else(|| Some(((*names.get(position)?).to_owned(), word.clone())));
+            assigned(word).or_else(|| Some(((*names.get(position)?).to_owned(), word.clone())));
         others.extend(given);
     }
-    let (sign, name, value) = match named(typed) {
+    let (sign, name, value) = match assigned(typed) {
         Some((name, value)) => (format!("{name}="), name, value),
         None => match names.get(before.len()) {
             Some(name) => (String::new(), (*name).to_owned(), typed.to_owned()),
@@ -237,26 +237,23 @@ fn is_word(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn part(template: &'static str, typed: &'static str) -> Option<(String, String, String, bool)> {
+    type Part = (String, String, String, bool);
+
+    fn part(template: &'static str, typed: &'static str) -> Option<Part> {
         let part = TemplatePart::of(template, typed)?;
         Some((part.filled.into(), part.name.into(), part.value.into(), part.is_last))
     }
 
-    fn some(
-        filled: &str,
-        name: &str,
-        value: &str,
-        is_last: bool,
-    ) -> Option<(String, String, String, bool)> {
-        Some((filled.into(), name.into(), value.into(), is_last))
+    fn part_of(filled: &str, name: &str, value: &str, is_last: bool) -> Part {
+        (filled.into(), name.into(), value.into(), is_last)
     }
 
     #[test]
     fn the_next_part_of_a_template_is_found_from_what_is_typed() {
         let template = "git:///{owner}/{repo}/issues";
-        assert_eq!(part(template, "gi"), some("git:///", "owner", "", false));
-        assert_eq!(part(template, "git:///a"), some("git:///", "owner", "a", false));
-        assert_eq!(part(template, "git:///a/b"), some("git:///a/", "repo", "b", true));
+        assert_eq!(part(template, "gi"), Some(part_of("git:///", "owner", "", false)));
+        assert_eq!(part(template, "git:///a"), Some(part_of("git:///", "owner", "a", false)));
+        assert_eq!(part(template, "git:///a/b"), Some(part_of("git:///a/", "repo", "b", true)));
         assert_eq!(part(template, "git:///a/b/issues"), None);
         assert_eq!(part(template, "http"), None);
         assert_eq!(part("no braces", "no"), None);

@@ -78,14 +78,14 @@ pub(crate) fn read_in(workdir: &WorkspaceRoot, path: &str) -> Option<Result<Part
 /// Says what of these parts the model of a run cannot be given, if that is known.
 pub(crate) fn tell_unseen(setup: &Setup, parts: &[Part]) {
     let Some(capabilities) = &setup.capabilities else { return };
-    let is_image = |part: &Part| matches!(part.content(), Content::Image(_));
-    let is_document = |part: &Part| matches!(part.content(), Content::Document(_));
-    let kinds: [(_, _, fn(&Part) -> bool); 2] = [
-        (ModelCapability::Images, "images", is_image),
-        (ModelCapability::Documents, "documents", is_document),
+    let has_image = parts.iter().any(|it| matches!(it.content(), Content::Image(_)));
+    let has_document = parts.iter().any(|it| matches!(it.content(), Content::Document(_)));
+    let kinds = [
+        (ModelCapability::Images, "images", has_image),
+        (ModelCapability::Documents, "documents", has_document),
     ];
-    for (capability, what, is_one) in kinds {
-        if parts.iter().any(is_one) && !capabilities.contains(&capability) {
+    for (capability, what, has_one) in kinds {
+        if has_one && !capabilities.contains(&capability) {
             let model = sanitize_terminal(&setup.model());
             console::warn(&format!(
                 "{model} does not accept {what}; the model is informed that they are omitted"

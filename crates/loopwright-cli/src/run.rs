@@ -107,7 +107,9 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
 /// Makes the message of a prompt, with the resources of servers, the images and the documents that the user has named.
 async fn message(prompt: &str, typed: &str, setup: &Setup, media: Vec<Part>) -> Message {
     let mut attached = mcp_mentions::attach(typed, &setup.mcp).await;
-    media.into_iter().for_each(|part| attached.attach(part));
+    for part in media {
+        attached.attach(part);
+    }
     media::tell_unseen(setup, attached.media());
     for note in &attached.notes {
         console::warn(&sanitize_terminal(note));

@@ -180,7 +180,7 @@ fn at(clock: &FrozenClock, agent: &AgentLoop, state: AgentState) -> AgentState {
     block_on(agent.start(state, options).finish())
 }
 
-fn with_limit(agent: AgentLoop) -> AgentLoop {
+fn with_limit(agent: &AgentLoop) -> AgentLoop {
     agent.with(|parts| parts.executor.answer_within = Some(HOUR))
 }
 
@@ -192,7 +192,7 @@ fn a_request_without_an_answer_before_its_deadline_is_denied_when_the_run_resume
         Box::pin(async { Err(ToolPause::ask("What?").into()) })
     });
     let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]);
-    let agent = with_limit(agent.with_tool(tool).with_tool(external()).with_tool(ask));
+    let agent = with_limit(&agent.with_tool(tool).with_tool(external()).with_tool(ask));
     let clock = FrozenClock::manual();
     let paused = at(&clock, &agent, asked());
     let end = clock.env(1).clock.now().plus(HOUR);
@@ -212,7 +212,7 @@ fn a_request_without_an_answer_before_its_deadline_is_denied_when_the_run_resume
 #[test]
 fn a_decision_before_the_deadline_counts_whenever_the_run_resumes() {
     let (tool, pay) = paying(ToolApproval::Always("Pay?".into()));
-    let agent = with_limit(agent(pays(1)).with_tool(tool));
+    let agent = with_limit(&agent(pays(1)).with_tool(tool));
     let clock = FrozenClock::manual();
     let paused = at(&clock, &agent, asked());
     let state = agent.decide(&paused, &[0], ApprovalDecision::Approve).unwrap();
@@ -229,14 +229,14 @@ fn a_deadline_of_the_request_itself_goes_before_that_of_the_agent() {
         Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "policy").with_deadline(soon)))
     });
     let pay = MockTool::returning("pay", "", "paid");
-    let agent = hooked(&with_limit(agent(pays(1)).with_tool(pay)), hook);
+    let agent = hooked(&with_limit(&agent(pays(1)).with_tool(pay)), hook);
     assert_eq!(at(&clock, &agent, asked()).pending()[0].question.deadline, Some(soon));
 }
 
 #[test]
 fn an_interrupted_call_whose_deadline_passes_is_reported_as_unknown() {
     let hang = MockTool::with_cx("pay", "", |_, _| Box::pin(std::future::pending()));
-    let agent = with_limit(agent(pays(1)).with_tool(hang));
+    let agent = with_limit(&agent(pays(1)).with_tool(hang));
     let (clock, journal) = (FrozenClock::manual(), MemoryJournal::new());
     let options = || RunOptions {
         env: clock.env(1),

@@ -12,9 +12,12 @@ const MAX_AGE: Duration = Duration::from_hours(1);
 /// Answers that are kept. When there are more, all are forgotten.
 const MAX_ANSWERS: usize = 256;
 
-/// Answers by method, and the address or the page within it. Clones share them.
+/// Answers by method, and the address or the page within it; with the time until which each may be used.
+type Answers = HashMap<(&'static str, String), (ServerResult, Instant)>;
+
+/// The answers of a server that may be used again. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cache(Arc<Mutex<HashMap<(&'static str, String), (ServerResult, Instant)>>>);
+pub(crate) struct Cache(Arc<Mutex<Answers>>);
 
 pub(crate) const LIST: &str = "resources/list";
 pub(crate) const TEMPLATES: &str = "resources/templates/list";
@@ -68,7 +71,7 @@ impl Cache {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(&'static str, String), (ServerResult, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,6 +20,7 @@ use crate::config::{McpServer, ProtocolChoice, ServerSampling, ServerTransport};
 use crate::error::McpError;
 use crate::handler::Handler;
 use crate::http::{self, EndingClient, EndpointClient, HttpFailure};
+use crate::in_order::InOrder;
 use crate::launch::McpHost;
 use crate::listeners::Listeners;
 use crate::log::ServerLog;
@@ -50,6 +51,7 @@ pub(crate) struct Connection {
 /// The result of the handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "capabilities that do not depend on each other")]
 pub struct ConnectionInfo {
     /// The revision of the protocol.
     pub protocol: String,
@@ -101,7 +103,6 @@ impl Connection {
             roots: host.roots().into(),
             server: server.name.clone(),
             answers: host.answers().cloned(),
-            log: log.clone(),
             listeners: Listeners::default(),
             samples: server.sampling != ServerSampling::Deny,
             changes: changes.clone(),
@@ -133,6 +134,7 @@ impl Connection {
             ServerTransport::Stdio(stdio) => {
                 let child = host.start(server, stdio).await.map_err(|it| (it, EndedBy::Error))?;
                 let transport = StdioTransport::new(child, log.clone(), end.clone());
+                let transport = InOrder::new(transport, handler.listeners.clone(), log.clone());
                 handler.clone().serve_with_lifecycle(transport, lifecycle).await
             }
             ServerTransport::Http(address) => {
@@ -143,6 +145,8 @@ impl Connection {
                     EndpointClient::Socket(client) => {
                         let client = EndingClient::new(client, exchanges.clone());
                         let transport = StreamableHttpClientTransport::with_client(client, config);
+                        let transport =
+                            InOrder::new(transport, handler.listeners.clone(), log.clone());
                         handler.clone().serve_with_lifecycle(transport, lifecycle).await
                     }
                     EndpointClient::Network(client) => {
@@ -152,11 +156,15 @@ impl Connection {
                             let client = client.with_before(before);
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
+                            let transport =
+                                InOrder::new(transport, handler.listeners.clone(), log.clone());
                             handler.clone().serve_with_lifecycle(transport, lifecycle).await
                         } else {
                             let client = EndingClient::new(client, exchanges.clone());
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
+                            let transport =
+                                InOrder::new(transport, handler.listeners.clone(), log.clone());
                             handler.clone().serve_with_lifecycle(transport, lifecycle).await
                         }
                     }

@@ -8,16 +8,15 @@ use std::sync::Arc;
     reason = "earlier revisions of the protocol have roots, sampling and log messages"
 )]
 use rmcp::model::{
-    CreateMessageRequestParams, CreateMessageResult, ListRootsResult,
-    LoggingMessageNotificationParam, Root, RootsCapabilities, SamplingCapability,
+    CreateMessageRequestParams, CreateMessageResult, ListRootsResult, Root, RootsCapabilities,
+    SamplingCapability,
 };
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
         ClientCapabilities, ClientConfig, CreateMessageRequestMethod, ElicitRequestParams,
         ElicitResult, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-        JsonObject, ProgressNotificationParam, ResourceUpdatedNotificationParam,
-        TASKS_EXTENSION_ID, UrlElicitationCapability,
+        JsonObject, ResourceUpdatedNotificationParam, TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -27,8 +26,7 @@ use serde_json::Value;
 use crate::changes::Changes;
 use crate::elicitation::{AnswerElicitations, Elicitation, ElicitationReply};
 use crate::input::Question;
-use crate::listeners::{Listeners, Progress};
-use crate::log::ServerLog;
+use crate::listeners::Listeners;
 use crate::sampling::SamplingRequest;
 
 /// The client's side of a connection.
@@ -37,7 +35,6 @@ pub(crate) struct Handler {
     pub(crate) roots: Arc<[PathBuf]>,
     pub(crate) server: String,
     pub(crate) answers: Option<Arc<dyn AnswerElicitations>>,
-    pub(crate) log: ServerLog,
     pub(crate) listeners: Listeners,
     /// Whether the server may ask for the response of a model.
     pub(crate) samples: bool,
@@ -132,30 +129,6 @@ impl ClientHandler for Handler {
             let reason = "no call of an agent is running, whose model could answer";
             Err(ErrorData::invalid_request(reason, None))
         }
-    }
-
-    async fn on_progress(
-        &self,
-        params: ProgressNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        let ProgressNotificationParam { progress_token, progress, total, message, .. } = params;
-        let progress = Progress { done: progress, total, message };
-        self.listeners.progress(&progress_token, progress);
-    }
-
-    async fn on_logging_message(
-        &self,
-        params: LoggingMessageNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        let data = match params.data {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        let level = format!("{:?}", params.level).to_lowercase();
-        self.log.push(&format!("[{level}] {data}"));
-        self.listeners.log(&level, &data);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -19,6 +19,7 @@ mod event;
 mod handler;
 mod held;
 mod http;
+mod in_order;
 mod input;
 mod launch;
 mod listeners;

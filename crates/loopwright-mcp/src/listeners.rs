@@ -53,27 +53,44 @@ pub(crate) struct Listeners(Arc<Mutex<Listening>>);
 
 #[derive(Debug, Default)]
 struct Listening {
-    reports: BTreeMap<String, mpsc::Sender<Report>>,
+    next: u64,
+    reports: BTreeMap<u64, mpsc::Sender<Report>>,
+    /// The listeners of requests that were sent, by their tokens.
+    tokens: BTreeMap<String, u64>,
+    /// Listeners whose request is being sent, so that its token is not known yet.
+    unnamed: usize,
+    /// Progress of tokens that are not known yet.
+    early: Vec<(String, Progress)>,
     /// Of the requests whose senders take questions, the newest last.
-    asks: Vec<(String, mpsc::Sender<ServerAsk>)>,
+    asks: Vec<(u64, mpsc::Sender<ServerAsk>)>,
 }
 
 impl Listeners {
-    /// Listens until the listener is dropped.
-    pub(crate) fn listen(&self, token: &ProgressToken, questions: Questions) -> Listener {
+    /// Listens until the listener is dropped. Called before the request is sent, as the server may report and ask at once.
+    pub(crate) fn listen(&self, questions: Questions) -> Listener {
         let (report, reports) = mpsc::channel(MAX_REPORTS);
         let (ask, asks) = mpsc::channel(MAX_ASKS);
-        let token = key(token);
-        self.lock().reports.insert(token.clone(), report);
         let ask = (questions == Questions::Taken).then_some(ask);
-        let listener = Listener { listeners: self.clone(), token, reports, ask, asks };
+        let mut listening = self.lock();
+        let number = listening.next;
+        listening.next += 1;
+        listening.unnamed += 1;
+        listening.reports.insert(number, report);
+        drop(listening);
+        let listener =
+            Listener { listeners: self.clone(), number, token: None, reports, ask, asks };
         listener.take_questions();
         listener
     }
 
     pub(crate) fn progress(&self, token: &ProgressToken, progress: Progress) {
-        if let Some(listener) = self.lock().reports.get(&key(token)) {
-            listener.try_send(Report::Progress(progress)).ok();
+        let (mut listening, token) = (self.lock(), key(token));
+        match listening.tokens.get(&token).and_then(|number| listening.reports.get(number)) {
+            Some(listener) => drop(listener.try_send(Report::Progress(progress))),
+            None if listening.unnamed > 0 && listening.early.len() < MAX_REPORTS => {
+                listening.early.push((token, progress));
+            }
+            None => {}
         }
     }
 
@@ -112,7 +129,9 @@ fn key(token: &ProgressToken) -> String {
 /// What arrives for one request.
 pub(crate) struct Listener {
     listeners: Listeners,
-    token: String,
+    number: u64,
+    /// `None` until the request is sent.
+    token: Option<String>,
     pub(crate) reports: mpsc::Receiver<Report>,
     /// `None` if questions are not for this request.
     ask: Option<mpsc::Sender<ServerAsk>>,
@@ -120,22 +139,55 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    /// Sets the token of the request, which has been sent, and takes the progress that came before that.
+    pub(crate) fn name(&mut self, token: &ProgressToken) {
+        let token = key(token);
+        let mut listening = self.listeners.lock();
+        listening.tokens.insert(token.clone(), self.number);
+        let early = std::mem::take(&mut listening.early);
+        let (own, others): (Vec<_>, Vec<_>) = early.into_iter().partition(|it| it.0 == token);
+        if let Some(listener) = listening.reports.get(&self.number) {
+            for (_, progress) in own {
+                listener.try_send(Report::Progress(progress)).ok();
+            }
+        }
+        listening.early = others;
+        listening.is_named();
+        drop(listening);
+        self.token = Some(token);
+    }
+
     /// Takes questions of the server from now on, if they are for this request at all.
     pub(crate) fn take_questions(&self) {
         if let Some(ask) = &self.ask {
-            self.listeners.lock().asks.push((self.token.clone(), ask.clone()));
+            self.listeners.lock().asks.push((self.number, ask.clone()));
         }
     }
 
     /// Leaves questions of the server to other calls.
     pub(crate) fn leave_questions(&self) {
-        self.listeners.lock().asks.retain(|(token, _)| *token != self.token);
+        self.listeners.lock().asks.retain(|(number, _)| *number != self.number);
+    }
+}
+
+impl Listening {
+    /// Counts a listener less whose token is not known. Progress of tokens that belong to none of them is forgotten.
+    fn is_named(&mut self) {
+        self.unnamed -= 1;
+        if self.unnamed == 0 {
+            self.early.clear();
+        }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         self.leave_questions();
-        self.listeners.lock().reports.remove(&self.token);
+        let mut listening = self.listeners.lock();
+        listening.reports.remove(&self.number);
+        match self.token.take() {
+            Some(token) => drop(listening.tokens.remove(&token)),
+            None => listening.is_named(),
+        }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct PendingRequest {
     method: &'static str,
     handle: RequestHandle<RoleClient>,
     listener: Listener,
+    /// The answer, while reports from before it are still to be taken.
+    answer: Option<ServerResult>,
     abandoned: Abandoned,
     limits: Limits,
     idle_ends: Instant,
@@ -57,6 +59,7 @@ pub(crate) struct PendingRequest {
 }
 
 /// What arrives while a request waits.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and most are answers")]
 pub(crate) enum Arrival {
     /// The answer; nothing else follows.
     Answer(ServerResult),
@@ -79,9 +82,10 @@ impl Requester {
         if questions == Questions::Taken && self.is_stateless() {
             options = options.with_meta(log_meta());
         }
+        let mut listener = self.listeners.listen(questions);
         let sent = self.peer.send_request_with_option(request, options).await;
         let handle = sent.map_err(|error| self.error(method, &error))?;
-        let listener = self.listeners.listen(&handle.progress_token, questions);
+        listener.name(&handle.progress_token);
         let abandoned = Abandoned { peer: self.peer.clone(), id: Some(handle.id.clone()) };
         let now = Instant::now();
         Ok(PendingRequest {
@@ -89,6 +93,7 @@ impl Requester {
             method,
             handle,
             listener,
+            answer: None,
             abandoned,
             limits,
             idle_ends: now + limits.idle,
@@ -176,13 +181,18 @@ impl Requester {
 impl PendingRequest {
     /// Waits for what arrives next. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self, cancel: &CancellationToken) -> Result<Arrival, McpError> {
+        if let Some(answer) = self.answer.take() {
+            return Ok(self.rest(answer));
+        }
         tokio::select! {
             biased;
             answer = &mut self.handle.rx => {
                 self.abandoned.id = None;
                 let answer = answer.unwrap_or(Err(ServiceError::TransportClosed));
                 let answer = answer.map_err(|error| self.requester.error(self.method, &error))?;
-                Ok(Arrival::Answer(answer))
+                // What is reported from now on is about other requests.
+                self.listener.reports.close();
+                Ok(self.rest(answer))
             }
             () = cancel.cancelled() => {
                 Err(self.requester.failed(format!("`{}` was cancelled", self.method)))
@@ -200,6 +210,17 @@ impl PendingRequest {
                 let server = self.requester.server.name.clone();
                 Err(McpError::Timeout { server, method: self.method, after })
             }
+        }
+    }
+
+    /// Returns a report from before the answer, or the answer if there is none left.
+    fn rest(&mut self, answer: ServerResult) -> Arrival {
+        match self.listener.reports.try_recv() {
+            Ok(report) => {
+                self.answer = Some(answer);
+                Arrival::Report(report)
+            }
+            Err(_) => Arrival::Answer(answer),
         }
     }
 

@@ -120,7 +120,7 @@ impl ToolServer {
     /// Returns an error if the connection fails.
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let (input, output) = rmcp::transport::stdio();
-        self.serve(input, output).await
+        Box::pin(self.serve(input, output)).await
     }
 
     /// Serves a client on two streams until it closes the connection.

@@ -276,8 +276,8 @@ fn files(world: &World) -> Vec<(PathBuf, String)> {
 
 /// Lets the token be one that has expired.
 fn expire(world: &World) {
-    let files = files(world).into_iter();
-    let (path, text) = files.filter(|(_, text)| text.contains("access_token")).next_back().unwrap();
+    let mut files = files(world).into_iter();
+    let (path, text) = files.rfind(|(_, text)| text.contains("access_token")).unwrap();
     let mut stored: Value = serde_json::from_str(&text).unwrap();
     stored["token_received_at"] = json!(1);
     std::fs::write(path, stored.to_string()).unwrap();

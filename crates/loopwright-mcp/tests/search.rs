@@ -82,10 +82,10 @@ async fn a_run_asks_its_model_and_ends_while_its_servers_have_not_answered() {
     let model = FakeModel::script(["done"]);
     let state = agent(&model, &clients).execute(AgentState::new().with_user_message("go")).await;
     assert_eq!((state.text(), model.asked()), ("done".into(), 1));
-    let has_answered = |it: &&McpClient| {
+    let is_over = |it: &&McpClient| {
         matches!(it.status().health, ServerHealth::Connected | ServerHealth::Failed)
     };
-    let answered: Vec<&McpClient> = clients.iter().filter(has_answered).collect();
+    let answered: Vec<&McpClient> = clients.iter().filter(is_over).collect();
     assert!(answered.is_empty(), "no server has answered or was given up: {answered:?}");
 }
 

@@ -10,11 +10,14 @@ use loopwright_mcp::{HttpToolServer, ServedContent};
 
 use crate::{agents::AgentInfo, principal::Role};
 
+/// Servers by the name and the role of their principal.
+type PrincipalServers = BTreeMap<(Arc<str>, Role), PrincipalServer>;
+
 /// The servers of the principals, each of which has only what belongs to its principal.
 #[derive(Clone, Default)]
 pub(crate) struct McpMount {
     pub(crate) prompts: Option<Arc<dyn ServedContent>>,
-    servers: Arc<Mutex<BTreeMap<(Arc<str>, Role), PrincipalServer>>>,
+    servers: Arc<Mutex<PrincipalServers>>,
 }
 
 /// The server of a principal, with the agents that it offers.
@@ -29,7 +32,7 @@ impl McpMount {
         Self { prompts, ..Self::default() }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, Role), PrincipalServer>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PrincipalServers> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -137,7 +137,7 @@ fn call(params: &Value, ledger: &File) -> Result<Value, Failure> {
                 let schema =
                     json!({ "type": "object", "properties": { "agreed": { "type": "boolean" } } });
                 let asked = json!({ "mode": "form", "message": "Pay?", "requestedSchema": schema });
-                return Ok(required("agreed", "elicitation/create", asked));
+                return Ok(required("agreed", "elicitation/create", &asked));
             }
             reply if reply["content"]["agreed"] == true => params["arguments"]["sum"].as_u64(),
             _ => None,
@@ -153,7 +153,7 @@ fn call(params: &Value, ledger: &File) -> Result<Value, Failure> {
     Ok(json!({ "content": [{ "type": "text", "text": "paid" }] }))
 }
 
-fn required(key: &str, method: &str, params: Value) -> Value {
+fn required(key: &str, method: &str, params: &Value) -> Value {
     let requests = BTreeMap::from([(key, json!({ "method": method, "params": params }))]);
     json!({ "resultType": "input_required", "requestState": "open", "inputRequests": requests })
 }

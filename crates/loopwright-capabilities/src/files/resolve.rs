@@ -55,6 +55,7 @@ pub(super) struct Place {
     pub(super) screen: OnceLock<Screen>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and is one a call")]
 enum Resolved {
     Folder(Folder),
     Place(Place),

@@ -283,23 +283,23 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/api", listener.local_addr().unwrap()).parse().unwrap();
         let heard = Arc::new(Mutex::new(String::new()));
-        let hears = Arc::clone(&heard);
+        let record = Arc::clone(&heard);
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
             let is_whole = |request: &[u8]| {
                 let text = String::from_utf8_lossy(request).into_owned();
-                let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-                let length = head.lines().find_map(|it| it.strip_prefix("content-length: "));
+                let Some((before, body)) = text.split_once("\r\n\r\n") else { return false };
+                let length = before.lines().find_map(|it| it.strip_prefix("content-length: "));
                 body.len() >= length.map_or(0, |it| it.parse().unwrap())
             };
             while !is_whole(&request) {
                 request.push(stream.read_u8().await.unwrap());
             }
-            *hears.lock().unwrap() = String::from_utf8(request).unwrap();
+            *record.lock().unwrap() = String::from_utf8(request).unwrap();
             let body = answer.to_string();
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
-            stream.write_all((head + &body).as_bytes()).await.unwrap();
+            let before = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all((before + &body).as_bytes()).await.unwrap();
         });
         (url, heard)
     }

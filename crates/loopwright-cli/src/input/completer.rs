@@ -12,10 +12,13 @@ const FILES: usize = 20_000;
 /// The most suggestions.
 const SUGGESTED: usize = 50;
 
+/// Returns the commands and skills with what they do.
+type Commands = dyn Fn() -> Vec<(String, String)> + Send + Sync;
+
 /// Completes lines of a chat.
 pub(crate) struct ChatCompleter {
-    /// Returns the commands and skills with what they do. Called for each completion, so that new skills are found.
-    commands: Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+    /// Called for each completion, so that new skills are found.
+    commands: Arc<Commands>,
     /// Completes the last word of a line with what servers have.
     others: Arc<dyn Fn(&str) -> Vec<Completion> + Send + Sync>,
     workdir: PathBuf,

@@ -1,5 +1,7 @@
 //! What a server has: its tools, resources and prompts, what has changed, and its log.
 
+use std::fmt::Write as _;
+
 use loopwright_mcp::{ListedPrompt, ListedResource, tool_names};
 use serde_json::json;
 
@@ -77,7 +79,7 @@ pub(super) async fn show(
         } else {
             String::new()
         };
-        text += &format!("log of the server{more}:\n");
+        writeln!(text, "log of the server{more}:").ok();
         text.extend(log.iter().skip(hidden).map(|line| format!("  {line}\n")));
     }
     let shown: Vec<String> = text.lines().map(sanitize_terminal).collect();
@@ -99,18 +101,19 @@ fn content(server: &str, resources: &[ListedResource], prompts: &[ListedPrompt])
         |it: &Option<String>| it.as_deref().map(|it| single_line(it, 80)).unwrap_or_default();
     let mut list = |count: String, rows: Vec<Vec<String>>, all: usize| {
         if all > 0 {
-            text += &format!("{count}:\n{}", table(&rows));
+            write!(text, "{count}:\n{}", table(&rows)).ok();
         }
         if all > MAX_SHOWN {
-            text += &format!("  … {} more\n", all - MAX_SHOWN);
+            writeln!(text, "  … {} more", all - MAX_SHOWN).ok();
         }
     };
     let shown = resources.iter().take(MAX_SHOWN);
     let rows = shown.map(|it| vec![format!("  @{server}:{}", it.uri), about(&it.description)]);
     list(count(resources.len() as u64, "resource"), rows.collect(), resources.len());
     let rows = prompts.iter().take(MAX_SHOWN).map(|it| {
-        let names = it.arguments.iter().map(|it| format!(" {}", it.name)).collect::<String>();
-        vec![format!("  /{server}:{}{names}", it.name), about(&it.description)]
+        let names = it.arguments.iter().map(|it| &*it.name);
+        let words: Vec<&str> = std::iter::once(&*it.name).chain(names).collect();
+        vec![format!("  /{server}:{}", words.join(" ")), about(&it.description)]
     });
     list(count(prompts.len() as u64, "prompt"), rows.collect(), prompts.len());
     text

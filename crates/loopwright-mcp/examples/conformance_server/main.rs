@@ -1,7 +1,7 @@
 //! A server with the tools, resources and prompts that the official conformance suite asks of servers, on
 //! `http://127.0.0.1:PORT/mcp`. The port is the first argument; without one, a free port is taken. The first line of
 //! output is the address.
-#![allow(clippy::print_stdout, reason = "the suite reads the address")]
+#![expect(clippy::print_stdout, reason = "the suite reads the address")]
 
 mod content;
 mod tools;

@@ -120,6 +120,7 @@ fn document(mime: &str, base64: &str, uri: &str) -> Part {
     Part::new(Content::Document(Media { mime: mime.into(), source, name: Some(uri.into()) }))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all bodies of tools are alike")]
 fn parts(parts: impl IntoIterator<Item = Part>) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::from_parts(parts.into_iter().collect::<Vec<_>>()))
 }
@@ -222,12 +223,14 @@ fn everything(_: Value, cx: &ToolCx<'_>, _: &ServerChanges) -> Result<ToolOutput
     Ok(ToolOutput::text(format!("{:?}", replies.sampled("greeting"))))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all bodies of tools are alike")]
 fn sampling(arguments: Value, cx: &ToolCx<'_>, _: &ServerChanges) -> Result<ToolOutput, ToolError> {
     let prompt = arguments["prompt"].as_str().unwrap_or_default();
     let replies = ask(cx, &ClientRequests::new().with_sampling("answer", prompt, 100))?;
     Ok(ToolOutput::text(format!("LLM response: {}", replies.sampled("answer").unwrap_or_default())))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "all bodies of tools are alike")]
 fn elicitation(
     arguments: Value,
     cx: &ToolCx<'_>,

@@ -1,9 +1,11 @@
 //! A faulty server for tests, whose behavior its first argument selects. It is also the helper of
 //! the sandbox.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead as _, Read as _, Write as _, stderr, stdin, stdout};
 use std::net::TcpStream;
 use std::process::{Command, exit};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -35,7 +37,7 @@ impl Server {
     fn run(&mut self) {
         self.at_start();
         loop {
-            let line = reply();
+            let line = next_message();
             if line.is_empty() {
                 break;
             }
@@ -107,7 +109,7 @@ impl Server {
                 answer(&id, &json!({}));
             }
             (Some("resources/subscribe" | "resources/unsubscribe"), Some(id)) => {
-                self.subscribe(&id, message);
+                Self::subscribe(&id, message);
             }
             (Some("completion/complete"), Some(id)) => asking::complete(&id, &message["params"]),
             (Some(method), Some(id)) if self.is("resources") => {
@@ -162,8 +164,9 @@ impl Server {
             "huge_message" => {
                 // A line of a gigabyte, which is a message.
                 write_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"");
+                let text = vec![b'x'; 1 << 16];
                 for _ in 0..1 << 14 {
-                    write_bytes(&[b'x'; 1 << 16]);
+                    write_bytes(&text);
                 }
                 write_bytes(b"\"}\n");
             }
@@ -301,7 +304,7 @@ impl Server {
             "sampling" => {
                 write(&json!({"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage",
                     "params": {"messages": [], "maxTokens": 10}}));
-                answer(id, &text(&reply()));
+                answer(id, &text(&response_to("s")));
             }
             "asks_model" => asking::ask_model(id, &asking::question()),
             "asks_model_with_tools" => asking::ask_model(id, &asking::question_with_tools()),
@@ -320,11 +323,11 @@ impl Server {
                     "message": "Your name?",
                     "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}}),
                 );
-                answer(id, &text(&reply()));
+                answer(id, &text(&response_to("e")));
             }
             "roots" => {
                 write(&json!({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}));
-                answer(id, &text(&reply()));
+                answer(id, &text(&response_to("r")));
             }
             "bad_image" => {
                 answer(
@@ -443,11 +446,34 @@ fn progress(message: &Value) {
     write(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
 }
 
-/// What the client says next.
-fn reply() -> String {
+/// Messages that arrived while a response was awaited.
+static LATER: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+fn later() -> MutexGuard<'static, VecDeque<String>> {
+    LATER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn next_message() -> String {
+    let earlier = later().pop_front();
+    earlier.unwrap_or_else(read_message)
+}
+
+fn read_message() -> String {
     let mut line = String::new();
     stdin().lock().read_line(&mut line).ok();
     line
+}
+
+/// Reads the response to a request of this server. Everything else waits.
+fn response_to(id: &str) -> String {
+    loop {
+        let line = read_message();
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        if line.is_empty() || message["id"] == id && message["method"].is_null() {
+            return line;
+        }
+        later().push_back(line);
+    }
 }
 
 fn answer(id: &Value, result: &Value) {

@@ -41,7 +41,9 @@ impl ClientRequests {
     }
 
     fn with(mut self, key: impl Into<String>, method: &str, params: Value) -> Self {
-        self.0.insert(key.into(), json!({ "method": method, "params": params }));
+        let mut request = json!({ "method": method });
+        request["params"] = params;
+        self.0.insert(key.into(), request);
         self
     }
 
@@ -53,7 +55,8 @@ impl ClientRequests {
         message: impl Into<String>,
         schema: Value,
     ) -> Self {
-        let params = json!({ "message": message.into(), "requestedSchema": schema });
+        let mut params = json!({ "message": message.into() });
+        params["requestedSchema"] = schema;
         self.with(key, "elicitation/create", params)
     }
 

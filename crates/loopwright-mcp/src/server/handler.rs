@@ -254,10 +254,10 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let mut call = PromptCall { name: request.name, arguments, replies };
         for _ in 0..MAX_ROUNDS {
-            let reply = content.prompt(&call).await.map_err(|error| internal(&error))?;
+            let outcome = content.prompt(&call).await.map_err(|error| internal(&error))?;
             let unknown =
                 || ErrorData::invalid_params(format!("unknown prompt `{}`", call.name), None);
-            let requests = match reply.ok_or_else(unknown)? {
+            let requests = match outcome.ok_or_else(unknown)? {
                 PromptReply::Messages(messages) => {
                     return Ok(GetPromptResult::new(result::prompt_messages(&messages)).into());
                 }

@@ -81,9 +81,9 @@ impl Watches {
         &self,
         content: Option<&dyn ServedContent>,
         mut changes: Option<Receiver<ServedList>>,
-        context: &SubscriptionContext,
+        subscription: &SubscriptionContext,
     ) {
-        let wanted = context.accepted().resource_subscriptions.iter().flatten();
+        let wanted = subscription.accepted().resource_subscriptions.iter().flatten();
         let mut resources: SelectAll<BoxStream<'static, String>> = select_all([]);
         for uri in wanted.take(MAX_WATCHED) {
             if let Some(content) = content
@@ -93,7 +93,7 @@ impl Watches {
                 resources.push(watched.map(move |()| uri.clone()).boxed());
             }
         }
-        let sink = context.sink();
+        let sink = subscription.sink();
         loop {
             // What cannot be sent is lost with its connection, which cancels this.
             tokio::select! {
@@ -108,7 +108,7 @@ impl Watches {
                     };
                     told.ok();
                 },
-                () = context.cancelled() => return,
+                () = subscription.cancelled() => return,
             }
         }
     }

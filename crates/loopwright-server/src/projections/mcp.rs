@@ -51,8 +51,8 @@ async fn handle(
     request: Request,
 ) -> Result<Response, Problem> {
     let mount = server.mcp().ok_or_else(|| Problem::not_found("unknown path"))?;
-    let served = of(mount, &server, &principal).await?;
-    Ok(served.handle(request).await.map(Body::new))
+    let own = of(mount, &server, &principal).await?;
+    Ok(own.handle(request).await.map(Body::new))
 }
 
 /// Returns the server of a principal, with the agents that there are now.
@@ -63,9 +63,7 @@ async fn of(
 ) -> Result<HttpToolServer, Problem> {
     let now = server.clock().now();
     let key = (Arc::clone(principal.name()), principal.role());
-    let is_current = |it: &PrincipalServer| {
-        now.millis().saturating_sub(it.listed_at.millis()) < CURRENT.as_millis() as u64
-    };
+    let is_current = |it: &PrincipalServer| now < it.listed_at.plus(CURRENT);
     let known = |it: &PrincipalServer| it.server.clone();
     if let Some(current) = mount.lock().get(&key).filter(|it| is_current(it)).map(known) {
         return Ok(current);

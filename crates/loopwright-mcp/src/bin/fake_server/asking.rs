@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Server, answer, reply, text, write, writeln_stderr};
+use super::{Server, answer, read_message, response_to, text, write, writeln_stderr};
 
 /// A question to a model.
 pub(super) fn question() -> Value {
@@ -46,7 +46,7 @@ pub(super) fn send_question(params: &Value) {
 /// Asks a model, and answers with what the client says.
 pub(super) fn ask_model(id: &Value, params: &Value) {
     send_question(params);
-    answer(id, &text(&reply()));
+    answer(id, &text(&response_to("s")));
 }
 
 /// A question to the user.
@@ -80,7 +80,7 @@ pub(super) fn ask_and_give_up(id: &Value) {
 /// Waits until the client cancels the call, and tells its log so.
 pub(super) fn wait_for_cancel(id: &Value) {
     writeln_stderr("called");
-    let message: Value = serde_json::from_str(&reply()).unwrap_or_default();
+    let message: Value = serde_json::from_str(&read_message()).unwrap_or_default();
     let is_this = message["params"]["requestId"] == *id;
     writeln_stderr(&format!("{} {is_this}", message["method"].as_str().unwrap_or_default()));
 }
@@ -106,7 +106,7 @@ pub(super) fn complete(id: &Value, params: &Value) {
 
 impl Server {
     /// Reports a change of a resource as soon as it is subscribed to.
-    pub(super) fn subscribe(&self, id: &Value, message: &Value) {
+    pub(super) fn subscribe(id: &Value, message: &Value) {
         let method = message["method"].as_str().unwrap_or_default();
         writeln_stderr(method);
         answer(id, &json!({}));

@@ -316,10 +316,10 @@ fn changing() -> (ToolServer, mpsc::UnboundedSender<()>, ServerChanges) {
 
 #[tokio::test]
 async fn a_client_with_a_handshake_hears_of_changes_until_it_unsubscribes() {
-    let (server, changed, changes) = changing();
+    let (server, sender, changes) = changing();
     let mut wire = Wire::of_2025(server, json!({})).await;
     wire.ask("resources/subscribe", json!({"uri": "notes://1"}), &[]).await;
-    changed.send(()).unwrap();
+    sender.send(()).unwrap();
     let told = wire.read().await;
     assert_eq!(told["method"], "notifications/resources/updated");
     assert_eq!(told["params"], json!({"uri": "notes://1"}));
@@ -327,7 +327,7 @@ async fn a_client_with_a_handshake_hears_of_changes_until_it_unsubscribes() {
     assert_eq!(wire.read().await["method"], "notifications/tools/list_changed");
     wire.ask("resources/unsubscribe", json!({"uri": "notes://1"}), &[]).await;
     // The stream of changes is dropped.
-    changed.closed().await;
+    sender.closed().await;
     let (unknown, _) = wire.ask("resources/subscribe", json!({"uri": "notes://2"}), &[]).await;
     assert!(
         unknown["error"]["message"].as_str().unwrap().contains("unknown resource"),
@@ -337,7 +337,7 @@ async fn a_client_with_a_handshake_hears_of_changes_until_it_unsubscribes() {
 
 #[tokio::test]
 async fn a_client_without_a_handshake_listens_to_what_it_names() {
-    let (server, changed, changes) = changing();
+    let (server, sender, changes) = changing();
     let mut wire = Wire::new(server);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -351,13 +351,13 @@ async fn a_client_without_a_handshake_listens_to_what_it_names() {
     )
     .await;
     assert_eq!(wire.read().await["method"], "notifications/subscriptions/acknowledged");
-    changed.send(()).unwrap();
+    sender.send(()).unwrap();
     assert_eq!(wire.read().await["method"], "notifications/resources/updated");
     changes.tools();
     changes.prompts();
     assert_eq!(wire.read().await["method"], "notifications/prompts/list_changed");
     wire.write(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "_meta": meta}})).await;
-    changed.closed().await;
+    sender.closed().await;
 }
 
 #[tokio::test]

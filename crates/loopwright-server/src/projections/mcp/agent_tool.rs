@@ -189,6 +189,7 @@ fn refused(text: String) -> ToolError {
     ToolError::Failed(text.into())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
 fn failed(problem: Problem) -> ToolError {
     refused(problem.text().to_owned())
 }
