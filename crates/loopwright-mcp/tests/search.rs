@@ -85,8 +85,8 @@ async fn a_run_asks_its_model_and_ends_while_its_servers_have_not_answered() {
     let is_over = |it: &&McpClient| {
         matches!(it.status().health, ServerHealth::Connected | ServerHealth::Failed)
     };
-    let answered: Vec<&McpClient> = clients.iter().filter(is_over).collect();
-    assert!(answered.is_empty(), "no server has answered or was given up: {answered:?}");
+    let over: Vec<&McpClient> = clients.iter().filter(is_over).collect();
+    assert!(over.is_empty(), "no server has answered or was given up: {over:?}");
 }
 
 /// A client of a server that has the name of its behaviour.

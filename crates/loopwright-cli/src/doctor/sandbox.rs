@@ -24,7 +24,7 @@ pub(super) async fn show() -> ExitCode {
     }
     let mut text = table(&found);
     if let Some(backend) = used(&found) {
-        text.push_str(&match collected(Path::new("."), backend).await {
+        let changes = match collected(Path::new("."), backend).await {
             Ok(place) => format!(
                 "Changes in this folder are staged in {} and applied when a command exits.\n",
                 plain(&place)
@@ -33,7 +33,8 @@ pub(super) async fn show() -> ExitCode {
                 "Changes in this folder are applied immediately and cannot be undone: {}.\n",
                 sanitize_terminal(&reason)
             ),
-        });
+        };
+        text.push_str(&changes);
     }
     console::print(text.as_bytes())
 }

@@ -15,12 +15,15 @@ const SUGGESTED: usize = 50;
 /// Returns the commands and skills with what they do.
 type Commands = dyn Fn() -> Vec<(String, String)> + Send + Sync;
 
+/// Completes the last word of a line.
+type WordCompleter = dyn Fn(&str) -> Vec<Completion> + Send + Sync;
+
 /// Completes lines of a chat.
 pub(crate) struct ChatCompleter {
     /// Called for each completion, so that new skills are found.
     commands: Arc<Commands>,
-    /// Completes the last word of a line with what servers have.
-    others: Arc<dyn Fn(&str) -> Vec<Completion> + Send + Sync>,
+    /// Completes with what servers have.
+    others: Arc<WordCompleter>,
     workdir: PathBuf,
 }
 

@@ -47,8 +47,8 @@ impl Pastes {
         while let Some(start) = rest.find("[pasted ") {
             let (before, from) = rest.split_at(start);
             opened.push_str(before);
-            let paste = pastes.iter().find(|(word, _)| from.starts_with(word.as_str()));
-            let (shown, length) = match paste {
+            let found = pastes.iter().find(|(word, _)| from.starts_with(word.as_str()));
+            let (shown, length) = match found {
                 Some((word, pasted)) => (pasted.as_str(), word.len()),
                 None => ("[", 1),
             };

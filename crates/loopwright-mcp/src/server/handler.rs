@@ -249,22 +249,22 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let content = self.content()?;
+        let served = self.content()?;
         let replies = ask::brought(request.input_responses.as_ref());
         let arguments = request.arguments.unwrap_or_default();
         let mut call = PromptCall { name: request.name, arguments, replies };
         for _ in 0..MAX_ROUNDS {
-            let outcome = content.prompt(&call).await.map_err(|error| internal(&error))?;
+            let outcome = served.prompt(&call).await.map_err(|error| internal(&error))?;
             let unknown =
                 || ErrorData::invalid_params(format!("unknown prompt `{}`", call.name), None);
-            let requests = match outcome.ok_or_else(unknown)? {
+            let asked = match outcome.ok_or_else(unknown)? {
                 PromptReply::Messages(messages) => {
                     return Ok(GetPromptResult::new(result::prompt_messages(&messages)).into());
                 }
                 PromptReply::Ask(requests) => requests.to_wire(),
             };
-            let requests = requests.map_err(|error| internal(&error.into()))?;
-            call.replies = match ask::ask(requests, call.replies, &context).await {
+            let asked = asked.map_err(|error| internal(&error.into()))?;
+            call.replies = match ask::ask(asked, call.replies, &context).await {
                 Asked::Answered(replies) => replies,
                 Asked::Incapable(needed) => return Err(ask::incapable(needed)),
                 Asked::Later(required, _) => return Ok(required.into()),
