@@ -49,7 +49,7 @@ impl Pastes {
             opened.push_str(before);
             let found = pastes.iter().find(|(word, _)| from.starts_with(word.as_str()));
             let (shown, length) = match found {
-                Some((word, pasted)) => (pasted.as_str(), word.len()),
+                Some((word, content)) => (content.as_str(), word.len()),
                 None => ("[", 1),
             };
             opened.push_str(shown);
