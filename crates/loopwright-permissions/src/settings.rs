@@ -24,7 +24,7 @@ use crate::source::{Source, SourceKind};
 /// assert_eq!(source.len(), 1);
 /// assert_eq!(
 ///     source.warnings()[0].to_string(),
-///     ".claude/settings.json:2: `model` is not read here",
+///     ".claude/settings.json:2: `model` is ignored",
 /// );
 /// ```
 pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> Source {
