@@ -70,7 +70,7 @@ async fn a_dead_server_delays_nothing_and_the_search_says_what_is_wrong() {
 async fn a_run_asks_its_model_and_ends_while_its_servers_have_not_answered() {
     let world = World::new();
     // Each hangs somewhere else on its way to a list of tools, for longer than this test may take.
-    let modes = [
+    let hanging = [
         "hang_at_start",
         "hang_at_discover",
         "hang_at_initialize",
@@ -78,7 +78,7 @@ async fn a_run_asks_its_model_and_ends_while_its_servers_have_not_answered() {
         "half_message_and_hang",
         "invalid_json",
     ];
-    let clients: Vec<McpClient> = modes.map(|mode| named(&world, mode)).into();
+    let clients: Vec<McpClient> = hanging.map(|mode| named(&world, mode)).into();
     let model = FakeModel::script(["done"]);
     let state = agent(&model, &clients).execute(AgentState::new().with_user_message("go")).await;
     assert_eq!((state.text(), model.asked()), ("done".into(), 1));
