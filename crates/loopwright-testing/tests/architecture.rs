@@ -1,10 +1,13 @@
-//! The map of the code names what exists, and all of the core.
+//! The map of the code names what exists: all of the core, and the modules of every other crate.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use crate::WORKSPACE;
 
 const PAGE: &str = "ARCHITECTURE.md";
+
+/// The longest line of the page, in characters. A longer one is an unreadable row.
+const MAX_LINE: usize = 350;
 
 #[test]
 fn every_crate_has_a_row_in_the_table_of_floors() {
@@ -45,6 +48,39 @@ fn every_module_of_the_core_is_in_the_code_map() {
 }
 
 #[test]
+fn every_module_of_a_crate_is_in_its_section_of_the_code_map() {
+    let page = page();
+    let map = code_map(&page);
+    let mut missing = Vec::new();
+    for entry in fs::read_dir(Path::new(WORKSPACE).join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let section = section(map, name);
+        for module in modules(&folder.join("src")) {
+            if !has_code(section, &module) {
+                missing.push(format!("{name}: {module}"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn no_line_is_a_paragraph_of_files() {
+    let page = page();
+    let long: Vec<&str> = page.lines().filter(|line| line.chars().count() > MAX_LINE).collect();
+    assert_eq!(long, Vec::<&str>::new());
+}
+
+#[test]
+fn a_module_that_only_another_section_names_is_missing() {
+    let map = "\n### `one`\n\n| `a.rs` | x |\n\n### `two`\n\n| `b.rs` | y |\n";
+    assert!(has_code(section(map, "one"), "a.rs"));
+    assert!(!has_code(section(map, "one"), "b.rs"));
+    assert!(!has_code(section(map, "three"), "b.rs"));
+}
+
+#[test]
 fn a_file_that_does_not_exist_is_unknown() {
     let map =
         "`crates/loopwright-core/src`: `value/clock.rs`, `run/`, `gone.rs`, `state/clock.rs`.";
@@ -59,6 +95,25 @@ fn page() -> String {
 fn code_map(page: &str) -> &str {
     let (_, after) = page.split_once("## Code map").unwrap();
     after.split("\n## ").next().unwrap()
+}
+
+/// Returns the section of a crate, which is empty if the map has none.
+fn section<'a>(map: &'a str, name: &str) -> &'a str {
+    let (_, after) = map.split_once(&format!("\n### `{name}`\n")).unwrap_or_default();
+    after.split("\n### ").next().unwrap_or_default()
+}
+
+/// Returns the files directly below a folder of sources that are modules with an idea of their own. In the
+/// core, these are the layers, which are linked by their folders.
+fn modules(source: &Path) -> Vec<String> {
+    let entries = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
+    let is_layer =
+        |path: &Path| source.ends_with("loopwright-core/src") && path.with_extension("").is_dir();
+    entries
+        .filter(|path| path.is_file() && !is_layer(path))
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| !["lib.rs", "main.rs", "tests.rs"].contains(&name.as_str()))
+        .collect()
 }
 
 fn has_code(text: &str, name: &str) -> bool {
