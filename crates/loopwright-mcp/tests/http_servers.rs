@@ -11,9 +11,14 @@ use serde_json::{Value, json};
 
 use crate::world::{World, call};
 
+/// How long a client waits for an endless answer.
+const SHORT: Duration = Duration::from_millis(300);
+
 /// A server of the host, which answers as it should up to one method, and then without end.
 struct Endless {
     address: String,
+    /// Says so when an endless answer begins. On a busy machine a client may give up before that.
+    begun: mpsc::Receiver<()>,
     /// Says so when the other side has closed an endless answer.
     closed: mpsc::Receiver<()>,
 }
@@ -23,21 +28,22 @@ impl Endless {
     fn start(method: &'static str, start: &'static str, again: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let (beginning, begun) = mpsc::channel();
         let (closing, closed) = mpsc::channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let closing = closing.clone();
-                std::thread::spawn(move || serve(stream, method, (start, again), &closing));
+                let tell = (beginning.clone(), closing.clone());
+                std::thread::spawn(move || serve(stream, method, (start, again), &tell));
             }
         });
-        Self { address, closed }
+        Self { address, begun, closed }
     }
 
-    fn client(&self, world: &World) -> McpClient {
+    fn client(&self, world: &World, startup: Duration) -> McpClient {
         let server = McpServer::http("fake", HttpServer::new(self.address.as_str()))
             .with_protocol(ProtocolChoice::V2025_11_25)
-            .with_startup_timeout(Duration::from_millis(300))
-            .with_call_timeout(Duration::from_millis(300));
+            .with_startup_timeout(startup)
+            .with_call_timeout(SHORT);
         McpClient::new(server, world.host())
     }
 
@@ -52,12 +58,13 @@ fn serve(
     stream: TcpStream,
     method: &str,
     (start, again): (&str, &str),
-    closing: &mpsc::Sender<()>,
+    (beginning, closing): &(mpsc::Sender<()>, mpsc::Sender<()>),
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some(message) = read_message(&mut reader) {
         if message["method"] == method {
+            beginning.send(()).ok();
             let mut written = stream.write_all(start.as_bytes());
             while written.is_ok() {
                 written = stream.write_all(again.as_bytes());
@@ -130,8 +137,10 @@ async fn an_endless_answer_to_the_handshake_is_given_up_and_closed() {
     for (start, again) in endless() {
         let world = World::new();
         let server = Endless::start("initialize", start, again);
-        let client = server.client(&world);
-        assert!(client.connect().await.is_err(), "{again:?}");
+        let client = server.client(&world, SHORT);
+        while server.begun.try_recv().is_err() {
+            assert!(client.connect().await.is_err(), "{again:?}");
+        }
         server.wait_closed(again);
     }
 }
@@ -141,9 +150,11 @@ async fn an_endless_answer_to_a_call_is_given_up_and_closed() {
     for (start, again) in endless() {
         let world = World::new();
         let server = Endless::start("tools/call", start, again);
-        let client = server.client(&world);
-        let (told, _) = call(&client, "mcp__fake__echo", json!({})).await;
-        assert!(told.contains("fake"), "{again:?}: {told}");
+        let client = server.client(&world, Duration::from_secs(20));
+        while server.begun.try_recv().is_err() {
+            let (told, _) = call(&client, "mcp__fake__echo", json!({})).await;
+            assert!(told.contains("fake"), "{again:?}: {told}");
+        }
         server.wait_closed(again);
     }
 }

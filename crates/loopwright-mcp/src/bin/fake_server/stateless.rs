@@ -154,7 +154,8 @@ impl Server {
             task["status"] = json!("failed");
             task["error"] = json!({"code": -32603, "message": "no\u{1b}[2J paper"});
         } else if !self.is("stateless_endless_task") && self.listings > 1 {
-            if let Some(responses) = self.seen.last().filter(|it| it.get("who").is_some()) {
+            // Subscriptions are noted among the responses, before or after them.
+            if let Some(responses) = self.seen.iter().find(|it| it.get("who").is_some()) {
                 task["status"] = json!("completed");
                 let content = json!([{"type": "text", "text": responses["who"].to_string()}]);
                 task["result"] = json!({"content": content});
