@@ -46,6 +46,13 @@ pub enum Entry {
         /// The sum.
         sum: u64,
     },
+    /// A server needs an answer before it can finish a call.
+    Required {
+        /// Whom it asks.
+        method: String,
+    },
+    /// A model has answered a server.
+    Named,
     /// The worker waits until it is told to continue.
     Waits,
     /// A writer appended its mark.

@@ -5,6 +5,8 @@ use std::num::NonZeroUsize;
 use loopwright_core::ApprovalDecision;
 use serde::{Deserialize, Serialize};
 
+use crate::bank::KillAtCall;
+
 /// What a worker is told to do: its only argument, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -48,7 +50,12 @@ pub enum Work {
     /// Do one thing with a session of the agent that asks before it pays.
     Visit(Visit),
     /// Do one thing with a session of the agent that pays through a server.
-    Bank(Visit),
+    Bank {
+        /// What to do.
+        visit: Visit,
+        /// When the server kills the worker, if it does.
+        kill: Option<KillAtCall>,
+    },
     /// Append marks until so many were taken, or the session is gone.
     Race {
         /// Who appends.

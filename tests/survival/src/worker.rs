@@ -84,8 +84,8 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
                 SessionRuntime::new(store, payer).with_interrupted(OnInterrupted::RequireApproval);
             Ok(visit(&runtime, &id, what).await?)
         }
-        Work::Bank(what) => {
-            let bank = Bank::open(&read_link("/proc/self/fd/1")?).await?;
+        Work::Bank { visit: what, kill } => {
+            let bank = Bank::open(ledger, &read_link("/proc/self/fd/1")?, *kill).await?;
             let runtime =
                 SessionRuntime::new(store, bank).with_interrupted(OnInterrupted::RequireApproval);
             Ok(visit(&runtime, &id, what).await?)

@@ -1,13 +1,14 @@
-//! Calls of a server of the Model Context Protocol, one of which waits for the user: the
-//! process of the run is killed at every write, before and after it. Every sum is paid, none twice, and the user is asked
-//! once, but for calls that a kill interrupted: whether these took effect is asked, and the user looks.
+//! Calls of a server of the Model Context Protocol, one of which waits for the user, and one for the agent's model, which
+//! the user has to allow: the process of the run is killed at every write, before and after it, and at every call, when
+//! the server has its request and when it has taken effect. Every sum is paid, none twice, and the user and the model are
+//! asked once, but for calls that a kill interrupted: whether these took effect is asked, and the user looks.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fs::File, sync::Arc};
 
 use loopwright_core::{AgentState, ApprovalDecision, ExecutionStatus, PendingApproval, ToolOutput};
 use loopwright_sessions::{SessionId, SessionRepository, SessionStore};
 use loopwright_survival::{
-    bank::SUMS,
+    bank::{KillAtCall, SUMS, sum_of},
     ledger::Entry,
     open::open,
     task::{Fault, Side, Task, Visit, What, Work},
@@ -16,6 +17,7 @@ use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::{
+    numbers::is_long,
     places::{Place, on_every_store},
     workers::{Notes, was_killed},
 };
@@ -24,8 +26,14 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 struct Kill {
     process: u64,
-    write: u64,
-    side: Side,
+    at: At,
+}
+
+/// An instant within a process.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Write(u64, Side),
+    Call(u64, Side),
 }
 
 /// One run with all its processes, one of which is killed.
@@ -36,9 +44,9 @@ struct Case<'p> {
     kill: Option<Kill>,
     started: u64,
     is_killed: bool,
-    /// The calls that were answered, and those that were interrupted, by their addresses.
-    answered: BTreeSet<Vec<u16>>,
-    interrupted: BTreeSet<Vec<u16>>,
+    /// The sums whose question the user has answered, and those whose call was interrupted.
+    answered: BTreeSet<u64>,
+    interrupted: BTreeSet<u64>,
 }
 
 impl<'p> Case<'p> {
@@ -58,9 +66,16 @@ impl<'p> Case<'p> {
         })
     }
 
+    /// Returns what happened outside, once all servers have ended.
+    fn entries(&self) -> Vec<Entry> {
+        let ledger = File::open(self.notes.path()).unwrap();
+        ledger.lock().unwrap();
+        self.notes.entries()
+    }
+
     fn paid(&self) -> Vec<u64> {
         let sum = |entry| if let Entry::Paid { sum } = entry { Some(sum) } else { None };
-        self.notes.entries().into_iter().filter_map(sum).collect()
+        self.entries().into_iter().filter_map(sum).collect()
     }
 
     /// What is to be done next, as a user would; `None` means that the run has its answer.
@@ -70,32 +85,49 @@ impl<'p> Case<'p> {
             ExecutionStatus::Pending => Some(Visit::Send),
             ExecutionStatus::Completed => None,
             ExecutionStatus::Paused => Some(match state.pending().first() {
-                Some(first) => self.decide(first, state),
+                Some(first) => self.decide(first),
                 None => Visit::Continue,
             }),
             _ => Some(Visit::Continue),
         }
     }
 
-    fn decide(&mut self, asked: &PendingApproval<'_>, state: &AgentState) -> Visit {
-        // The address of a call is that of its step, too: the run has two.
-        let address = asked.address();
-        let mut call = address.clone();
-        call.push(u16::try_from(state.step_count()).unwrap());
+    fn decide(&mut self, asked: &PendingApproval<'_>) -> Visit {
+        let sum = sum_of(&asked.call.name).unwrap();
         let decision = if asked.question.is_recovery() {
-            self.interrupted.insert(call);
-            let has_paid = |sum: &u64| asked.call.arguments.contains(&sum.to_string());
-            if self.paid().iter().any(has_paid) {
+            self.interrupted.insert(sum);
+            if self.paid().contains(&sum) {
                 ApprovalDecision::Answer(ToolOutput::text("paid"))
             } else {
                 ApprovalDecision::Approve
             }
         } else {
-            let is_first = !self.answered.contains(&call) || self.interrupted.contains(&call);
-            assert!(is_first, "{call:?} asks again: {:?}", self.kill);
-            ApprovalDecision::Reply(json!({ "agreed": true }))
+            let is_first = !self.answered.contains(&sum) || self.interrupted.contains(&sum);
+            assert!(is_first, "the call of {sum} asks again: {:?}", self.kill);
+            let is_of_model = asked.question.text.contains("asks for a response of your model");
+            assert_eq!(is_of_model, sum == SUMS[2], "{}", asked.question.text);
+            let yes = if is_of_model { json!("yes") } else { json!({ "agreed": true }) };
+            ApprovalDecision::Reply(yes)
         };
-        Visit::Decide { address, decision }
+        Visit::Decide { address: asked.address(), decision }
+    }
+
+    /// Lets one process do one thing.
+    fn process(&mut self, visit: &Visit) {
+        self.started += 1;
+        let kill = self.kill.filter(|it| it.process == self.started).map(|it| it.at);
+        let (mut fault, mut at_call) = (None, None);
+        match kill {
+            Some(At::Write(write, side)) => fault = Some(Fault { write, side, what: What::Dies }),
+            Some(At::Call(call, side)) => at_call = Some(KillAtCall { call, side }),
+            None => {}
+        }
+        let (url, session) = (self.place.url().to_owned(), self.id.to_string());
+        let work = Work::Bank { visit: visit.clone(), kill: at_call };
+        let status = self.notes.run(&Task { url, session, work, fault });
+        self.is_killed |= was_killed(status);
+        let is_done = status.success() || was_killed(status);
+        assert!(is_done, "{visit:?}: {:?}", self.notes.entries().last());
     }
 
     /// Lets processes work until the run has its answer.
@@ -103,51 +135,83 @@ impl<'p> Case<'p> {
         let mut state = self.state();
         while let Some(visit) = self.next(state.as_ref()) {
             assert!(self.started < 40, "{visit:?}: {state:?}");
-            self.started += 1;
-            let kill = self.kill.filter(|it| it.process == self.started);
-            let fault = kill.map(|it| Fault { write: it.write, side: it.side, what: What::Dies });
-            let (url, session) = (self.place.url().to_owned(), self.id.to_string());
-            let task = Task { url, session, work: Work::Bank(visit.clone()), fault };
-            let status = self.notes.run(&task);
-            self.is_killed |= was_killed(status);
-            let is_done = status.success();
-            assert!(is_done || was_killed(status), "{visit:?}: {:?}", self.notes.entries().last());
-            if let (Visit::Decide { address, decision: ApprovalDecision::Reply(_) }, true) =
-                (visit, is_done)
-            {
-                let mut call = address;
-                call.push(u16::try_from(state.as_ref().unwrap().step_count()).unwrap());
-                self.answered.insert(call);
-            }
+            let asked = state.as_ref().and_then(|it| it.pending().first().map(asked_for));
+            self.process(&visit);
             state = self.state();
+            // An answer counts as soon as the store has it, whether or not its sender was told.
+            if let (Visit::Decide { decision: ApprovalDecision::Reply(_), .. }, Some(sum)) =
+                (&visit, asked)
+            {
+                let waits = state
+                    .as_ref()
+                    .is_some_and(|it| it.pending().iter().any(|it| asked_for(it) == sum));
+                if !waits {
+                    self.answered.insert(sum);
+                }
+            }
         }
-        let mut paid = self.paid();
+        self.check(state.as_ref());
+    }
+
+    fn check(&self, state: Option<&AgentState>) {
+        let (mut paid, kill) = (self.paid(), self.kill);
         paid.sort_unstable();
-        let answer = state.map(|state| state.text());
-        assert_eq!((answer.as_deref(), &*paid), (Some("go is done"), &SUMS[..]), "{:?}", self.kill);
+        let answer = state.map(AgentState::text);
+        assert_eq!((answer.as_deref(), &*paid), (Some("go is done"), &SUMS[..]), "{kill:?}");
+        let entries = self.entries();
+        let count = |wanted: &Entry| entries.iter().filter(|it| *it == wanted).count();
+        let required = |method: &str| count(&Entry::Required { method: method.to_owned() });
+        for (sum, asked) in [
+            (SUMS[1], required("elicitation/create")),
+            (SUMS[2], required("sampling/createMessage")),
+            (SUMS[2], count(&Entry::Named)),
+        ] {
+            let is_interrupted = self.interrupted.contains(&sum);
+            let is_right = asked == 1 || is_interrupted && asked <= 2;
+            assert!(is_right, "asked {asked} times for {sum}: {kill:?}");
+        }
     }
 }
 
+/// The sum whose call waits.
+fn asked_for(asked: &PendingApproval<'_>) -> u64 {
+    sum_of(&asked.call.name).unwrap()
+}
+
+/// Without `LOOPWRIGHT_LONG`, databases are tried only before each write, which is after the one before it.
 fn killed_at_every_write(place: &Place) {
     let mut whole = Case::new(place, "whole", None);
     whole.run();
-    assert!(whole.interrupted.is_empty() && whole.answered.len() == 1, "{:?}", whole.answered);
-    let mut kills = 0;
+    assert!(whole.interrupted.is_empty() && whole.answered.len() == 2, "{:?}", whole.answered);
+    let before = |number| At::Write(number, Side::Before);
+    let after = |number| At::Write(number, Side::After);
+    let received = |number| At::Call(number, Side::Before);
+    let served = |number| At::Call(number, Side::After);
+    let mut instants: Vec<&dyn Fn(u64) -> At> = vec![&received, &served, &before];
+    if is_long() || place.url().starts_with("files:") {
+        instants.push(&after);
+    }
+    let (mut tried, mut at_calls, mut at_writes) = (0, 0, 0);
     for process in 1..=whole.started {
-        for side in [Side::Before, Side::After] {
-            for write in 1.. {
-                let name = format!("{process}-{side:?}-{write}").to_lowercase();
-                let mut case = Case::new(place, &name, Some(Kill { process, write, side }));
+        for instant in &instants {
+            for at in (1..).map(instant) {
+                let mut case = Case::new(place, &format!("{tried}"), Some(Kill { process, at }));
+                tried += 1;
                 case.run();
                 if !case.is_killed {
                     break;
                 }
-                kills += 1;
+                match at {
+                    At::Call(..) => at_calls += 1,
+                    At::Write(..) => at_writes += 1,
+                }
             }
         }
     }
-    println!("{kills} processes killed, of runs of {} processes", whole.started);
-    assert!(kills > 20, "{kills}");
+    let processes = whole.started;
+    println!("killed at {at_writes} writes and {at_calls} calls, of runs of {processes} processes");
+    // Each of the five requests for a call, on both sides.
+    assert!(at_writes >= 30 && at_calls == 10, "{at_writes} {at_calls}");
 }
 
 on_every_store!(killed_at_every_write:

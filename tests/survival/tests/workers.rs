@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::Write as _,
     os::unix::process::ExitStatusExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -27,6 +27,10 @@ pub(crate) struct Notes(PathBuf);
 impl Notes {
     pub(crate) fn new(place: &Place, session: &str) -> Self {
         Self(place.folder().join(format!("{session}.ledger")))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     pub(crate) fn entries(&self) -> Vec<Entry> {

@@ -1,7 +1,7 @@
 //! Does one task and ends: with 0 if it is done, with 1 if it could not be done, with 2 if it makes no
 //! sense. What happens is noted on standard output, a line of JSON each.
 
-use std::{env, path::Path, process::ExitCode};
+use std::{env, process::ExitCode};
 
 use loopwright_survival::{
     Failure,
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 fn start() -> Result<bool, Failure> {
     if env::args().nth(1).as_deref() == Some(SERVER) {
-        serve(Path::new(&env::args().nth(2).unwrap_or_default()))?;
+        serve(&env::args().nth(2).unwrap_or_default())?;
         return Ok(true);
     }
     let task: Task = serde_json::from_str(&env::args().nth(1).unwrap_or_default())?;
