@@ -33,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("It is there."),
     ]);
     let agent = AgentBuilder::base()
-        .with(UseLlm::from_model(model.streaming(8)))
+        .with(UseLlm::from_model(model.with_fragment_size(8)))
         .with(UseTools::new().with_tool(MockTool::scripted()))
         .with(UseBroadcasting::from_broadcasting(broadcasting.clone()))
         .build()?

@@ -23,7 +23,8 @@ async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     // The journal records each change before it is made, so that you can undo it.
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = WorkspaceRoot::new(folder.path()).protect("Cargo.lock").journal(journal.clone());
+    let root =
+        WorkspaceRoot::new(folder.path()).protect("Cargo.lock").with_journal(journal.clone());
 
     let new = |path, text| json!({ "path": path, "content": text, "create_dirs": true });
     let edit =

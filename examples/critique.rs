@@ -30,7 +30,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with(UseLlm::from_model(model))
         .with(UseFileTools::in_dir(folder.path()))
-        .with(UseSelfCritique::with_model(critic).max_iterations(2))
+        .with(UseSelfCritique::with_model(critic).with_max_iterations(2))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is older?")).await;

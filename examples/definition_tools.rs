@@ -19,8 +19,8 @@ async fn main() -> Result<(), BoxError> {
     agents.register(AgentDefinition::new("reader", "Reads and sums up.", "You read."));
 
     // Without a store, `write_agent` is not available.
-    let definitions =
-        UseAgentDefinitions::new(agents.clone()).store(FileDefinitionStore::open(folder.path())?);
+    let definitions = UseAgentDefinitions::new(agents.clone())
+        .with_store(FileDefinitionStore::open(folder.path())?);
     let wrong = json!({ "name": "Critic!", "description": "", "systemPrompt": "You judge." });
     let right = json!({
         "name": "critic", "description": "Judges what others wrote.",

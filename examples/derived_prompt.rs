@@ -19,7 +19,7 @@ async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script(["Hello."]);
     let asked = model.clone();
     let prompt = UseSystemPrompt::new("You are a travel guide.")
-        .guideline("Ask for the dates first.")
+        .with_guideline("Ask for the dates first.")
         .append("Prices are in euros.");
     let agent = AgentBuilder::base()
         .with(UseContextConfig::new("Be friendly."))

@@ -22,7 +22,7 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::tool("I have to look.").with_usage(Usage::new(20, 5)),
         ScenarioStep::final_answer("It is there.").with_usage(Usage::new(40, 4)),
     ])
-    .streaming(6);
+    .with_fragment_size(6);
 
     // Listeners can be added before or after the capabilities.
     let tokens = Arc::new(AtomicU64::new(0));

@@ -41,7 +41,11 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with(UseLlm::from_model(model))
         .with(UseFileTools::in_dir(folder.path()))
-        .with(UsePlanningSubagent::default().planner_tools(["read_file"]).planner_budget(budget))
+        .with(
+            UsePlanningSubagent::default()
+                .with_planner_tools(["read_file"])
+                .with_planner_budget(budget),
+        )
         .on_event(|it: &SubagentSpawning, _| println!("{} begins", it.subagent))
         .on_event(|it: &SubagentCompleted, _| println!("{} is done", it.subagent))
         .build()?;

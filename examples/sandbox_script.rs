@@ -28,7 +28,8 @@ fn main() -> Result<(), BoxError> {
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("sum.sh"), SCRIPT)?;
-    let policy = SandboxPolicy::in_dir(folder.path()).env("CURRENCY", "EUR").memory(64 << 20);
+    let policy =
+        SandboxPolicy::in_dir(folder.path()).with_env("CURRENCY", "EUR").with_memory(64 << 20);
     let input = Stdin::Bytes("bread 3\napples 4\n".into());
     let command = Command::new("sh").args(["sum.sh"]).stdin(input);
     let output =

@@ -20,7 +20,7 @@ fn main() -> Result<(), BoxError> {
 
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    let policy = SandboxPolicy::in_dir(folder.path()).timeout(Duration::from_secs(1));
+    let policy = SandboxPolicy::in_dir(folder.path()).with_timeout(Duration::from_secs(1));
     // The second process would outlive a plain `kill`.
     let command = Command::shell("echo begun; (sleep 100; touch late) & sleep 100");
     let output =

@@ -21,8 +21,8 @@ async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script(["It is all in prices.md."]);
     let asked = model.clone();
     let knowledge = UseSelfKnowledge::in_dir(&docs)
-        .topic("prices", ["prices.md"])
-        .topic("delivery", ["ways.md"]);
+        .with_topic("prices", ["prices.md"])
+        .with_topic("delivery", ["ways.md"]);
     let agent = AgentBuilder::base()
         .with(UseLlm::from_model(model))
         .with(UseFileTools::in_dir(folder.path()))

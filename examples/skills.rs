@@ -42,7 +42,7 @@ async fn work() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with(UseLlm::from_model(model))
         .with(UseFileTools::in_dir(project.path()))
-        .with(UseSkills::new(library).shell(SkillShell::in_dir(project.path())))
+        .with(UseSkills::new(library).with_shell(SkillShell::in_dir(project.path())))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Review the money.")).await;

@@ -392,7 +392,7 @@ fn an_execution_that_waits_for_a_decision_is_idle_and_goes_on() {
 
 #[test]
 fn a_tools_own_model_call_is_no_part_of_the_answer() {
-    let beside = FakeModel::script(["beside"]).streaming(2);
+    let beside = FakeModel::script(["beside"]).with_fragment_size(2);
     let asks = MockTool::with_cx("ask", "Asks.", move |_, cx| {
         let beside = beside.clone();
         Box::pin(async move {
@@ -403,7 +403,7 @@ fn a_tools_own_model_call_is_no_part_of_the_answer() {
         })
     });
     let script = [ScenarioStep::tool_call("ask", json!({})), "done".into()];
-    let agent = test_loop(ModelDriver::new(FakeModel::script(script).streaming(9)));
+    let agent = test_loop(ModelDriver::new(FakeModel::script(script).with_fragment_size(9)));
     let agent = agent.clone().with_tools(agent.tools().clone().with(asks));
     let told = told(BroadcastConfig::standard(), &agent);
     let said: Vec<_> = payloads(&told, envelope_types::STREAM_CHUNK)

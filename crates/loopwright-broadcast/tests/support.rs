@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) const ROOM: usize = 10_000;
 
 pub(crate) fn answering<S: Into<ScenarioStep>>(answers: impl IntoIterator<Item = S>) -> AgentLoop {
-    test_loop(ModelDriver::new(FakeModel::script(answers).streaming(2)))
+    test_loop(ModelDriver::new(FakeModel::script(answers).with_fragment_size(2)))
 }
 
 /// Runs an agent to its end, at a clock that stands still.

@@ -210,7 +210,7 @@ impl<'a> ChildAgent<'a> {
     }
 
     /// Sets how deep children may be.
-    pub fn max_depth(mut self, max: u32) -> Self {
+    pub fn with_max_depth(mut self, max: u32) -> Self {
         self.max_depth = max;
         self
     }

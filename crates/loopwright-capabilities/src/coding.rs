@@ -31,7 +31,7 @@ impl UseCodingTools {
         let bash = root.extra_protected_paths().fold(Bash::in_dir(root.path()), Bash::protect);
         let bash = root.allowed().fold(bash, Bash::allow);
         let bash = match root.recorder_shared() {
-            Some(journal) => bash.journal(Arc::clone(journal)),
+            Some(journal) => bash.with_journal(Arc::clone(journal)),
             None => bash,
         };
         let bash = UseBash::from_tool(bash);
@@ -41,8 +41,8 @@ impl UseCodingTools {
     bash_settings!();
 
     /// Sets whether commands may run in the background.
-    pub fn background(mut self, background: Background) -> Self {
-        self.bash = self.bash.background(background);
+    pub fn with_background(mut self, background: Background) -> Self {
+        self.bash = self.bash.with_background(background);
         self
     }
 }

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Only the planner's instructions keep it from doing the work. To enforce it, give the planner
-//! read-only tools with [`UsePlanningSubagent::planner_tools`].
+//! read-only tools with [`UsePlanningSubagent::with_planner_tools`].
 
 mod capability;
 mod prompt;

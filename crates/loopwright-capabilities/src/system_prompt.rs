@@ -6,7 +6,7 @@
 //! # use loopwright_testing::FakeModel;
 //! # let model = FakeModel::default();
 //!
-//! let prompt = UseSystemPrompt::new("You are a careful engineer.").guideline("Run the tests.");
+//! let prompt = UseSystemPrompt::new("You are a careful engineer.").with_guideline("Run the tests.");
 //! let agent = AgentBuilder::base()
 //!     .with(UseLlmConfig::model(model))
 //!     .with(prompt)

@@ -41,8 +41,10 @@ fn bash_takes_a_command_how_long_it_may_take_and_what_it_needs() {
 #[test]
 fn bash_describes_what_its_policy_allows() {
     let described = |policy: SandboxPolicy| {
-        let tools =
-            calling(UseBash::in_dir("/srv").policy(policy).background(Background::Allowed), &[]);
+        let tools = calling(
+            UseBash::in_dir("/srv").with_policy(policy).with_background(Background::Allowed),
+            &[],
+        );
         let text = |name| tools.tools().get(name).unwrap().spec().description.to_string();
         [text("bash"), text("bash_start")]
     };
@@ -55,27 +57,27 @@ fn bash_describes_what_its_policy_allows() {
     check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
     let hosts = ["crates.io", "registry.internal@10.0.0.5"].map(|host| host.parse().unwrap());
     check(
-        policy().network(Network::Domains(hosts.into())),
+        policy().with_network(Network::Domains(hosts.into())),
         "and reaches only `crates.io`, `registry.internal`.",
     );
-    check(policy().network(Network::Host), "in /tmp, and has the network of this machine.");
+    check(policy().with_network(Network::Host), "in /tmp, and has the network of this machine.");
     check(
         policy().write("/srv/out").write("/data"),
         "only there, in `out`, in `/data` and in /tmp,",
     );
     check(policy().read_only(), "it writes only in /tmp, and has no network.");
     check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
-    check(policy().backend(Backend::Host), "It is not confined:");
+    check(policy().with_backend(Backend::Host), "It is not confined:");
     check(policy().allow_weaker(Backend::Host), "in a sandbox if this machine has one:");
     // What is chosen later counts too.
-    let host = Bash::in_dir("/srv").driver(Backend::Host).into_tool();
+    let host = Bash::in_dir("/srv").with_backend(Backend::Host).into_tool();
     assert!(host.spec().description.contains("It is not confined:"));
 }
 
 #[test]
 fn coding_tools_are_files_and_commands() {
     let files = ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep"];
-    let tools = names(UseCodingTools::in_dir("/").background(Background::Allowed));
+    let tools = names(UseCodingTools::in_dir("/").with_background(Background::Allowed));
     assert_eq!(tools[..6], files);
     assert_eq!(tools[6..], ["bash", "bash_start", "bash_read", "bash_stop"]);
     assert_eq!(names(UseCodingTools::in_dir("/")).last().map(String::as_str), Some("bash"));
@@ -84,7 +86,7 @@ fn coding_tools_are_files_and_commands() {
 #[tokio::test]
 async fn a_command_is_run_by_the_shell_under_the_policy() {
     let sandbox = says(Output::exited(3, "out", "err"));
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
+    let bash = UseBash::in_dir("/srv").with_sandbox(sandbox.clone());
     let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert_eq!(told, ["Exit code: 3\n\nout\n\nSTDERR:\nerr"]);
     assert_eq!(sandbox.commands(), [Command::shell("make")]);
@@ -100,7 +102,7 @@ async fn paths_protected_from_file_tools_are_protected_from_commands() {
     let home = tempfile::tempdir().unwrap();
     let sandbox = says(Output::exited(0, "", ""));
     let root = WorkspaceRoot::new(home.path()).protect("Cargo.lock");
-    let tools = UseCodingTools::in_dir(root).sandbox(sandbox.clone());
+    let tools = UseCodingTools::in_dir(root).with_sandbox(sandbox.clone());
     let write = json!({ "path": "Cargo.lock", "content": "" });
     let calls = [("bash", json!({ "command": "make" })), ("write_file", write)];
     let told = answers(tools, &calls).await;
@@ -116,8 +118,8 @@ async fn paths_protected_from_file_tools_are_protected_from_commands() {
 #[tokio::test]
 async fn a_policy_of_ones_own_counts_as_a_whole() {
     let sandbox = says(Output::exited(0, "", ""));
-    let own = SandboxPolicy::in_dir("/srv").timeout(Duration::from_secs(5));
-    let bash = UseBash::in_dir("/other").policy(own.clone()).sandbox(sandbox.clone());
+    let own = SandboxPolicy::in_dir("/srv").with_timeout(Duration::from_secs(5));
+    let bash = UseBash::in_dir("/other").with_policy(own.clone()).with_sandbox(sandbox.clone());
     let bash = bash.write_at_once();
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert_eq!(sandbox.policies(), [own]);
@@ -131,7 +133,7 @@ async fn granted(bash: UseBash, asked: &[Option<u32>]) -> Vec<u64> {
         None => ("bash", json!({ "command": "make" })),
     };
     let calls: Vec<_> = asked.iter().map(call).collect();
-    answers(bash.sandbox(sandbox.clone()), &calls).await;
+    answers(bash.with_sandbox(sandbox.clone()), &calls).await;
     sandbox.policies().iter().map(|it| it.limits.timeout.as_secs()).collect()
 }
 
@@ -147,18 +149,19 @@ async fn a_command_may_take_as_long_as_is_asked_for_and_allowed() {
     );
     let minute = Duration::from_mins(1);
     assert_eq!(
-        granted(bash().with_output_policy(display).longest(minute), &asked).await,
+        granted(bash().with_output_policy(display).with_max_timeout(minute), &asked).await,
         [60, 5, 60, 60]
     );
-    let own = SandboxPolicy::in_dir("/srv").timeout(minute);
-    assert_eq!(granted(bash().policy(own), &asked).await, [60, 5, 60, 60]);
+    let own = SandboxPolicy::in_dir("/srv").with_timeout(minute);
+    assert_eq!(granted(bash().with_policy(own), &asked).await, [60, 5, 60, 60]);
 }
 
 #[tokio::test]
 async fn a_command_cannot_be_given_no_time() {
     let sandbox = says(Output::exited(0, "", ""));
     let call = json!({ "command": "make", "timeout_seconds": 0 });
-    let told = answers(UseBash::in_dir("/srv").sandbox(sandbox.clone()), &[("bash", call)]).await;
+    let told =
+        answers(UseBash::in_dir("/srv").with_sandbox(sandbox.clone()), &[("bash", call)]).await;
     assert!(told[0].starts_with("Error: "), "{}", told[0]);
     assert_eq!(sandbox.commands(), []);
 }
@@ -167,7 +170,7 @@ async fn a_command_cannot_be_given_no_time() {
 async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
     let stderr = "cat: /home/me/.netrc: No such file or directory";
     let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
-    let bash = UseBash::in_dir("/srv").sandbox(says(output));
+    let bash = UseBash::in_dir("/srv").with_sandbox(says(output));
     let told = answers(bash, &[("bash", json!({ "command": "cat ~/.netrc" }))]).await;
     let note = "[`/home/me/.netrc` is not visible in the sandbox]";
     assert_eq!(told, [format!("Exit code: 1\n\nSTDERR:\n{stderr}\n\n{note}")]);
@@ -176,8 +179,8 @@ async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
 #[tokio::test]
 async fn changing_the_policy_keeps_time_limit_and_output_policy() {
     let sandbox = says(Output::exited(0, "", ""));
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
-    let bash = bash.confine(|policy| policy.memory(7).timeout(Duration::from_secs(1)));
+    let bash = UseBash::in_dir("/srv").with_sandbox(sandbox.clone());
+    let bash = bash.confine(|policy| policy.with_memory(7).with_timeout(Duration::from_secs(1)));
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     let limits = &sandbox.policies()[0].limits;
     assert_eq!((limits.memory, limits.timeout), (7, BashPolicy::default().timeout));
@@ -187,7 +190,7 @@ async fn changing_the_policy_keeps_time_limit_and_output_policy() {
 async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
     let call = [("bash", json!({ "command": "rm  -rf /" }))];
     let sandbox = says(Output::exited(1, "", "no"));
-    let told = answers(UseBash::in_dir("/srv").sandbox(sandbox.clone()), &call).await;
+    let told = answers(UseBash::in_dir("/srv").with_sandbox(sandbox.clone()), &call).await;
     assert_eq!(
         told,
         [
@@ -196,7 +199,7 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
     );
     assert_eq!(sandbox.commands().len(), 1);
     let display = BashPolicy { on_danger: OnDangerousCommand::Block, ..BashPolicy::default() };
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone()).with_output_policy(display);
+    let bash = UseBash::in_dir("/srv").with_sandbox(sandbox.clone()).with_output_policy(display);
     let told = answers(bash, &call).await;
     assert_eq!(
         told,
@@ -207,7 +210,7 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
 
 #[tokio::test]
 async fn a_command_that_the_sandbox_refuses_is_an_error() {
-    let bash = UseBash::in_dir("/srv").sandbox(Arc::new(FakeSandbox::new()));
+    let bash = UseBash::in_dir("/srv").with_sandbox(Arc::new(FakeSandbox::new()));
     let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert!(told[0].starts_with("Error: no output is queued for"), "{}", told[0]);
 }
@@ -215,7 +218,7 @@ async fn a_command_that_the_sandbox_refuses_is_an_error() {
 #[tokio::test]
 async fn a_command_in_the_background_is_read_and_stopped() {
     let sandbox = says(Output::exited(0, "listening\n", ""));
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed);
+    let bash = UseBash::in_dir("/srv").with_sandbox(sandbox).with_background(Background::Allowed);
     let calls = [
         ("bash_start", json!({ "command": "serve" })),
         ("bash_start", json!({ "command": "serve" })),
@@ -244,7 +247,9 @@ async fn hosts_that_a_command_in_the_background_asked_for_are_told() {
     let events = EventRecorder::new();
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed))
+        .with_capability(
+            UseBash::in_dir("/srv").with_sandbox(sandbox).with_background(Background::Allowed),
+        )
         .with_event_sink(events.sink())
         .build()
         .unwrap();
@@ -278,7 +283,9 @@ async fn a_command_in_the_background_ends_with_its_run() {
         "done".into(),
     ]);
     let home = tempfile::tempdir().unwrap();
-    let bash = UseBash::in_dir(home.path()).driver(Backend::Host).background(Background::Allowed);
+    let bash = UseBash::in_dir(home.path())
+        .with_backend(Backend::Host)
+        .with_background(Background::Allowed);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(UseTools::new().with_tool(alive))
@@ -300,7 +307,7 @@ async fn a_command_begins_where_the_last_one_ended_if_that_is_wanted() {
     std::fs::create_dir(home.path().join("sub")).unwrap();
     let calls = ["cd sub", "basename \"$PWD\""];
     let calls = calls.map(|command| ("bash", json!({ "command": command })));
-    let bash = |bash: Bash| UseTools::new().with_tool(bash.driver(Backend::Host));
+    let bash = |bash: Bash| UseTools::new().with_tool(bash.with_backend(Backend::Host));
     let plain = answers(bash(Bash::in_dir(home.path())), &calls).await;
     assert_ne!(plain[1], "sub");
     let keeping = answers(bash(Bash::in_dir(home.path()).persist_cwd()), &calls).await;
@@ -312,7 +319,7 @@ async fn said(folder: &std::path::Path, lines: &[&str]) -> Vec<String> {
     loopwright_sandbox::set_helper_path(sandbox_helper());
     let staging = tempfile::tempdir().unwrap();
     let calls: Vec<_> = lines.iter().map(|line| ("bash", json!({ "command": line }))).collect();
-    answers(UseBash::in_dir(folder).staging(staging.path()), &calls).await
+    answers(UseBash::in_dir(folder).with_staging(staging.path()), &calls).await
 }
 
 /// Returns what git says in a folder, without settings from elsewhere.
@@ -380,7 +387,7 @@ async fn paths_protected_by_a_policy_stay_unchanged() {
     loopwright_sandbox::set_helper_path(sandbox_helper());
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let policy = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock");
-    let bash = UseBash::in_dir(home.path()).policy(policy).staging(staging.path());
+    let bash = UseBash::in_dir(home.path()).with_policy(policy).with_staging(staging.path());
     let told = answers(bash, &[("bash", json!({ "command": "touch Cargo.lock b" }))]).await;
     assert!(told[0].contains("`Cargo.lock` was not applied: it is protected"), "{told:?}");
     assert!(!home.path().join("Cargo.lock").exists());
@@ -410,7 +417,7 @@ async fn changed_by(tool: &str, bash: UseBash, lines: &[&str]) -> Vec<FilesChang
 async fn a_command_reports_the_files_that_it_changed_if_its_changes_are_collected() {
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let lines = ["echo one > a && echo two > b", "true", "echo three > a; rm b; touch .envrc"];
-    let bash = UseBash::in_dir(home.path()).staging(staging.path());
+    let bash = UseBash::in_dir(home.path()).with_staging(staging.path());
     let created = [ChangedFile::created("a"), ChangedFile::created("b")];
     let changes = [ChangedFile::modified("a"), ChangedFile::deleted("b")];
     let expected =
@@ -421,7 +428,7 @@ async fn a_command_reports_the_files_that_it_changed_if_its_changes_are_collecte
 #[tokio::test]
 async fn a_command_that_writes_at_once_may_have_changed_any_file() {
     let home = tempfile::tempdir().unwrap();
-    let bash = UseBash::in_dir(home.path()).driver(Backend::Host);
+    let bash = UseBash::in_dir(home.path()).with_backend(Backend::Host);
     assert_eq!(changed(bash, &["echo one > a"]).await, [FilesChanged::Unknown]);
 }
 
@@ -438,7 +445,7 @@ async fn a_result_says_that_changes_were_made_at_once_where_they_cannot_be_colle
     let direct = told(UseBash::in_dir(home.path())).await;
     assert!(direct[0].contains(note), "{direct:?}");
     let elsewhere = tempfile::tempdir().unwrap();
-    let direct = told(UseBash::in_dir(home.path()).staging(elsewhere.path())).await;
+    let direct = told(UseBash::in_dir(home.path()).with_staging(elsewhere.path())).await;
     assert!(direct[0].contains("cannot be staged here: "), "{direct:?}");
     let collected = UseBash::in_dir(elsewhere.path());
     assert_eq!(told(collected).await, ["(no output)"]);
@@ -447,8 +454,8 @@ async fn a_result_says_that_changes_were_made_at_once_where_they_cannot_be_colle
 #[tokio::test]
 async fn a_command_in_the_background_may_have_changed_any_file() {
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let bash = || UseBash::in_dir(home.path()).background(Background::Allowed);
-    for bash in [bash().driver(Backend::Host), bash().staging(staging.path())] {
+    let bash = || UseBash::in_dir(home.path()).with_background(Background::Allowed);
+    for bash in [bash().with_backend(Backend::Host), bash().with_staging(staging.path())] {
         let changed = changed_by("bash_start", bash, &["echo one > a"]).await;
         assert_eq!(changed, [FilesChanged::Unknown]);
     }

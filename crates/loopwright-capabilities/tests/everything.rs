@@ -67,9 +67,9 @@ impl Part {
 /// model itself, and the one here is scripted.
 #[rustfmt::skip]
 pub(crate) const PARTS: &[Part] = &[
-    part("use_bash", |it| Arc::new(UseBash::in_dir(it.dir()).sandbox(sandbox())), Some(("bash", r#"{"command":"make"}"#))),
+    part("use_bash", |it| Arc::new(UseBash::in_dir(it.dir()).with_sandbox(sandbox())), Some(("bash", r#"{"command":"make"}"#))),
     part("use_file_tools", |it| Arc::new(UseFileTools::in_dir(it.dir())), Some(("read_file", r#"{"path":"a.txt"}"#))),
-    part("use_coding_tools", |it| Arc::new(UseCodingTools::in_dir(it.dir()).sandbox(sandbox())), Some(("list_dir", "{}"))),
+    part("use_coding_tools", |it| Arc::new(UseCodingTools::in_dir(it.dir()).with_sandbox(sandbox())), Some(("list_dir", "{}"))),
     part("use_compaction", |it| Arc::new(UseCompaction::for_context_window(200_000).with_spill_dir(it.dir()).with_model(FakeModel::script([SUMMARY]))), None),
     part("use_cooperative_cancellation", |_| Arc::new(UseCooperativeCancellation::new(Cancellation::new())), None),
     part("use_external_tools", |_| Arc::new(UseExternalTools::new([ExternalTool::new("locate", "Finds.")])), None),
@@ -82,9 +82,9 @@ pub(crate) const PARTS: &[Part] = &[
     part("use_replay", |it| Arc::new(UseReplay::from_file(&it.replay)), None),
     part("use_self_critique", |_| Arc::new(UseSelfCritique::with_model(FakeModel::script([APPROVED])).with_tool()), Some(("self_critic", r#"{"original_task":"go","proposed_response":"done"}"#))),
     part("use_self_description", |_| Arc::new(UseSelfDescription), Some(("describe_self", r#"{"section":"tools"}"#))),
-    part("use_self_knowledge", |it| Arc::new(UseSelfKnowledge::in_dir(it.dir()).read_tool(ReadToolRequirement::Optional)), None),
+    part("use_self_knowledge", |it| Arc::new(UseSelfKnowledge::in_dir(it.dir()).with_read_tool(ReadToolRequirement::Optional)), None),
     part("use_skills", |it| Arc::new(UseSkills::new(SkillLibrary::new(it.dir().join("skills")))), Some(("load_skill", r#"{"skill_name":"greet"}"#))),
-    part("use_structured_outputs", |_| Arc::new(UseStructuredOutputs::new(schemas()).model(FakeModel::script([EXTRACTED]))), Some(("structured_output", r#"{"input":"Ann","schema":"lead","store_as":"lead"}"#))),
+    part("use_structured_outputs", |_| Arc::new(UseStructuredOutputs::new(schemas()).with_model(FakeModel::script([EXTRACTED]))), Some(("structured_output", r#"{"input":"Ann","schema":"lead","store_as":"lead"}"#))),
     part("use_subagents", |_| Arc::new(UseSubagents::new(helpers()).with_research()), Some(("spawn_subagent", r#"{"subagent":"helper","prompt":"child: help"}"#))),
     part("use_summarization", |_| Arc::new(UseSummarization::default().with_model(FakeModel::script([SUMMARY]))), None),
     part("use_system_prompt", |_| Arc::new(UseSystemPrompt::new("You build things.")), None),

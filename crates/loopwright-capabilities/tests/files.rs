@@ -40,14 +40,14 @@ async fn each_tool_stands_alone_with_its_options() {
         counts.map(|(what, text)| text.matches(what).count()).collect::<Vec<_>>()
     };
     let tools = UseTools::new()
-        .with_tool(ReadFile::in_dir(home.path()).lines(7))
-        .with_tool(SearchFiles::in_dir(home.path()).max_results(8))
-        .with_tool(ListDir::in_dir(home.path()).max_entries(9));
+        .with_tool(ReadFile::in_dir(home.path()).with_lines(7))
+        .with_tool(SearchFiles::in_dir(home.path()).with_max_results(8))
+        .with_tool(ListDir::in_dir(home.path()).with_max_entries(9));
     // The pattern of the search is told too.
     assert_eq!(shown(tools).await, [7, 8 + 1, 9]);
     let tools = UseTools::new()
         .with_tool(ReadFile::in_dir(home.path()))
-        .with_tool(SearchFiles::in_dir(home.path()).max_results(50))
+        .with_tool(SearchFiles::in_dir(home.path()).with_max_results(50))
         .with_tool(ListDir::in_dir(home.path()));
     assert_eq!(shown(tools).await, [12, 12 + 1, 13]);
 }

@@ -74,8 +74,8 @@ fn tools(part: &Part, world: &World) -> Vec<AnyTool> {
         .with_shared_capability(part.make(world));
     let builder = match part.name {
         "use_bash" => {
-            let bash = UseBash::in_dir(world.dir()).background(Background::Allowed);
-            builder.with_capability(bash.sandbox(Arc::new(FakeSandbox::new())))
+            let bash = UseBash::in_dir(world.dir()).with_background(Background::Allowed);
+            builder.with_capability(bash.with_sandbox(Arc::new(FakeSandbox::new())))
         }
         _ => builder,
     };

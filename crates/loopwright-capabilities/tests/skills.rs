@@ -323,7 +323,8 @@ async fn a_skill_is_carried_out_by_the_agent_that_it_names() {
         agents.register(reader);
         let mut registry = CapabilityRegistry::new();
         registry.register("use_task_planning", UseTaskPlanning::default());
-        let skills = UseSkills::new(by(agent)).agents(agents).capabilities(Arc::new(registry));
+        let skills =
+            UseSkills::new(by(agent)).with_agents(agents).with_capabilities(Arc::new(registry));
         agent_with(&model, skills).execute(start()).await;
         model.requests()[1].clone()
     };
@@ -348,7 +349,7 @@ async fn a_forked_skills_request_is_decided_at_the_root() {
         });
         let mut agents = DefinitionRegistry::new();
         agents.register(AgentDefinition::new("reader", "Reads.", "You read."));
-        let skills = UseSkills::new(SkillLibrary::default().with(apart)).agents(agents);
+        let skills = UseSkills::new(SkillLibrary::default().with(apart)).with_agents(agents);
         let ask = MockTool::with_cx("ask", "", |_, cx| {
             let answer = cx.answer().cloned();
             Box::pin(async move {
@@ -411,7 +412,7 @@ async fn names_of_models_stand_for_what_the_policy_says() {
         let models_of = [("small".to_owned(), stands_for.to_owned())].into();
         let policy = SkillPolicy { models: models_of, ..SkillPolicy::default() };
         let model = script(&[load("cheap")]);
-        agent_with(&model, UseSkills::new(library()).policy(policy)).execute(start()).await;
+        agent_with(&model, UseSkills::new(library()).with_policy(policy)).execute(start()).await;
         assert_eq!(models(&model.requests()), [None, expect]);
     }
 }
@@ -446,7 +447,7 @@ async fn a_skills_allowed_tools_hold_in_its_fork() {
     let model = FakeModel::script(steps);
     let mut agents = DefinitionRegistry::new();
     agents.register(AgentDefinition::new("reader", "Reads.", "You read."));
-    let skills = UseSkills::new(library()).agents(agents);
+    let skills = UseSkills::new(library()).with_agents(agents);
     let state = agent_with(&model, skills).execute(start()).await;
     assert_eq!(told(&state), ["looked"]);
     let requests = model.requests();
@@ -468,7 +469,7 @@ async fn an_agent_that_is_not_known_is_an_error_that_names_those_that_are() {
     let model = script(&[load("checked")]);
     let mut agents = DefinitionRegistry::new();
     agents.register(AgentDefinition::new("other", "d", "p"));
-    let skills = UseSkills::new(library()).agents(agents);
+    let skills = UseSkills::new(library()).with_agents(agents);
     let state = agent_with(&model, skills).execute(start()).await;
     assert_eq!(told(&state), ["Error: unknown agent `reader`; available: other"]);
 }
@@ -521,10 +522,10 @@ async fn commands_in_a_skill_stay_text_unless_they_are_to_be_run() {
         SkillLibrary::default().with(Skill::new(info, "Now: !`git status`"))
     };
     let sandbox = std::sync::Arc::new(FakeSandbox::new().otherwise(Output::exited(0, "clean", "")));
-    let shell = SkillShell::in_dir("/srv").sandbox(sandbox);
+    let shell = SkillShell::in_dir("/srv").with_sandbox(sandbox);
     for (skills, expect) in [
         (UseSkills::new(library()), "Now: !`git status`"),
-        (UseSkills::new(library()).shell(shell), "Now: clean"),
+        (UseSkills::new(library()).with_shell(shell), "Now: clean"),
     ] {
         let model = script(&[("load_skill", json!({ "skill_name": "status" }))]);
         let state = agent_with(&model, skills).execute(start()).await;

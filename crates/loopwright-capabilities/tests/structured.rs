@@ -117,7 +117,7 @@ fn the_tool_lists_its_schemas() {
 
 #[test]
 fn the_tool_may_have_its_older_name() {
-    let capability = UseStructuredOutputs::new(schemas()).tool_named("extract_data");
+    let capability = UseStructuredOutputs::new(schemas()).with_tool_name("extract_data");
     let agent = agent(&FakeModel::default(), capability);
     assert!(agent.tools().get("extract_data").is_some());
 }
@@ -166,11 +166,11 @@ async fn extraction_ends_after_the_configured_number_of_attempts() {
     let cases = [
         (lead(), StructuredOutputPolicy::default(), 4),
         (lead(), policy(1), 2),
-        (lead().max_retries(0), policy(1), 1),
+        (lead().with_max_retries(0), policy(1), 1),
     ];
     for (definition, policy, attempts) in cases {
         let schemas = SchemaRegistry::new().with("lead", definition);
-        let capability = UseStructuredOutputs::new(schemas).policy(policy);
+        let capability = UseStructuredOutputs::new(schemas).with_policy(policy);
         let (state, _) = extracted(capability, &vec![WRONG; attempts], start()).await;
         let told = told(&state);
         let expect = format!(
@@ -200,9 +200,9 @@ async fn the_schemas_model_counts_before_the_policys_and_that_before_the_agents(
         (plain, &none, start(), None),
     ];
     for (options, policy, state, expect) in cases {
-        let definition = SchemaDefinition::of::<Lead>().options(options);
+        let definition = SchemaDefinition::of::<Lead>().with_options(options);
         let schemas = SchemaRegistry::new().with("lead", definition);
-        let capability = UseStructuredOutputs::new(schemas).policy(policy.clone());
+        let capability = UseStructuredOutputs::new(schemas).with_policy(policy.clone());
         let (_, requests) = extracted(capability, &[FOUND], state).await;
         assert_eq!(requests[0].model.as_deref(), expect);
     }
@@ -218,10 +218,10 @@ async fn the_schemas_way_of_asking_counts_before_the_policys() {
         (None, None, OutputMode::Schema),
     ];
     for (of_schema, of_policy, expect) in cases {
-        let definition = SchemaDefinition::of::<Lead>().options(options(of_schema));
+        let definition = SchemaDefinition::of::<Lead>().with_options(options(of_schema));
         let schemas = SchemaRegistry::new().with("lead", definition);
         let policy = StructuredOutputPolicy { output_mode: of_policy, ..Default::default() };
-        let capability = UseStructuredOutputs::new(schemas).policy(policy);
+        let capability = UseStructuredOutputs::new(schemas).with_policy(policy);
         let (_, requests) = extracted(capability, &[FOUND], start()).await;
         let request = &requests[0];
         let in_words = request
@@ -246,7 +246,7 @@ async fn the_schemas_way_of_asking_counts_before_the_policys() {
 async fn a_capabilitys_own_model_is_asked_in_place_of_the_agents() {
     let own = FakeModel::script([FOUND]);
     let model = FakeModel::script([ask(None), "done".into()]);
-    let capability = UseStructuredOutputs::new(schemas()).model(own.clone());
+    let capability = UseStructuredOutputs::new(schemas()).with_model(own.clone());
     let state = start().with_llm(LlmConfig::named("of-state"));
     agent(&model, capability).execute(state).await;
     assert_eq!((own.asked(), model.asked()), (1, 2));
@@ -256,12 +256,12 @@ async fn a_capabilitys_own_model_is_asked_in_place_of_the_agents() {
 #[tokio::test]
 async fn prompt_and_examples_are_told() {
     let definition = SchemaDefinition::of::<Lead>()
-        .prompt("Look for ages.")
-        .example("Bob is 3.", json!({ "name": "Bob", "age": 3 }));
+        .with_prompt("Look for ages.")
+        .with_example("Bob is 3.", json!({ "name": "Bob", "age": 3 }));
     let schemas = SchemaRegistry::new().with("lead", definition);
     let system_prompt = Some("You extract.".to_owned());
     let policy = StructuredOutputPolicy { system_prompt, ..Default::default() };
-    let capability = UseStructuredOutputs::new(schemas).policy(policy);
+    let capability = UseStructuredOutputs::new(schemas).with_policy(policy);
     let (_, requests) = extracted(capability, &[FOUND], start()).await;
     assert_eq!(
         requests[0].system.as_deref(),
@@ -300,7 +300,7 @@ async fn a_key_that_cannot_be_stored_is_not_extracted() {
     for (args, expect) in cases {
         let steps = [ScenarioStep::tool_call("structured_output", args), "done".into()];
         let model = FakeModel::script(steps);
-        let agent = agent(&model, UseStructuredOutputs::new(schemas()).policy(policy.clone()));
+        let agent = agent(&model, UseStructuredOutputs::new(schemas()).with_policy(policy.clone()));
         let state = agent.execute(start().with_metadata("a", 1)).await;
         assert_eq!((told(&state), model.asked()), (vec![expect.to_owned()], 2));
     }

@@ -109,7 +109,7 @@ fn shown_to_each(definitions: &[AgentDefinition]) -> BTreeMap<String, BTreeSet<S
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
         .with_capability(tools.fold(UseTools::new(), UseTools::with_tool))
-        .with_capability(UseSubagents::new(agents(definitions.to_vec())).policy(policy))
+        .with_capability(UseSubagents::new(agents(definitions.to_vec())).with_policy(policy))
         .build()
         .unwrap();
     block_on(agent.start(go(Budget::unlimited()), options(test_env(1))).finish());
@@ -260,7 +260,9 @@ async fn cancelling_an_agent_ends_all_that_work_for_it_and_their_processes() {
         step.to_response()
     });
     let home = tempfile::tempdir().unwrap();
-    let bash = UseBash::in_dir(home.path()).driver(Backend::Host).background(Background::Allowed);
+    let bash = UseBash::in_dir(home.path())
+        .with_backend(Backend::Host)
+        .with_background(Background::Allowed);
     let events = EventRecorder::new();
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))

@@ -204,7 +204,7 @@ impl Setup {
         let folders = [Some(project.to_path_buf()), self.commands.own_hooks()];
         let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
         let policy = folders.fold(policy, SandboxPolicy::read);
-        let policy = policy.env("CLAUDE_PROJECT_DIR", project.to_string_lossy());
+        let policy = policy.with_env("CLAUDE_PROJECT_DIR", project.to_string_lossy());
         Some(HookSetup {
             hooks: hooks.clone(),
             sandbox: auto_select(),

@@ -99,12 +99,13 @@ impl Commands {
     pub(crate) fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         let settings = &self.settings;
         let (wall, workdir) = (policy.limits.timeout, policy.workdir.clone());
-        policy = policy.limits(self.limits.clone()).timeout(wall).backend(self.driver);
+        policy =
+            policy.with_limits(self.limits.clone()).with_timeout(wall).with_backend(self.driver);
         if let Some(memory) = &settings.memory {
-            policy = policy.memory(memory.value.0);
+            policy = policy.with_memory(memory.value.0);
         }
         if let Some(processes) = &settings.processes {
-            policy = policy.processes(processes.value.get());
+            policy = policy.with_processes(processes.value.get());
         }
         policy = self
             .paths(settings.read.as_ref(), &workdir)
@@ -115,14 +116,15 @@ impl Commands {
             .into_iter()
             .fold(policy, SandboxPolicy::write);
         policy = strings(settings.hide.as_ref()).iter().fold(policy, SandboxPolicy::hide);
-        policy = strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::direct);
+        policy =
+            strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);
         if let Some(network) = &settings.network {
-            policy = policy.network(network.value.0.clone());
+            policy = policy.with_network(network.value.0.clone());
         }
         for variable in strings(settings.environment.as_ref()) {
             let of_user = || Some((variable.as_str(), self.environment.get(variable)?.to_str()?));
             if let Some((name, value)) = variable.split_once('=').or_else(of_user) {
-                policy = policy.env(name, value);
+                policy = policy.with_env(name, value);
             }
         }
         if shows_toolchains(policy.backend) {
@@ -132,7 +134,7 @@ impl Commands {
             policy = caches.extend(policy);
         }
         if has_own_home(policy.backend) {
-            policy = policy.author(self.author.clone());
+            policy = policy.with_author(self.author.clone());
         }
         if self.is_read_only { policy.read_only() } else { policy }
     }
@@ -141,7 +143,7 @@ impl Commands {
     pub(crate) fn apply(&self, tools: UseCodingTools) -> UseCodingTools {
         let tools = self.allowed().iter().fold(tools, UseCodingTools::allow);
         let tools = match &self.settings.timeout {
-            Some(timeout) => tools.longest(timeout.value),
+            Some(timeout) => tools.with_max_timeout(timeout.value),
             None => tools,
         };
         // What a command asks for is decided about by the permissions, which every run has.

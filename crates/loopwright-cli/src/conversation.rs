@@ -372,7 +372,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Returns what an agent is made of, with tools that note what they do to files.
 pub(crate) fn noting_files(setup: &Setup, store: &Arc<dyn SessionStore>, id: &SessionId) -> Setup {
     let files = SessionFiles::new(Arc::clone(store), id.clone());
-    let workdir = setup.workdir.clone().journal(Arc::new(files));
+    let workdir = setup.workdir.clone().with_journal(Arc::new(files));
     Setup { workdir, ..setup.clone() }
 }
 

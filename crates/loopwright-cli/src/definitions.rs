@@ -131,7 +131,7 @@ impl CompactionConfig {
             Some(tokens) => UseCompaction::at_tokens(tokens),
             None => UseCompaction::for_context_window(self.window),
         };
-        let compaction = compaction.policy(self.policy);
+        let compaction = compaction.with_policy(self.policy);
         if self.spill { compaction.with_spill_dir(workdir.clone()) } else { compaction }
     }
 }
@@ -167,7 +167,7 @@ impl Defined {
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
         if sources.discovery == Discovery::Nothing {
-            let skills = SkillLibrary::default().within(&root);
+            let skills = SkillLibrary::default().with_boundary(&root);
             return Self {
                 root,
                 agents,
@@ -189,7 +189,7 @@ impl Defined {
             }
         }
         for directory in user_agents(sources) {
-            places = places.user(directory);
+            places = places.with_user_dir(directory);
         }
         agents.auto_discover(&places);
         Self { root, agents, skills, settings: Arc::default(), servers: Arc::default() }
@@ -293,8 +293,9 @@ impl Defined {
             let known = Arc::clone(&of_children);
             registry.register_with_config("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
-                let subagents = UseSubagents::new(agents.clone()).skills(skills.clone());
-                let subagents = subagents.capabilities(Arc::clone(&known)).policy(config.policy);
+                let subagents = UseSubagents::new(agents.clone()).with_skills(skills.clone());
+                let subagents =
+                    subagents.with_capabilities(Arc::clone(&known)).with_policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
             self.offer_skills(&mut registry, of_children);
@@ -312,8 +313,8 @@ impl Defined {
         let (agents, skills) = (self.completed(), self.skills.clone());
         registry.register_with_config("use_skills", move |config| {
             let config: SkillsConfig = inventory::read(config, "use_skills")?;
-            let skills = UseSkills::new(skills.clone()).policy(config.policy);
-            Ok(skills.agents(agents.clone()).capabilities(Arc::clone(&of_agents)))
+            let skills = UseSkills::new(skills.clone()).with_policy(config.policy);
+            Ok(skills.with_agents(agents.clone()).with_capabilities(Arc::clone(&of_agents)))
         });
     }
 
@@ -490,7 +491,7 @@ enum Places {
 
 /// Finds skills and commands.
 fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary {
-    let mut skills = SkillLibrary::default().within(root);
+    let mut skills = SkillLibrary::default().with_boundary(root);
     if places == Places::All {
         for directory in PROJECT_SKILLS {
             skills = skills.with_dir(SkillScope::Project, root.join(directory));

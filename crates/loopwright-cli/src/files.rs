@@ -80,7 +80,7 @@ fn answer(command: &FilesCommand, root: WorkspaceRoot) -> Result<String, FileErr
                 patterns: Some(it.patterns.clone()),
                 include_ignored: Some(it.include_ignored),
             };
-            SearchFiles::in_dir(root).max_results(50).search(&args, &stop)
+            SearchFiles::in_dir(root).with_max_results(50).search(&args, &stop)
         }
         FilesCommand::Grep(it) => {
             let args = GrepArgs {

@@ -202,20 +202,22 @@ fn open_report(path: &Path) -> io::Result<File> {
 fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
     let mut policy = commands
         .extend(SandboxPolicy::in_dir(&args.workdir))
-        .network(given_network(args, commands))
-        .timeout(args.timeout)
-        .idle_timeout(args.idle_timeout)
-        .output(OutputLimits::per_stream(usize::try_from(args.max_output).unwrap_or(usize::MAX)));
-    policy = args.memory.into_iter().fold(policy, SandboxPolicy::memory);
-    policy = args.max_processes.into_iter().fold(policy, SandboxPolicy::processes);
-    policy = args.max_file_size.into_iter().fold(policy, SandboxPolicy::file_size);
-    policy = args.tmp_size.into_iter().fold(policy, SandboxPolicy::scratch);
+        .with_network(given_network(args, commands))
+        .with_timeout(args.timeout)
+        .with_idle_timeout(args.idle_timeout)
+        .with_output(OutputLimits::per_stream(
+            usize::try_from(args.max_output).unwrap_or(usize::MAX),
+        ));
+    policy = args.memory.into_iter().fold(policy, SandboxPolicy::with_memory);
+    policy = args.max_processes.into_iter().fold(policy, SandboxPolicy::with_processes);
+    policy = args.max_file_size.into_iter().fold(policy, SandboxPolicy::with_file_size);
+    policy = args.tmp_size.into_iter().fold(policy, SandboxPolicy::with_scratch);
     policy = args.read.iter().fold(policy, SandboxPolicy::read);
     policy = args.write.iter().fold(policy, SandboxPolicy::write);
     policy = args.hide.iter().fold(policy, SandboxPolicy::hide);
-    policy = args.env.iter().fold(policy, |policy, (name, value)| policy.env(name, value));
+    policy = args.env.iter().fold(policy, |policy, (name, value)| policy.with_env(name, value));
     match &args.image {
-        Some(image) => policy.image(image),
+        Some(image) => policy.with_image(image),
         None => policy,
     }
 }

@@ -270,7 +270,7 @@ mod tests {
         if let Some(steps) = users {
             let file = format!("---\nname: a\ndescription: D.\nmaxTurns: {steps}\n---\nGo.\n");
             std::fs::write(home.path().join("a.md"), file).unwrap();
-            agents.auto_discover(&DefinitionPaths::new().user(home.path()));
+            agents.auto_discover(&DefinitionPaths::new().with_user_dir(home.path()));
         }
         let budget = Budget { steps: Some(asked), ..Budget::default() };
         let definition =

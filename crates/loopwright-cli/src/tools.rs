@@ -47,6 +47,6 @@ pub(crate) struct ToolsConfig {
 impl ToolsConfig {
     /// Lays what a definition says over the tools.
     pub(crate) fn over(self, tools: UseCodingTools) -> UseCodingTools {
-        tools.with_output_policy(self.display).background(self.background)
+        tools.with_output_policy(self.display).with_background(self.background)
     }
 }

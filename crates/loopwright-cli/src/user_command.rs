@@ -30,13 +30,13 @@ pub(crate) async fn run(
     cancel: &CancellationToken,
 ) -> Result<CommandOutput, BashError> {
     let mut bash = Bash::in_dir(setup.workdir.path())
-        .longest(setup.commands.longest())
+        .with_max_timeout(setup.commands.longest())
         .confine(|policy| setup.commands().extend(policy));
     for path in setup.commands.allowed() {
         bash = bash.allow(path);
     }
     if let Some((store, id)) = session {
-        bash = bash.journal(Arc::new(SessionFiles::new(Arc::clone(store), id.clone())));
+        bash = bash.with_journal(Arc::new(SessionFiles::new(Arc::clone(store), id.clone())));
     }
     let seconds = u32::try_from(setup.commands.longest().as_secs()).unwrap_or(u32::MAX);
     let timeout_seconds = seconds.try_into().ok();

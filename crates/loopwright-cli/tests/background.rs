@@ -23,7 +23,7 @@ fn holding(folder: &Path) -> AgentLoop {
     ];
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
-        .with_capability(UseBash::in_dir(folder).background(Background::Allowed))
+        .with_capability(UseBash::in_dir(folder).with_background(Background::Allowed))
         .build()
         .unwrap()
 }

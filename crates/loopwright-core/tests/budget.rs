@@ -481,7 +481,7 @@ fn a_hooks_own_model_call_is_charged_and_calls_no_hooks() {
 fn first_requests_at_the_same_time_do_not_count_on_the_same_tokens() {
     let budget = Budget { tokens: Some(100), ..Budget::unlimited() };
     let answer = ScenarioStep::final_answer("done").with_usage(Usage::new(80, 10));
-    let model = FakeModel::script([answer]).yielding(3);
+    let model = FakeModel::script([answer]).with_yields(3);
     let agent = test_loop(ModelDriver::new(model.clone()));
     let account = BudgetAccount::new(&budget);
     let run = || {

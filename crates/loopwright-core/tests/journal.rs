@@ -70,7 +70,7 @@ fn of_each_kind(model: &FakeModel, tools: &[MockTool]) -> AgentLoop {
 fn nothing_begins_and_nothing_is_told_before_what_leads_to_it_is_kept() {
     let timeline = Timeline::new();
     let journal = MemoryJournal::new().with_timeline(&timeline);
-    let events = EventRecorder::new().noting_in(&timeline);
+    let events = EventRecorder::new().with_timeline(&timeline);
     let noting = timeline.clone();
     let tool = MockTool::new("look", "", move |_| {
         noting.note("ran look");

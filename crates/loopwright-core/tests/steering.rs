@@ -400,7 +400,7 @@ fn a_dropped_next_repeats_nothing() {
     let (slow, pay) = (slow(), MockTool::returning("pay", "", "paid"));
     let steps =
         [ScenarioStep::tool_calls([("pay", json!({})), ("slow", json!({}))]), "done".into()];
-    let model = FakeModel::script(steps).yielding(3);
+    let model = FakeModel::script(steps).with_yields(3);
     let agent =
         test_loop(ModelDriver::new(model.clone())).with_tool(slow.clone()).with_tool(pay.clone());
     let mut run = agent.start(asked(), options());

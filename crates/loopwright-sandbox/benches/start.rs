@@ -58,7 +58,7 @@ fn in_tier(bencher: Bencher<'_, '_>, backend: Backend) {
 /// From the start of a transaction to the end of its application.
 fn collected(runtime: &Runtime, staging: &Path, line: &str, policy: &SandboxPolicy) {
     let transaction = Transaction::begin(staging, &policy.workdir).expect("a transaction");
-    run(runtime, Backend::Namespaces, line, &policy.clone().staged(&transaction));
+    run(runtime, Backend::Namespaces, line, &policy.clone().with_transaction(&transaction));
     let changes = transaction.changes(&Screen::standard()).expect("changes");
     if let Some(record) = transaction.apply(changes).expect("an application").record {
         forget(&record);
@@ -101,7 +101,7 @@ fn a_gigabyte_of_output(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a folder");
     let policy = SandboxPolicy::in_dir(folder.path())
-        .output(OutputLimits { kill: None, ..OutputLimits::default() });
+        .with_output(OutputLimits { kill: None, ..OutputLimits::default() });
     let line = format!("head -c {GIGABYTE} /dev/zero");
     bencher
         .counter(BytesCount::new(GIGABYTE))

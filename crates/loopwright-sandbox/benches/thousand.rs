@@ -67,7 +67,7 @@ fn plain(runtime: &Runtime, folder: &Path) {
 
 fn collected(runtime: &Runtime, staging: &Path, folder: &Path) {
     let transaction = Transaction::begin(staging, folder).expect("a transaction");
-    run(runtime, &SandboxPolicy::in_dir(folder).staged(&transaction));
+    run(runtime, &SandboxPolicy::in_dir(folder).with_transaction(&transaction));
     let changes = transaction.changes(&Screen::standard()).expect("changes");
     let applied = transaction.apply(changes).expect("an application");
     assert_eq!(applied.changed.len(), 1000);

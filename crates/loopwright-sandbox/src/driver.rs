@@ -31,7 +31,7 @@ impl BackendSandbox {
     }
 
     /// Uses this program in place of `bwrap`, `docker` or `podman`.
-    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn with_program(mut self, path: impl Into<PathBuf>) -> Self {
         self.program = Some(path.into());
         self
     }

@@ -18,7 +18,7 @@ pub enum SandboxError {
     #[error("the command was not run: {0}")]
     Policy(String),
     /// The changes of the command cannot be staged here, as
-    /// [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) requires.
+    /// [`SandboxPolicy::with_transaction`](crate::SandboxPolicy::with_transaction) requires.
     #[error("the command was not run: changes cannot be staged here ({reason})")]
     NotStaged {
         /// The problem.

@@ -27,7 +27,7 @@ pub struct Output {
     /// Further remarks: limits that could not be set, files that were moved away.
     pub notes: Vec<String>,
     /// Whether changes to the working folder were staged, as
-    /// [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) requires, instead of being applied
+    /// [`SandboxPolicy::with_transaction`](crate::SandboxPolicy::with_transaction) requires, instead of being applied
     /// immediately.
     pub staged: bool,
     /// The hosts that it reached by name, and those that were denied. Empty unless the policy

@@ -43,9 +43,9 @@ pub const PROTECTED_PATHS: &[&str] = &[
 ///
 /// let policy = SandboxPolicy::in_dir("/srv/project")
 ///     .read("/opt/toolchain")
-///     .network(Network::Off)
-///     .env("LANG", "C.UTF-8")
-///     .timeout(Duration::from_secs(30));
+///     .with_network(Network::Off)
+///     .with_env("LANG", "C.UTF-8")
+///     .with_timeout(Duration::from_secs(30));
 /// assert_eq!(policy.read_paths, ["/opt/toolchain".into()] as [std::path::PathBuf; 1]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -273,20 +273,20 @@ impl SandboxPolicy {
 
     /// Adds a folder, relative to the working folder, in which changes are applied immediately
     /// although others are staged.
-    pub fn direct(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn with_direct_path(mut self, path: impl Into<PathBuf>) -> Self {
         self.direct.push(path.into());
         self
     }
 
     /// Sets the cache folder for package managers; see
     /// [`SandboxPolicy::cache`](field@SandboxPolicy::cache).
-    pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn with_cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.cache = Some(path.into());
         self
     }
 
     /// Sets the author of commits; see [`SandboxPolicy::author`](field@SandboxPolicy::author).
-    pub fn author(mut self, author: Author) -> Self {
+    pub fn with_author(mut self, author: Author) -> Self {
         self.author = Some(author);
         self
     }
@@ -339,91 +339,91 @@ impl SandboxPolicy {
     }
 
     /// Sets the network access.
-    pub fn network(mut self, network: Network) -> Self {
+    pub fn with_network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
     /// Adds a variable with a value, even if its name looks like that of a secret.
-    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment = self.environment.set(name, value);
         self
     }
 
     /// Sets the environment.
-    pub fn environment(mut self, environment: Environment) -> Self {
+    pub fn with_environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
     /// Sets the limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Sets the time limit from start to end.
-    pub fn timeout(mut self, wall: Duration) -> Self {
+    pub fn with_timeout(mut self, wall: Duration) -> Self {
         self.limits.timeout = wall;
         self
     }
 
     /// Sets the time without output after which the command is ended.
-    pub fn idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
+    pub fn with_idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
         self.limits.idle_timeout = idle.into();
         self
     }
 
     /// Sets the processor time of all processes together.
-    pub fn cpu(mut self, cpu: impl Into<Option<Duration>>) -> Self {
+    pub fn with_cpu(mut self, cpu: impl Into<Option<Duration>>) -> Self {
         self.limits.cpu = cpu.into();
         self
     }
 
     /// Sets the grace period between the request to exit and the kill.
-    pub fn grace(mut self, grace: Duration) -> Self {
+    pub fn with_grace(mut self, grace: Duration) -> Self {
         self.limits.grace = grace;
         self
     }
 
     /// Sets the memory limit of all processes together, in bytes.
-    pub fn memory(mut self, bytes: u64) -> Self {
+    pub fn with_memory(mut self, bytes: u64) -> Self {
         self.limits.memory = bytes;
         self
     }
 
     /// Sets the limit of concurrent processes and threads.
-    pub fn processes(mut self, count: u64) -> Self {
+    pub fn with_processes(mut self, count: u64) -> Self {
         self.limits.processes = count;
         self
     }
 
     /// Sets the size limit of each written file, in bytes.
-    pub fn file_size(mut self, bytes: u64) -> Self {
+    pub fn with_file_size(mut self, bytes: u64) -> Self {
         self.limits.file_size = bytes;
         self
     }
 
     /// Sets the size of the private `/tmp`, in bytes.
-    pub fn scratch(mut self, bytes: u64) -> Self {
+    pub fn with_scratch(mut self, bytes: u64) -> Self {
         self.limits.scratch = bytes;
         self
     }
 
     /// Sets the number of open files of each process.
-    pub fn open_files(mut self, count: u64) -> Self {
+    pub fn with_open_files(mut self, count: u64) -> Self {
         self.limits.open_files = count;
         self
     }
 
     /// Sets the captured amount of output, and the amount that ends the command.
-    pub fn output(mut self, caps: OutputLimits) -> Self {
+    pub fn with_output(mut self, caps: OutputLimits) -> Self {
         self.output = caps;
         self
     }
 
     /// Sets the selection of the backend.
-    pub fn backend(mut self, driver: impl Into<BackendChoice>) -> Self {
+    pub fn with_backend(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.backend = driver.into();
         self
     }
@@ -435,19 +435,19 @@ impl SandboxPolicy {
     }
 
     /// Sets whether control groups are used.
-    pub fn cgroup(mut self, cgroup: Cgroup) -> Self {
+    pub fn with_cgroup(mut self, cgroup: Cgroup) -> Self {
         self.cgroup = cgroup;
         self
     }
 
     /// Sets whether a folder that contains more than a project may be writable.
-    pub fn broad_paths(mut self, broad: BroadPaths) -> Self {
+    pub fn with_broad_paths(mut self, broad: BroadPaths) -> Self {
         self.broad_paths = broad;
         self
     }
 
     /// Sets the image of containers.
-    pub fn image(mut self, image: impl Into<String>) -> Self {
+    pub fn with_image(mut self, image: impl Into<String>) -> Self {
         self.image = image.into();
         self
     }

@@ -30,8 +30,8 @@ pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavail
     let folder = Canary::new()
         .map_err(|error| driver.unavailable(format!("no folder for a trial command: {error}")))?;
     let policy = SandboxPolicy::in_dir(folder.0.join("work"))
-        .env("AGENT", std::process::id().to_string())
-        .timeout(Duration::from_secs(10));
+        .with_env("AGENT", std::process::id().to_string())
+        .with_timeout(Duration::from_secs(10));
     let command = Command::new("/bin/sh").args(["-c", ATTEMPTS]);
     let sandbox: &dyn Sandbox = driver;
     match sandbox.run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await {

@@ -72,7 +72,7 @@ impl dyn Sandbox + '_ {
         observer: &mut (dyn FnMut(OutputStream, &[u8]) + Send),
         cancel: &CancellationToken,
     ) -> Result<(Output, Option<Transaction>), SandboxError> {
-        let staged = policy.clone().staged(&transaction);
+        let staged = policy.clone().with_transaction(&transaction);
         match self.run(command, &staged, observer, cancel).await {
             Err(SandboxError::NotStaged { reason }) => {
                 transaction.mark_direct().map_err(|error| SandboxError::NotStaged {

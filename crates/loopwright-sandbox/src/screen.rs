@@ -162,7 +162,7 @@ impl Screen {
     /// Also refuses files in the folder that settings refer to: programs, hooks and included files
     /// in the git settings of the repository and the user, and files that direnv loads for an
     /// `.envrc`.
-    pub fn of(self, root: &Path) -> Self {
+    pub fn with_root(self, root: &Path) -> Self {
         self.of_user(root, &UserSettings::found())
     }
 

@@ -2,7 +2,7 @@
 //! as a whole.
 //!
 //! A [`Transaction`] has its own folder, in which the kernel collects the writes of the command
-//! ([`SandboxPolicy::staged`](crate::SandboxPolicy::staged)). After the command,
+//! ([`SandboxPolicy::with_transaction`](crate::SandboxPolicy::with_transaction)). After the command,
 //! [`changes`](Transaction::changes) returns the changes, checked by a [`Screen`], and
 //! [`apply`](Transaction::apply) applies them. Nothing changes before that, and dropping the
 //! transaction discards the changes.
@@ -208,7 +208,7 @@ impl Transaction {
             // Another thread cannot have taken it meanwhile and hold it still.
             self.turn.set(turn).ok();
         }
-        scan::scan(&self.folder, &self.root, self.began, &screen.clone().of(&self.root))
+        scan::scan(&self.folder, &self.root, self.began, &screen.clone().with_root(&self.root))
     }
 
     /// Applies all changes that were not refused and do not conflict. Once the plan is durable, the
@@ -271,7 +271,7 @@ impl SandboxPolicy {
     /// Stages changes to the working folder in a transaction, which applies them after the command.
     /// If the kernel or the backend does not support that, the command is refused with
     /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
-    pub fn staged(mut self, transaction: &Transaction) -> Self {
+    pub fn with_transaction(mut self, transaction: &Transaction) -> Self {
         self.staging = Some(transaction.folder().to_path_buf());
         self
     }

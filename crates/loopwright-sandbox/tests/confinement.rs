@@ -102,7 +102,7 @@ async fn a_service_of_the_host_is_not_reached() {
     for network in [Network::Off, Network::Loopback] {
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
         let command = loopwright_sandbox::Command::new("bash").args(["-c", &line]);
-        let output = world.run(&command, &world.policy().network(network.clone())).await;
+        let output = world.run(&command, &world.policy().with_network(network.clone())).await;
         assert_eq!(output.outcome, ExitOutcome::Exited(1), "{network:?}");
         assert!(output.enforced.enforces(Guarantee::Network));
     }
@@ -113,16 +113,16 @@ async fn a_service_of_the_host_is_not_reached() {
 async fn loopback_is_up_when_it_is_wanted() {
     let world = World::new();
     let line = "tail -n +3 /proc/net/if_inet6 | wc -l; grep -c . /proc/net/if_inet6";
-    let loopback = world.run(&sh(line), &world.policy().network(Network::Loopback)).await;
+    let loopback = world.run(&sh(line), &world.policy().with_network(Network::Loopback)).await;
     assert_eq!(loopback.stdout.to_text(), "0\n1\n");
-    let off = world.run(&sh(line), &world.policy().network(Network::Off)).await;
+    let off = world.run(&sh(line), &world.policy().with_network(Network::Off)).await;
     assert_eq!(off.stdout.to_text(), "0\n0\n");
 }
 
 #[tokio::test]
 async fn the_hosts_network_is_an_explicit_choice_and_said_to_be_open() {
     let world = World::new();
-    let output = world.run(&sh(":"), &world.policy().network(Network::Host)).await;
+    let output = world.run(&sh(":"), &world.policy().with_network(Network::Host)).await;
     assert_eq!(output.enforced.strength(Guarantee::Network), None);
 }
 
@@ -152,7 +152,7 @@ async fn descriptors_of_the_agent_are_not_passed_on() {
 #[tokio::test]
 async fn scratch_space_is_private_and_limited() {
     let world = World::new();
-    let policy = world.policy().scratch(1 << 20);
+    let policy = world.policy().with_scratch(1 << 20);
     let mark = mark();
     let outside = std::env::temp_dir().join(format!("outside-{mark}"));
     fs::write(&outside, "").unwrap();
@@ -206,7 +206,7 @@ async fn a_command_has_no_capabilities_and_can_get_none() {
 async fn limits_are_those_of_the_policy() {
     for backend in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(backend);
-        let policy = world.policy().open_files(77).file_size(512 << 10);
+        let policy = world.policy().with_open_files(77).with_file_size(512 << 10);
         let output = world.run(&sh("ulimit -n; ulimit -f; ulimit -c"), &policy).await;
         assert_eq!(output.stdout.to_text(), "77\n1024\n0\n", "{backend}");
     }

@@ -42,8 +42,12 @@ fn logged(world: &World, name: &str) -> String {
 #[tokio::test]
 async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(recorder(&world, "echo said; exit 5"));
-    let policy = world.policy().env("TOKEN", "not-an-argument").image("image:1").processes(20);
+    let driver = world.driver().with_program(recorder(&world, "echo said; exit 5"));
+    let policy = world
+        .policy()
+        .with_env("TOKEN", "not-an-argument")
+        .with_image("image:1")
+        .with_processes(20);
     let output = run(&driver, &sh("true"), &policy).await.unwrap();
     assert_eq!(
         (output.outcome, output.stdout.to_text()),
@@ -112,7 +116,7 @@ async fn a_container_of_podman_may_not_make_user_namespaces_or_trace_processes()
          cp \"${{a#--security-opt=seccomp=}}\" {}.profile;; esac; done",
         log.display()
     );
-    let driver = world.driver().program(recorder(&world, &copy));
+    let driver = world.driver().with_program(recorder(&world, &copy));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let places = ["/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json"];
     if !places.iter().any(|path| fs::exists(path).unwrap()) {
@@ -138,7 +142,7 @@ async fn a_container_of_podman_may_not_make_user_namespaces_or_trace_processes()
 async fn a_container_runs_as_the_owner_of_the_folder() {
     use std::os::unix::fs::MetadataExt as _;
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(recorder(&world, ""));
+    let driver = world.driver().with_program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let owner = world.path("").metadata().unwrap();
     let user = format!("--user={}:{}", owner.uid(), owner.gid());
@@ -156,9 +160,11 @@ fn name(world: &World) -> String {
 async fn a_container_whose_time_runs_out_is_ended_by_its_name() {
     let world = World::in_tier(Backend::Docker);
     let mark = mark();
-    let driver = world.driver().program(recorder(&world, &format!("trap '' TERM; sleep {mark}")));
-    let output =
-        run(&driver, &sh("true"), &world.policy().timeout(Duration::from_secs(1))).await.unwrap();
+    let driver =
+        world.driver().with_program(recorder(&world, &format!("trap '' TERM; sleep {mark}")));
+    let output = run(&driver, &sh("true"), &world.policy().with_timeout(Duration::from_secs(1)))
+        .await
+        .unwrap();
     assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
     assert_eq!(logged(&world, "rm"), format!("rm\n--force\n{}\n", name(&world)));
     assert_eq!(left(&mark), 0);
@@ -169,7 +175,7 @@ async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
     use loopwright_sandbox::Sandbox as _;
     let world = World::in_tier(Backend::Podman);
     let mark = mark();
-    let driver = world.driver().program(recorder(&world, &format!("echo up; sleep {mark}")));
+    let driver = world.driver().with_program(recorder(&world, &format!("echo up; sleep {mark}")));
     let mut child = driver.spawn(&sh("true"), &world.policy()).await.unwrap();
     until_said(&mut child, "up\n").await;
     drop(child);
@@ -183,7 +189,7 @@ async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
 #[tokio::test]
 async fn the_environment_file_is_gone_afterwards() {
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(recorder(&world, ""));
+    let driver = world.driver().with_program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let arguments = logged(&world, "run");
     let mut arguments = arguments.lines().skip_while(|argument| *argument != "--env-file");
@@ -194,7 +200,7 @@ async fn the_environment_file_is_gone_afterwards() {
 #[tokio::test]
 async fn a_client_that_fails_is_not_taken_for_the_command() {
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(program(&world, "echo no daemon >&2; exit 125"));
+    let driver = world.driver().with_program(program(&world, "echo no daemon >&2; exit 125"));
     let output = run(&driver, &sh("true"), &world.policy()).await.unwrap();
     assert_eq!(
         (output.outcome, output.stderr.to_text()),
@@ -210,7 +216,7 @@ async fn a_client_that_fails_is_not_taken_for_the_command() {
 async fn started_at(time: &str, status: i32) -> (ExitOutcome, Vec<String>, World) {
     let world = World::in_tier(Backend::Docker);
     let lines = format!("test \"$1\" = inspect && echo '{time}' && exit 0\nexit {status}");
-    let driver = world.driver().program(recorder(&world, &lines));
+    let driver = world.driver().with_program(recorder(&world, &lines));
     let output = run(&driver, &sh("true"), &world.policy()).await.unwrap();
     (output.outcome, output.notes, world)
 }
@@ -244,9 +250,9 @@ async fn a_container_is_removed_when_its_command_has_ended() {
 async fn trying_out_a_container_asks_its_daemon() {
     use loopwright_sandbox::Sandbox as _;
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(program(&world, "test $1 = version"));
+    let driver = world.driver().with_program(program(&world, "test $1 = version"));
     assert!(driver.probe().await.is_ok());
-    let driver = world.driver().program(program(&world, "echo no daemon >&2; exit 1"));
+    let driver = world.driver().with_program(program(&world, "echo no daemon >&2; exit 1"));
     assert_eq!(driver.probe().await.unwrap_err().reason, "no daemon");
 }
 
@@ -255,7 +261,7 @@ async fn a_folder_that_containers_cannot_mount_is_refused() {
     let world = World::in_tier(Backend::Docker);
     let odd = world.path("a,readonly");
     fs::create_dir(&odd).unwrap();
-    let driver = world.driver().program(recorder(&world, ""));
+    let driver = world.driver().with_program(recorder(&world, ""));
     let mut policy = world.policy();
     policy.workdir = odd;
     let error = run(&driver, &sh("true"), &policy).await.unwrap_err();
@@ -266,18 +272,18 @@ async fn a_folder_that_containers_cannot_mount_is_refused() {
 #[tokio::test]
 async fn the_path_of_an_image_stays_unless_the_policy_gives_another_one() {
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(recorder(&world, ""));
+    let driver = world.driver().with_program(recorder(&world, ""));
     let paths = |log: String| log.lines().filter(|it| it.starts_with("PATH=")).count();
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     assert_eq!(paths(logged(&world, "env")), 0);
-    run(&driver, &sh("true"), &world.policy().env("PATH", "/x")).await.unwrap();
+    run(&driver, &sh("true"), &world.policy().with_env("PATH", "/x")).await.unwrap();
     assert!(logged(&world, "env").lines().any(|line| line == "PATH=/x"));
 }
 
 #[tokio::test]
 async fn the_client_of_a_container_finds_its_daemon_as_the_agent_would() {
     let world = World::in_tier(Backend::Docker);
-    let driver = world.driver().program(recorder(&world, ""));
+    let driver = world.driver().with_program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let Ok(home) = std::env::var("HOME") else { return };
     let home = format!("HOME={home}");

@@ -21,7 +21,7 @@ fn stubborn(mark: &str) -> String {
 async fn times_out(backend: Backend) {
     let world = World::in_tier(backend);
     let mark = mark();
-    let policy = world.policy().timeout(Duration::from_secs(1));
+    let policy = world.policy().with_timeout(Duration::from_secs(1));
     let output = world.run(&sh(&stubborn(&mark)), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall), "{backend}");
     assert_eq!(left(&mark), 0, "{backend}");
@@ -38,7 +38,7 @@ async fn time_that_runs_out_ends_every_process() {
 async fn a_time_shorter_than_a_second_is_kept() {
     let world = World::new();
     let wall = Duration::from_millis(250);
-    let output = world.run(&sh("sleep 30"), &world.policy().timeout(wall)).await;
+    let output = world.run(&sh("sleep 30"), &world.policy().with_timeout(wall)).await;
     assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
     assert!(output.elapsed >= wall, "{:?}", output.elapsed);
 }
@@ -46,7 +46,8 @@ async fn a_time_shorter_than_a_second_is_kept() {
 #[tokio::test]
 async fn a_command_may_end_by_itself_when_it_is_asked() {
     let world = World::new();
-    let policy = world.policy().timeout(Duration::from_secs(1)).grace(Duration::from_secs(20));
+    let policy =
+        world.policy().with_timeout(Duration::from_secs(1)).with_grace(Duration::from_secs(20));
     let output = world
         .run(&sh("trap 'echo asked; exit 0' TERM; while :; do sleep 0.1; done"), &policy)
         .await;
@@ -59,10 +60,10 @@ async fn a_time_without_end_is_a_time() {
     let world = World::new();
     let policy = world
         .policy()
-        .timeout(Duration::MAX)
-        .idle_timeout(Duration::MAX)
-        .cpu(Duration::MAX)
-        .grace(Duration::MAX);
+        .with_timeout(Duration::MAX)
+        .with_idle_timeout(Duration::MAX)
+        .with_cpu(Duration::MAX)
+        .with_grace(Duration::MAX);
     let output = world.run(&sh("exit 4"), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::Exited(4));
 }
@@ -70,7 +71,7 @@ async fn a_time_without_end_is_a_time() {
 #[tokio::test]
 async fn silence_ends_a_command_and_output_starts_its_time_anew() {
     let world = World::new();
-    let policy = world.policy().idle_timeout(Duration::from_secs(1));
+    let policy = world.policy().with_idle_timeout(Duration::from_secs(1));
     let output =
         world.run(&sh("for i in 1 2 3; do sleep 0.5; echo $i; done; sleep 60"), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Idle));
@@ -173,7 +174,7 @@ const HOGS: &str = "hog() { head -c 60000000 /dev/zero | tail -c 60000000 | (sle
 #[tokio::test]
 async fn more_memory_than_allowed_ends_the_command() {
     let world = World::new();
-    let policy = world.policy().memory(100 << 20).cgroup(Cgroup::Off);
+    let policy = world.policy().with_memory(100 << 20).with_cgroup(Cgroup::Off);
     let output = world.run(&sh(HOGS), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory));
 }
@@ -182,7 +183,7 @@ async fn more_memory_than_allowed_ends_the_command() {
 async fn a_control_group_keeps_the_same_limit_where_one_can_be_made() {
     for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
         let world = World::in_tier(backend);
-        let policy = world.policy().memory(100 << 20).cgroup(Cgroup::IfWritable);
+        let policy = world.policy().with_memory(100 << 20).with_cgroup(Cgroup::IfWritable);
         let output = world.run(&sh(HOGS), &policy).await;
         assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory), "{backend}");
         assert!(output.enforced.strength(Guarantee::MemoryTotal).is_some(), "{backend}");
@@ -192,7 +193,7 @@ async fn a_control_group_keeps_the_same_limit_where_one_can_be_made() {
 #[tokio::test]
 async fn more_processor_time_than_allowed_ends_the_command() {
     let world = World::new();
-    let policy = world.policy().cpu(Duration::from_millis(500));
+    let policy = world.policy().with_cpu(Duration::from_millis(500));
     let output = world.run(&sh("while :; do :; done & while :; do :; done"), &policy).await;
     assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Cpu));
 }
@@ -201,7 +202,7 @@ async fn more_processor_time_than_allowed_ends_the_command() {
 async fn a_file_larger_than_allowed_is_not_written() {
     let world = World::new();
     let command = Command::new("dd").args(["if=/dev/zero", "of=big", "bs=1M", "count=4"]);
-    let output = world.run(&command, &world.policy().file_size(1 << 20)).await;
+    let output = world.run(&command, &world.policy().with_file_size(1 << 20)).await;
     assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::FileSize));
     assert_eq!(world.path("big").metadata().unwrap().len(), 1 << 20);
 }
@@ -210,6 +211,6 @@ async fn a_file_larger_than_allowed_is_not_written() {
 async fn more_processes_than_allowed_are_not_started() {
     let world = World::new();
     let line = "for i in $(seq 60); do sleep 1 & done 2>/dev/null; ls /proc | grep -c '^[0-9]'";
-    let output = world.run(&sh(line), &world.policy().processes(20)).await;
+    let output = world.run(&sh(line), &world.policy().with_processes(20)).await;
     assert_ne!(output.outcome, ExitOutcome::Exited(0), "{}", output.stdout.to_text());
 }

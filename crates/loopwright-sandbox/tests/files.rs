@@ -118,7 +118,7 @@ async fn a_folder_that_holds_more_than_a_project_is_refused_unless_it_is_allowed
         let error = world.try_run(&sh(":"), &policy).await.unwrap_err();
         assert!(error.to_string().contains("contains more than a project"), "{folder}: {error}");
     }
-    let policy = world.policy().write("/var").broad_paths(BroadPaths::Allowed);
+    let policy = world.policy().write("/var").with_broad_paths(BroadPaths::Allowed);
     assert_eq!(world.run(&sh(":"), &policy).await.outcome, ExitOutcome::Exited(0));
 }
 
@@ -167,7 +167,7 @@ async fn a_cache_is_written_to_and_what_appears_there_stays() {
         let cache = world.outside("cache");
         fs::create_dir(&cache).unwrap();
         let line = "cd $XDG_CACHE_HOME && echo kept > a && mkdir .vscode && echo b > .vscode/b";
-        let output = world.run(&sh(line), &world.policy().cache(&cache)).await;
+        let output = world.run(&sh(line), &world.policy().with_cache(&cache)).await;
         assert_eq!(output.outcome, ExitOutcome::Exited(0), "{backend}");
         assert_eq!(output.notes, Vec::<String>::new(), "{backend}");
         assert_eq!(fs::read_to_string(cache.join("a")).unwrap(), "kept\n");
@@ -180,7 +180,7 @@ async fn a_home_that_the_caller_names_gets_no_settings_and_commits_have_an_autho
     let world = World::new();
     let author = Author { name: Some("A".to_owned()), email: Some("a@b".to_owned()) };
     let home = world.path("").display().to_string();
-    let policy = world.policy().author(author).env("HOME", home);
+    let policy = world.policy().with_author(author).with_env("HOME", home);
     let output =
         world.run(&sh("printf '%s <%s>' \"$GIT_AUTHOR_NAME\" $GIT_AUTHOR_EMAIL"), &policy).await;
     assert_eq!(output.stdout.to_text(), "A <a@b>");
@@ -190,7 +190,7 @@ async fn a_home_that_the_caller_names_gets_no_settings_and_commits_have_an_autho
 #[tokio::test]
 async fn a_home_is_no_cache() {
     let world = World::new();
-    let refused = world.try_run(&sh(":"), &world.policy().cache("/home")).await;
+    let refused = world.try_run(&sh(":"), &world.policy().with_cache("/home")).await;
     assert!(matches!(refused, Err(SandboxError::Policy(_))), "{refused:?}");
 }
 
@@ -212,7 +212,7 @@ async fn a_harmless_command_leaves_the_git_file_of_a_worktree_and_of_a_submodule
     git("git init -q; git commit -q --allow-empty -m x; git submodule --quiet add ../main sub");
     git("git -C ../main worktree add -q \"$PWD/tree\"");
     for folder in ["", "sub", "tree"] {
-        let policy = SandboxPolicy::in_dir(world.path(folder)).backend(world.backend);
+        let policy = SandboxPolicy::in_dir(world.path(folder)).with_backend(world.backend);
         let files = || ["sub/.git", "tree/.git"].map(|it| world.read(it));
         let before = files();
         assert!(before.iter().all(|it| it.starts_with("gitdir: ")), "{before:?}");
@@ -224,7 +224,7 @@ async fn a_harmless_command_leaves_the_git_file_of_a_worktree_and_of_a_submodule
         );
         let staging = world.outside("staging");
         let transaction = Transaction::begin(&staging, &world.path(folder)).unwrap();
-        let output = world.run(&sh("true"), &policy.staged(&transaction)).await;
+        let output = world.run(&sh("true"), &policy.with_transaction(&transaction)).await;
         assert_eq!((output.outcome, output.staged), (ExitOutcome::Exited(0), true), "{folder}");
         assert!(transaction.changes(&Screen::standard()).unwrap().is_empty(), "{folder}");
         assert_eq!(files(), before, "{folder}");

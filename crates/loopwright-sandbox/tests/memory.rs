@@ -90,8 +90,8 @@ fn seconds_in_group(name: &str) -> u32 {
 }
 
 fn policy(world: &World, cgroup: Cgroup) -> SandboxPolicy {
-    let policy = world.policy().memory(LIMIT).cgroup(cgroup).open_files(4096);
-    policy.file_size(1 << 30).scratch(1 << 30)
+    let policy = world.policy().with_memory(LIMIT).with_cgroup(cgroup).with_open_files(4096);
+    policy.with_file_size(1 << 30).with_scratch(1 << 30)
 }
 
 /// Whether there is something to try it with.
@@ -161,7 +161,7 @@ async fn without_namespaces_memory_is_watched_or_refused() {
         let mut policy = policy(&world, Cgroup::Off);
         if name == "shared memory of System V" {
             // It waits when it is refused.
-            policy = policy.timeout(Duration::from_secs(2));
+            policy = policy.with_timeout(Duration::from_secs(2));
         }
         // What is unbounded is held to the end, so it is not held for long.
         let seconds = if name == LOCAL_SOCKETS { 0 } else { 20 };
@@ -209,7 +209,7 @@ async fn memory_below_the_limit_does_not_end_a_command() {
         for backend in [Backend::Namespaces, Backend::Bubblewrap].into_iter().filter(|_| python()) {
             let world = World::in_tier(backend);
             let command = Command::new("/usr/bin/python3").args(["-c", line]);
-            let policy = policy(&world, cgroup).memory(256 << 20);
+            let policy = policy(&world, cgroup).with_memory(256 << 20);
             let Ok(output) = world.try_run(&command, &policy).await else {
                 assert_eq!(backend, Backend::Bubblewrap, "the default backend works");
                 continue;

@@ -90,7 +90,7 @@ impl Net {
             format!("localhost:{}", self.secret.port),
         ];
         let domains = domains.map(|text| text.parse::<AllowedDomain>().unwrap());
-        let policy = self.world.policy().network(Network::Domains(domains.into()));
+        let policy = self.world.policy().with_network(Network::Domains(domains.into()));
         let command = Command::new("/bin/bash").args(["-c", line]);
         self.world.try_run(&command, &policy).await
     }

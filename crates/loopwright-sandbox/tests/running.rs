@@ -43,7 +43,7 @@ async fn a_megabyte_of_input_flows_while_its_echo_is_read() {
     let world = World::new();
     let input = Bytes::from(vec![b'x'; 1 << 20]);
     let command = Command::new("cat").stdin(Stdin::Bytes(input.clone()));
-    let policy = world.policy().output(OutputLimits::per_stream(4 << 20));
+    let policy = world.policy().with_output(OutputLimits::per_stream(4 << 20));
     let output = world.run(&command, &policy).await;
     assert_eq!((output.outcome, output.stdout.total), (ExitOutcome::Exited(0), 1 << 20));
     assert_eq!(output.stdout.head, input);
@@ -99,7 +99,7 @@ async fn the_observer_sees_every_byte_to_the_last() {
 async fn beginning_and_end_of_long_output_are_kept() {
     let world = World::new();
     let caps = OutputLimits { head: 6, tail: 7, kill: None };
-    let output = world.run(&sh("seq 100000"), &world.policy().output(caps)).await;
+    let output = world.run(&sh("seq 100000"), &world.policy().with_output(caps)).await;
     assert_eq!(output.stdout.to_text(), "1\n2\n3\n\n[588882 bytes omitted]\n100000\n");
 }
 
@@ -107,7 +107,7 @@ async fn beginning_and_end_of_long_output_are_kept() {
 async fn output_as_long_as_the_window_is_not_cut() {
     let world = World::new();
     let caps = OutputLimits { head: 4, tail: 4, kill: None };
-    let output = world.run(&sh("printf 12345678"), &world.policy().output(caps)).await;
+    let output = world.run(&sh("printf 12345678"), &world.policy().with_output(caps)).await;
     assert_eq!((output.stdout.to_text(), output.stdout.omitted()), ("12345678".into(), 0));
 }
 
@@ -115,7 +115,7 @@ async fn output_as_long_as_the_window_is_not_cut() {
 async fn too_much_output_ends_the_command() {
     let world = World::new();
     let caps = OutputLimits { kill: Some(1 << 20), ..OutputLimits::per_stream(100) };
-    let output = world.run(&sh("yes"), &world.policy().output(caps)).await;
+    let output = world.run(&sh("yes"), &world.policy().with_output(caps)).await;
     assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Output));
     assert!(output.stdout.total > 1 << 20);
 }
@@ -138,7 +138,7 @@ fn cpu_of_this_thread() -> Duration {
 #[tokio::test]
 async fn the_environment_is_a_list_and_not_that_of_the_agent() {
     let world = World::new();
-    let policy = world.policy().env("GREETING", "hello").env("API_TOKEN", "given");
+    let policy = world.policy().with_env("GREETING", "hello").with_env("API_TOKEN", "given");
     let output =
         world.run(&sh("echo $GREETING $API_TOKEN ${CARGO_MANIFEST_DIR:-nothing}"), &policy).await;
     assert_eq!(output.stdout.to_text(), "hello given nothing\n");
@@ -148,7 +148,7 @@ async fn the_environment_is_a_list_and_not_that_of_the_agent() {
 async fn inheriting_everything_leaves_out_what_looks_like_a_secret() {
     let world = World::new();
     let everything = Environment::default().inherit(Inherit::AllButSecrets);
-    let output = world.run(&sh("env"), &world.policy().environment(everything)).await;
+    let output = world.run(&sh("env"), &world.policy().with_environment(everything)).await;
     let text = output.stdout.to_text();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
     assert!(names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
@@ -193,7 +193,7 @@ async fn much_output_streams_through_a_small_window() {
     let bytes: u64 = if gigabytes > 0 { gigabytes << 30 } else { 500 << 20 };
     let world = World::new();
     let caps = OutputLimits { kill: None, ..OutputLimits::per_stream(1000) };
-    let policy = world.policy().output(caps).timeout(Duration::from_mins(10));
+    let policy = world.policy().with_output(caps).with_timeout(Duration::from_mins(10));
     let mut largest = 0;
     let mut seen = 0;
     let mut observer = |_: OutputStream, bytes: &[u8]| {

@@ -10,15 +10,16 @@ use crate::world::{World, run, sh};
 #[tokio::test]
 async fn the_strongest_tier_that_works_is_the_default() {
     let world = World::new();
-    let output =
-        run(&*auto_select(), &sh(":"), &world.policy().backend(BackendChoice::Auto)).await.unwrap();
+    let output = run(&*auto_select(), &sh(":"), &world.policy().with_backend(BackendChoice::Auto))
+        .await
+        .unwrap();
     assert_eq!((output.outcome, output.driver.as_str()), (ExitOutcome::Exited(0), "namespaces"));
 }
 
 #[tokio::test]
 async fn a_driver_without_its_program_is_refused_with_the_remedy() {
     let world = World::in_tier(Backend::Bubblewrap);
-    let driver = world.driver().program("/no/such/bwrap");
+    let driver = world.driver().with_program("/no/such/bwrap");
     let error = run(&driver, &sh("echo x > f"), &world.policy()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -32,7 +33,8 @@ async fn a_driver_without_its_program_is_refused_with_the_remedy() {
 async fn a_program_of_a_driver_that_fails_is_a_refusal_and_not_a_result() {
     let world = World::in_tier(Backend::Bubblewrap);
     let program = crate::containers::program(&world, "echo no permission >&2; exit 1");
-    let error = run(&world.driver().program(program), &sh(":"), &world.policy()).await.unwrap_err();
+    let error =
+        run(&world.driver().with_program(program), &sh(":"), &world.policy()).await.unwrap_err();
     let SandboxError::Unavailable(unavailable) = error else { panic!("{error}") };
     assert_eq!(unavailable[0].reason, "first process (no permission) failed");
 }
@@ -74,8 +76,8 @@ async fn the_first_process_in_bubblewrap_is_handed_its_job_and_its_view() {
     let lines =
         format!("shift $(($# - 6)); tail -c +5 /proc/self/fd/$1 > {}; exit 1", log.display());
     let program = crate::containers::program(&world, &lines);
-    let policy = world.policy().cache(&cache);
-    run(&world.driver().program(program), &sh(":"), &policy).await.unwrap_err();
+    let policy = world.policy().with_cache(&cache);
+    run(&world.driver().with_program(program), &sh(":"), &policy).await.unwrap_err();
     let handed: serde_json::Value = serde_json::from_slice(&std::fs::read(log).unwrap()).unwrap();
     let (job, view) = (&handed[0], &handed[1]);
     assert_eq!(job["policy"]["workdir"], serde_json::json!(policy.workdir));

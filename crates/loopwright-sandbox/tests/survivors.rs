@@ -27,7 +27,7 @@ async fn run(count: usize, slots: usize, mark: &str) -> Vec<Duration> {
         let (world, free, mark) = (Arc::clone(&world), Arc::clone(&free), mark.to_owned());
         tasks.push(tokio::spawn(async move {
             let _slot = free.acquire().await.unwrap();
-            let policy = world.policy().timeout(wall).grace(Duration::ZERO);
+            let policy = world.policy().with_timeout(wall).with_grace(Duration::ZERO);
             let child = world.driver().spawn(&sh(&stay(&mark)), &policy).await.unwrap();
             let output = child.wait().await;
             assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));

@@ -32,7 +32,7 @@ impl Ran {
 /// Runs a line whose changes are collected.
 pub(crate) async fn staged(world: &World, line: &str) -> Ran {
     let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
-    let policy = world.policy().staged(&transaction);
+    let policy = world.policy().with_transaction(&transaction);
     let output = world.run(&sh(line), &policy).await;
     assert!(output.staged, "{:?}", output.notes);
     Ran { transaction, output }
@@ -232,7 +232,11 @@ async fn a_folder_named_as_direct_is_written_at_once() {
     let world = World::new();
     world.file("target/old", "old");
     let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
-    let policy = world.policy().staged(&transaction).direct("target").direct("missing");
+    let policy = world
+        .policy()
+        .with_transaction(&transaction)
+        .with_direct_path("target")
+        .with_direct_path("missing");
     let output = world.run(&sh("echo new > target/new; echo new > collected"), &policy).await;
     assert_eq!((output.outcome, output.staged), (ExitOutcome::Exited(0), true));
     assert_eq!(world.read("target/new"), "new\n");

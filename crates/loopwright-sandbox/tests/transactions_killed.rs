@@ -54,7 +54,7 @@ fn a_process_that_may_be_killed_applies_changes() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
     let transaction = Transaction::begin(&folder.join("staging"), &folder.join("work")).unwrap();
-    let policy = SandboxPolicy::in_dir(folder.join("work")).staged(&transaction);
+    let policy = SandboxPolicy::in_dir(folder.join("work")).with_transaction(&transaction);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = BackendSandbox::new(Backend::Namespaces);
     runtime.block_on(run(&driver, &sh(LINE), &policy)).unwrap();

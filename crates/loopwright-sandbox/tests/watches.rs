@@ -38,7 +38,7 @@ async fn a_command_leaves_watches_to_the_users_other_programs() {
             continue;
         }
         let command = Command::new("/usr/bin/python3").args(["-c", TAKE]);
-        let policy = world.policy().open_files(4096);
+        let policy = world.policy().with_open_files(4096);
         let mut child = world.driver().spawn(&command, &policy).await.unwrap();
         until_said(&mut child, &said).await;
         let one = inotify::init(inotify::CreateFlags::CLOEXEC);

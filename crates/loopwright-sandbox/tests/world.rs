@@ -50,8 +50,8 @@ impl World {
 
     pub(crate) fn policy(&self) -> SandboxPolicy {
         SandboxPolicy::in_dir(self.folder.path().join("work"))
-            .timeout(Duration::from_secs(30))
-            .backend(self.backend)
+            .with_timeout(Duration::from_secs(30))
+            .with_backend(self.backend)
     }
 
     pub(crate) fn driver(&self) -> BackendSandbox {

@@ -16,7 +16,7 @@ pub(crate) const LOCAL: &str = "local-secret";
 
 pub(crate) async fn answering(answers: &[&str]) -> World {
     let script: Vec<ScenarioStep> = answers.iter().map(|it| (*it).into()).collect();
-    World::with(test_loop(ModelDriver::new(FakeModel::script(script).streaming(4)))).await
+    World::with(test_loop(ModelDriver::new(FakeModel::script(script).with_fragment_size(4)))).await
 }
 
 async fn said(world: &World, path: &str) -> Vec<(String, String)> {
@@ -290,7 +290,7 @@ async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
     let step = ScenarioStep::tool_call(loopwright_testing::SCRIPTED_TOOL, json!({}));
     let answer = ScenarioStep::final_answer("ädö ".repeat(3));
     let script: Vec<_> = std::iter::repeat_n(step, 498).chain([answer]).collect();
-    let model = FakeModel::script(script).streaming(4);
+    let model = FakeModel::script(script).with_fragment_size(4);
     let world = World::with(test_loop(ModelDriver::new(model))).await;
     let path = session(&world, LOCAL).await;
     world.post(LOCAL, &format!("{path}/messages"), json!({"text": "go"})).await;

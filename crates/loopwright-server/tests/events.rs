@@ -33,7 +33,8 @@ fn id() -> SessionId {
 }
 
 async fn begun(store: &MemoryStore, script: Vec<ScenarioStep>) -> SessionRuntime {
-    begun_with(store, test_loop(ModelDriver::new(FakeModel::script(script).streaming(4)))).await
+    begun_with(store, test_loop(ModelDriver::new(FakeModel::script(script).with_fragment_size(4))))
+        .await
 }
 
 async fn begun_with(store: &MemoryStore, agent: AgentLoop) -> SessionRuntime {
@@ -365,7 +366,7 @@ async fn fifty_readers_see_the_same_events_in_the_same_order() {
     let store = MemoryStore::default();
     let runtime = begun_with(
         &store,
-        test_loop(ModelDriver::new(FakeModel::script(["ädö ".repeat(50)]).streaming(4))),
+        test_loop(ModelDriver::new(FakeModel::script(["ädö ".repeat(50)]).with_fragment_size(4))),
     )
     .await;
     let app = app(&store);

@@ -99,7 +99,7 @@ async fn what_a_session_changed_is_shown_as_a_difference() {
     fs::write(world.files.join("a"), "one\ntwo\n").unwrap();
     let journal = SessionFiles::new(Arc::clone(&world.store) as _, SessionId::new(&id).unwrap());
     let journal: Arc<dyn loopwright_capabilities::files::FileJournal> = Arc::new(journal);
-    let root = WorkspaceRoot::new(&world.files).journal(journal);
+    let root = WorkspaceRoot::new(&world.files).with_journal(journal);
     let work = tokio::task::spawn_blocking(move || {
         root.write("a", b"one\nthree\n").unwrap();
         root.write("new", b"new\n").unwrap();

@@ -15,7 +15,8 @@ pub(crate) const TEXT: &str = "Let me look.\n\nIt is ädö, as far as I see.";
 pub(crate) async fn looking() -> World {
     let look = MockTool::returning("look", "Looks.", "seen");
     let step = ScenarioStep::tool_call("look", json!({"at": "it"})).with_text("Let me look.");
-    let model = FakeModel::script([step, "It is ädö, as far as I see.".into()]).streaming(3);
+    let model =
+        FakeModel::script([step, "It is ädö, as far as I see.".into()]).with_fragment_size(3);
     World::with(test_loop(ModelDriver::new(model)).with_tool(look)).await
 }
 

@@ -290,7 +290,7 @@ impl ForkSession {
 
     /// Sets the ID of the new session.
     #[must_use]
-    pub fn into_session(self, id: SessionId) -> Self {
+    pub fn with_session_id(self, id: SessionId) -> Self {
         Self { id: Some(id), ..self }
     }
 

@@ -177,7 +177,7 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let telling =
             LogWriter::new(BroadcastConfig::standard(), &session, Quick, Arc::clone(&clock));
-        let model = FakeModel::script(["hello"]).streaming(1).yielding(2);
+        let model = FakeModel::script(["hello"]).with_fragment_size(1).with_yields(2);
         let agent = test_loop(ModelDriver::new(model));
         let agent = agent.with_event_sink(Arc::new(telling.sink()));
         let run = agent.execute(AgentState::new().with_user_message("go"));
@@ -190,7 +190,7 @@ mod tests {
         let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::new());
         let telling =
             LogWriter::new(BroadcastConfig::standard(), &session, Gone, Arc::new(clock.clone()));
-        let agent = test_loop(ModelDriver::new(FakeModel::script(["hello"]).streaming(1)));
+        let agent = test_loop(ModelDriver::new(FakeModel::script(["hello"]).with_fragment_size(1)));
         let agent = agent.with_event_sink(Arc::new(telling.sink()));
         let run = agent.execute(AgentState::new().with_user_message("go"));
         assert_eq!(block_on(telling.beside(run)).text(), "hello");

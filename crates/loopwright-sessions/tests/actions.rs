@@ -95,7 +95,7 @@ fn model_budget_and_instructions_change_in_the_state() {
 fn a_fork_goes_on_by_itself_and_its_source_stays() {
     let runtime = talked();
     let before = block_on(runtime.session(&id("a"))).unwrap();
-    let fork = execute(&runtime, &ForkSession::new().into_session(id("b")));
+    let fork = execute(&runtime, &ForkSession::new().with_session_id(id("b")));
     assert_eq!((fork.id(), fork.version()), (&id("b"), 1));
     assert_eq!(fork.header().parent, Some(id("a")));
     let fork = block_on(runtime.execute(&id("b"), &SendMessage::text("2?"))).unwrap();
@@ -226,6 +226,6 @@ fn a_fork_by_an_action_is_told() {
     let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
     notes.take();
-    execute(&runtime, &ForkSession::new().into_session(id("b")));
+    execute(&runtime, &ForkSession::new().with_session_id(id("b")));
     assert_eq!(notes.take(), ["loaded 1 active", "fork_session 1 1", "saved 1 active"]);
 }

@@ -123,7 +123,7 @@ async fn taken(mut turn: ChatStream<'_>) -> (Vec<String>, Vec<String>, Result<St
 }
 
 fn streaming(steps: impl IntoIterator<Item = ScenarioStep>) -> (AgentLoop, FakeModel) {
-    let model = FakeModel::script(steps).streaming(4);
+    let model = FakeModel::script(steps).with_fragment_size(4);
     (test_loop(ModelDriver::new(model.clone())), model)
 }
 

@@ -33,7 +33,7 @@ fn writing(root: &WorkspaceRoot) -> AgentLoop {
 async fn written(directory: &Path) -> (SessionRuntime, WorkspaceRoot) {
     let store = Arc::new(MemoryStore::new());
     let files = SessionFiles::new(store.clone(), id("a"));
-    let root = WorkspaceRoot::new(directory).journal(Arc::new(files));
+    let root = WorkspaceRoot::new(directory).with_journal(Arc::new(files));
     let runtime = SessionRuntime::new(store, Same(writing(&root)));
     runtime.create(session("a")).await.unwrap();
     runtime.execute(&id("a"), &SendMessage::text("write")).await.unwrap();
@@ -165,7 +165,7 @@ async fn the_changes_of_a_third_partys_tool_are_undone_and_named() {
     fs::write(at.join("c"), "deleted").unwrap();
     let store = Arc::new(MemoryStore::new());
     let files = SessionFiles::new(store.clone(), id("a"));
-    let root = WorkspaceRoot::new(at).journal(Arc::new(files));
+    let root = WorkspaceRoot::new(at).with_journal(Arc::new(files));
     let runtime = SessionRuntime::new(store, Same(tidying(&root)));
     runtime.create(session("a")).await.unwrap();
     runtime.execute(&id("a"), &SendMessage::text("tidy up")).await.unwrap();

@@ -52,13 +52,13 @@ impl UseAgentDefinitions {
     }
 
     /// Sets the validator of definitions.
-    pub fn validator(mut self, validator: DefinitionValidator) -> Self {
+    pub fn with_validator(mut self, validator: DefinitionValidator) -> Self {
         self.validator = validator;
         self
     }
 
     /// Lets the model write definitions to this store.
-    pub fn store(mut self, store: FileDefinitionStore) -> Self {
+    pub fn with_store(mut self, store: FileDefinitionStore) -> Self {
         self.store = Some(store);
         self
     }

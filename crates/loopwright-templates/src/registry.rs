@@ -30,7 +30,7 @@ pub use self::places::{DefinitionPaths, DefinitionScope};
 /// use loopwright_templates::{AgentDefinitionRegistry, DefinitionPaths};
 ///
 /// let agents = AgentDefinitionRegistry::new();
-/// agents.auto_discover(&DefinitionPaths::new().project(".").user("/home/ann/.claude/agents"));
+/// agents.auto_discover(&DefinitionPaths::new().with_project(".").with_user_dir("/home/ann/.claude/agents"));
 /// for (path, error) in agents.errors() {
 ///     eprintln!("{}: {error}", path.display());
 /// }

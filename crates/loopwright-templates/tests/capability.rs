@@ -81,7 +81,7 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
         json!({ "name": "bob", "description": "Adds.", "systemPrompt": "You add.", "tools": [] });
     let calls = || [("write_agent", bob.clone()), ("read_agent", json!({ "name": "bob" }))];
     let capability = || UseAgentDefinitions::new(agents.clone());
-    let first = told(capability().store(store.clone()), calls()).await;
+    let first = told(capability().with_store(store.clone()), calls()).await;
     let path = store.root().join("bob.md");
     let expect = json!({
         "success": true, "name": "bob", "path": path, "created": true, "replaced": false,
@@ -92,11 +92,11 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
     assert_eq!(written, "---\nname: bob\ndescription: Adds.\ntools: []\n---\n\nYou add.\n");
     assert_eq!(json_of(&first[1])["source"], written);
     assert_eq!(agents.get("bob").unwrap().tools, Some(NameList::default()));
-    let again = told(capability().store(store.clone()), calls()).await;
+    let again = told(capability().with_store(store.clone()), calls()).await;
     let refused = format!("definition already exists: {}", path.display());
     assert_eq!(json_of(&again[0]), json!({ "success": false, "error": refused }));
     let replacing = store.with_existing(OnExisting::Replace);
-    let replaced = told(capability().store(replacing), calls()).await;
+    let replaced = told(capability().with_store(replacing), calls()).await;
     assert_eq!(json_of(&replaced[0])["replaced"], true);
 }
 
@@ -109,7 +109,7 @@ async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there(
     let mut deep = bob.clone();
     deep["metadata"] = (0..40).fold(json!({}), |value, _| json!({ "k": value }));
     let agents = AgentDefinitionRegistry::new();
-    let capability = UseAgentDefinitions::new(agents.clone()).store(store.clone());
+    let capability = UseAgentDefinitions::new(agents.clone()).with_store(store.clone());
     let told = told(capability, [("write_agent", bob), ("write_agent", deep)]).await;
     assert_eq!(json_of(&told[0])["success"], true);
     let path = store.root().join("bob.md");
@@ -136,8 +136,8 @@ async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
     let review = Skill::new(SkillInfo::new("review", "Reviews."), "Look.");
     let validator = DefinitionValidator::new().with_skills(SkillLibrary::default().with(review));
     let capability = UseAgentDefinitions::new(AgentDefinitionRegistry::new())
-        .validator(validator)
-        .store(FileDefinitionStore::open(folder.path()).unwrap());
+        .with_validator(validator)
+        .with_store(FileDefinitionStore::open(folder.path()).unwrap());
     let all = json!({
         "name": "bad", "description": " ", "systemPrompt": "", "skills": ["none"],
         "budget": { "maxSteps": -1, "maxCost": -0.5 },

@@ -45,8 +45,8 @@ fn the_user_counts_before_the_project_and_both_before_packages() {
     let at = |name: &str| folder.path().join(name);
     let agents = AgentDefinitionRegistry::new();
     // The order in which places are named makes no difference.
-    let places = DefinitionPaths::new().project(at("project")).user(at("user"));
-    agents.auto_discover(&places.package(at("package")).user(at("not there")));
+    let places = DefinitionPaths::new().with_project(at("project")).with_user_dir(at("user"));
+    agents.auto_discover(&places.with_package_dir(at("package")).with_user_dir(at("not there")));
     let expect = [pair("a", "package"), pair("b", "user"), pair("c", "user"), pair("d", "user")];
     assert_eq!(prompts(&agents), expect);
     assert_eq!(agents.errors().len(), 0);
@@ -83,7 +83,7 @@ fn the_error_of_the_file_that_would_count_is_found_by_its_agents_name() {
     put(&folder, "project/.claude/agents/b.md", &agent("b", "project"));
     let agents = AgentDefinitionRegistry::new();
     let at = |name: &str| folder.path().join(name);
-    let places = DefinitionPaths::new().project(at("project")).user(at("user"));
+    let places = DefinitionPaths::new().with_project(at("project")).with_user_dir(at("user"));
     agents.auto_discover(&places);
     // The user's counts, and the project's takes its place in no case.
     assert_eq!(agents.refused("a"), None);
@@ -275,7 +275,9 @@ fn a_project_sets_no_headers_and_no_fields_that_could_do_harm() {
     }
     let at = |name: &str| folder.path().join(name);
     let agents = AgentDefinitionRegistry::new();
-    agents.auto_discover(&DefinitionPaths::new().project(at("project")).user(at("user")));
+    agents.auto_discover(
+        &DefinitionPaths::new().with_project(at("project")).with_user_dir(at("user")),
+    );
     assert_eq!(agents.names(), ["pc", "ua", "ub", "uc"]);
     let users = DiagnosticKind::UsersOnly.to_string();
     let told: Vec<String> = agents.errors().values().map(ToString::to_string).collect();

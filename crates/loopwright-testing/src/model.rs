@@ -98,13 +98,13 @@ impl FakeModel {
 
     /// Streams its responses in pieces of this number of characters.
     #[must_use]
-    pub fn streaming(self, characters: usize) -> Self {
+    pub fn with_fragment_size(self, characters: usize) -> Self {
         self.change(|inner| inner.streams = Some(characters.max(1)))
     }
 
     /// Yields this number of times before each response.
     #[must_use]
-    pub fn yielding(self, times: u32) -> Self {
+    pub fn with_yields(self, times: u32) -> Self {
         self.change(|inner| inner.pauses = times)
     }
 
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_streamed_answer_comes_in_pieces_and_ends_once() {
         let events = EventRecorder::new();
-        let model = FakeModel::script(["añb"]).streaming(2);
+        let model = FakeModel::script(["añb"]).with_fragment_size(2);
         let agent = test_loop(ModelDriver::new(model)).with_event_sink(events.sink());
         let state = block_on(agent.execute(AgentState::new().with_user_message("hi")));
         assert_eq!(state.text(), "añb");

@@ -21,7 +21,7 @@ impl EventRecorder {
 
     /// Also notes the names of events in a timeline, as `told <name>`.
     #[must_use]
-    pub fn noting_in(mut self, timeline: &Timeline) -> Self {
+    pub fn with_timeline(mut self, timeline: &Timeline) -> Self {
         self.timeline = Some(timeline.clone());
         self
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_recorder_keeps_events_in_order_and_finds_them_by_kind() {
         let (events, timeline) = (EventRecorder::new(), Timeline::new());
-        let sink = events.clone().noting_in(&timeline).sink();
+        let sink = events.clone().with_timeline(&timeline).sink();
         let agent = test_loop(FakeDriver::default()).with_event_sink(sink);
         drop(block_on(agent.execute(AgentState::new())));
         assert_eq!(events.events_of::<StepCompleted>().len(), 1);

@@ -25,6 +25,8 @@ mod scripted;
 #[cfg(test)]
 mod seed_map;
 #[cfg(test)]
+mod setters;
+#[cfg(test)]
 mod weight;
 #[cfg(test)]
 mod words;

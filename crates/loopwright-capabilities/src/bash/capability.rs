@@ -16,7 +16,7 @@ use crate::bash::{Bash, background, settings::bash_settings};
 /// let commands = UseBash::in_dir("/srv/project")
 ///     .with_output_policy(BashPolicy::with_limits(50_000, 8_000, 40_000))
 ///     .persist_cwd()
-///     .background(Background::Allowed);
+///     .with_background(Background::Allowed);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -55,7 +55,7 @@ impl UseBash {
     bash_settings!();
 
     /// Sets whether commands may run in the background.
-    pub fn background(mut self, background: Background) -> Self {
+    pub fn with_background(mut self, background: Background) -> Self {
         self.background = background;
         self
     }

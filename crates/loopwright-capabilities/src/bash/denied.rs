@@ -100,7 +100,7 @@ mod tests {
 
     fn check(stderr: &'static str, expect: &[&str]) {
         let policy = SandboxPolicy::in_dir("/srv/web").hide("keys").read("/home/me/.cargo/bin");
-        let policy = policy.write("/srv/out").cache("/home/me/caches");
+        let policy = policy.write("/srv/out").with_cache("/home/me/caches");
         let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
         assert_eq!(notes(&output, &policy), expect, "{stderr}");
     }

@@ -68,7 +68,7 @@ impl Needs {
         }
         let hosts = args.network.iter().map(|text| host(text)).collect::<Result<Vec<_>, _>>()?;
         let network = policy.network.clone().with_domains(hosts);
-        let mut policy = policy.network(network);
+        let mut policy = policy.with_network(network);
         for text in &args.read {
             policy = match path(text, home.as_deref(), &policy)? {
                 Some(path) => policy.read(path),

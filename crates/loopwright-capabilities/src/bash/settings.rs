@@ -3,15 +3,15 @@
 /// Defines the settings of [`Bash`](crate::bash::Bash) as methods of a type that has one in its field `bash`.
 macro_rules! bash_settings {
     () => {
-        /// Sets the sandbox; see [`Bash::sandbox`](crate::bash::Bash::sandbox).
-        pub fn sandbox(mut self, sandbox: std::sync::Arc<dyn loopwright_sandbox::Sandbox>) -> Self {
-            self.bash = self.bash.sandbox(sandbox);
+        /// Sets the sandbox; see [`Bash::with_sandbox`](crate::bash::Bash::with_sandbox).
+        pub fn with_sandbox(mut self, sandbox: std::sync::Arc<dyn loopwright_sandbox::Sandbox>) -> Self {
+            self.bash = self.bash.with_sandbox(sandbox);
             self
         }
 
-        /// Sets what commands may do; see [`Bash::policy`](crate::bash::Bash::policy).
-        pub fn policy(mut self, policy: loopwright_sandbox::SandboxPolicy) -> Self {
-            self.bash = self.bash.policy(policy);
+        /// Sets what commands may do; see [`Bash::with_policy`](crate::bash::Bash::with_policy).
+        pub fn with_policy(mut self, policy: loopwright_sandbox::SandboxPolicy) -> Self {
+            self.bash = self.bash.with_policy(policy);
             self
         }
 
@@ -21,15 +21,15 @@ macro_rules! bash_settings {
             self
         }
 
-        /// Sets how long a command may take at most; see [`Bash::longest`](crate::bash::Bash::longest).
-        pub fn longest(mut self, longest: std::time::Duration) -> Self {
-            self.bash = self.bash.longest(longest);
+        /// Sets how long a command may take at most; see [`Bash::with_max_timeout`](crate::bash::Bash::with_max_timeout).
+        pub fn with_max_timeout(mut self, longest: std::time::Duration) -> Self {
+            self.bash = self.bash.with_max_timeout(longest);
             self
         }
 
-        /// Chooses what commands are run with; see [`SandboxPolicy::backend`](loopwright_sandbox::SandboxPolicy::backend).
-        pub fn driver(mut self, driver: impl Into<loopwright_sandbox::BackendChoice>) -> Self {
-            self.bash = self.bash.driver(driver);
+        /// Chooses what commands are run with; see [`SandboxPolicy::with_backend`](loopwright_sandbox::SandboxPolicy::with_backend).
+        pub fn with_backend(mut self, driver: impl Into<loopwright_sandbox::BackendChoice>) -> Self {
+            self.bash = self.bash.with_backend(driver);
             self
         }
 
@@ -39,9 +39,9 @@ macro_rules! bash_settings {
             self
         }
 
-        /// Collects what commands change in this folder until they have ended; see [`Bash::staging`](crate::bash::Bash::staging).
-        pub fn staging(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
-            self.bash = self.bash.staging(folder);
+        /// Collects what commands change in this folder until they have ended; see [`Bash::with_staging`](crate::bash::Bash::with_staging).
+        pub fn with_staging(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
+            self.bash = self.bash.with_staging(folder);
             self
         }
 
@@ -57,9 +57,9 @@ macro_rules! bash_settings {
             self
         }
 
-        /// Sets where changes of commands are recorded; see [`Bash::journal`](crate::bash::Bash::journal).
-        pub fn journal(mut self, journal: std::sync::Arc<dyn $crate::files::FileJournal>) -> Self {
-            self.bash = self.bash.journal(journal);
+        /// Sets where changes of commands are recorded; see [`Bash::with_journal`](crate::bash::Bash::with_journal).
+        pub fn with_journal(mut self, journal: std::sync::Arc<dyn $crate::files::FileJournal>) -> Self {
+            self.bash = self.bash.with_journal(journal);
             self
         }
 

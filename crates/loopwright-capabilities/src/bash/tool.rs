@@ -190,14 +190,14 @@ impl Bash {
     }
 
     /// Sets the sandbox.
-    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+    pub fn with_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
         self.sandbox = sandbox;
         self
     }
 
     /// Sets the policy of commands. Its limits for time and output replace those of the
     /// [`BashPolicy`].
-    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
+    pub fn with_policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self.has_own_limits = true;
         self.described()
@@ -211,14 +211,14 @@ impl Bash {
 
     /// Sets the maximum timeout that the model can request. By default, this is 10 minutes, or the
     /// timeout of the [`BashPolicy`] if that is longer.
-    pub fn longest(mut self, longest: Duration) -> Self {
+    pub fn with_max_timeout(mut self, longest: Duration) -> Self {
         self.longest = Some(longest);
         self
     }
 
-    /// Selects the sandbox backend; see [`SandboxPolicy::backend`].
-    pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
-        self.policy = self.policy.backend(driver);
+    /// Selects the sandbox backend; see [`SandboxPolicy::with_backend`].
+    pub fn with_backend(mut self, driver: impl Into<BackendChoice>) -> Self {
+        self.policy = self.policy.with_backend(driver);
         self.described()
     }
 
@@ -231,7 +231,7 @@ impl Bash {
     /// Stages the changes of commands in this folder, which is created if it does not exist. It
     /// must be on the same file system as the directory, and outside it. By default, a folder of
     /// the user is used; see [`staging_for`](loopwright_sandbox::transaction::staging_for).
-    pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
+    pub fn with_staging(mut self, folder: impl Into<PathBuf>) -> Self {
         self.collect.place = Place::In(folder.into());
         self
     }
@@ -252,7 +252,7 @@ impl Bash {
 
     /// Sets the journal that records changes of commands before they are applied, so that they can
     /// be undone.
-    pub fn journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
+    pub fn with_journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
         self.collect.journal = Some(journal);
         self
     }
@@ -280,11 +280,13 @@ impl Bash {
         let wanted = seconds.map(|it| Duration::from_secs(it.get().into()));
         if self.has_own_limits {
             let given = policy.limits.timeout;
-            return policy.timeout(wanted.map_or(given, |it| it.min(given)));
+            return policy.with_timeout(wanted.map_or(given, |it| it.min(given)));
         }
         let usual = self.output_policy.timeout;
         let longest = self.longest.unwrap_or(MAX_TIMEOUT.max(usual));
-        policy.timeout(wanted.unwrap_or(usual).min(longest)).output(self.output_policy.caps())
+        policy
+            .with_timeout(wanted.unwrap_or(usual).min(longest))
+            .with_output(self.output_policy.caps())
     }
 
     /// Returns the directory that commands begin in.

@@ -25,7 +25,7 @@ fn told(config: BroadcastConfig, session: Option<&str>, budget: Budget) -> Vec<B
     };
     let subscription = broadcasting.subscribe(CAPACITY);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(FakeModel::script(steps).streaming(4)))
+        .with_capability(UseLlmConfig::model(FakeModel::script(steps).with_fragment_size(4)))
         .with_capability(UseTools::new().with_tool(help))
         .with_capability(UseBroadcasting::from_broadcasting(broadcasting))
         .build()

@@ -56,13 +56,13 @@ impl DefinedAgents {
     }
 
     /// Sets the registry of the capabilities that definitions name.
-    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = capabilities;
         self
     }
 
     /// Sets the factory of initial states. The budget is capped in any case.
-    pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
+    pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.states = states;
         self
     }
@@ -70,7 +70,7 @@ impl DefinedAgents {
     #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Sets the library of the skills that definitions name. Their texts become part of the
     /// instructions.
-    pub fn skills(mut self, skills: SkillLibrary) -> Self {
+    pub fn with_skills(mut self, skills: SkillLibrary) -> Self {
         self.skills = Some(skills);
         self
     }

@@ -59,7 +59,7 @@ impl UseCompaction {
     }
 
     /// Sets the policy.
-    pub fn policy(mut self, policy: CompactionPolicy) -> Self {
+    pub fn with_policy(mut self, policy: CompactionPolicy) -> Self {
         self.policy = policy;
         self
     }

@@ -66,7 +66,7 @@ impl Spill<'_> {
 
     /// Writes a file, and with the first one a note that keeps the directory out of version control.
     async fn write(&self, path: &str, content: String) -> Result<(), FileError> {
-        let writer = WriteFile::in_dir(self.root.clone()).max_bytes(usize::MAX);
+        let writer = WriteFile::in_dir(self.root.clone()).with_max_bytes(usize::MAX);
         let (path, is_first) = (path.to_owned(), self.files.is_empty());
         let work = move |_: &CancellationToken| {
             let file = |path: String, content: String| WriteFileArgs {

@@ -17,7 +17,7 @@ use crate::{
 /// use loopwright_testing::FakeModel;
 ///
 /// let policy = CritiquePolicy { on_failure: OnCriticFailure::Stop, ..CritiquePolicy::of_iterations(3) };
-/// let critique = UseSelfCritique::with_model(FakeModel::echo()).policy(policy).with_tool();
+/// let critique = UseSelfCritique::with_model(FakeModel::echo()).with_policy(policy).with_tool();
 /// ```
 #[derive(Clone)]
 #[must_use]
@@ -55,13 +55,13 @@ impl UseSelfCritique {
     }
 
     /// Sets the review policy.
-    pub fn policy(mut self, policy: CritiquePolicy) -> Self {
+    pub fn with_policy(mut self, policy: CritiquePolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Sets the maximum number of reviews per execution; 2 by default.
-    pub fn max_iterations(mut self, max: u32) -> Self {
+    pub fn with_max_iterations(mut self, max: u32) -> Self {
         self.policy.max_iterations = max;
         self
     }

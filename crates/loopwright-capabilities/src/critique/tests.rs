@@ -98,7 +98,7 @@ fn the_last_judgement_stops_the_run_and_nothing_is_said_after_it() {
 #[test]
 fn without_any_iteration_the_run_is_stopped_and_the_critic_is_not_asked() {
     let (model, critic) = (FakeModel::script(["a"]), FakeModel::script([YES]));
-    let critique = UseSelfCritique::with_model(critic.clone()).max_iterations(0);
+    let critique = UseSelfCritique::with_model(critic.clone()).with_max_iterations(0);
     let state = run(&agent(&model, critique), AgentState::new(), "q");
     assert_eq!((reason(&state), critic.asked()), (Some(StopReason::RetryLimitReached), 0));
     assert_eq!(state.get(&CRITIC_VERDICT).map(|it| it.approved), Some(false));
@@ -131,7 +131,7 @@ fn the_next_question_is_critiqued_again() {
         slot.get().unwrap().steer(Message::user("and then?")).unwrap();
         ScenarioStep::from(YES).to_response()
     });
-    let critique = UseSelfCritique::with_model(critic.clone()).max_iterations(1);
+    let critique = UseSelfCritique::with_model(critic.clone()).with_max_iterations(1);
     let mut run = agent(&model, critique)
         .start(AgentState::new().with_user_message("q"), RunOptions::default());
     handle.set(run.handle()).unwrap();
@@ -149,7 +149,7 @@ fn a_critic_that_cannot_judge_does_what_the_policy_says() {
     for critic in [down, unreadable as fn() -> FakeModel] {
         let outcome = |on_failure| {
             let policy = CritiquePolicy { on_failure, ..CritiquePolicy::default() };
-            let critique = UseSelfCritique::with_model(critic()).policy(policy);
+            let critique = UseSelfCritique::with_model(critic()).with_policy(policy);
             let state = run(&agent(&FakeModel::script(["a"]), critique), AgentState::new(), "q");
             (
                 state.status().as_str(),
@@ -187,7 +187,7 @@ fn the_critic_is_shown_the_newest_of_what_there_is_and_long_results_cut() {
         max_evidence_chars: 160,
         ..CritiquePolicy::default()
     };
-    let agent = agent(&model, UseSelfCritique::with_model(critic.clone()).policy(policy))
+    let agent = agent(&model, UseSelfCritique::with_model(critic.clone()).with_policy(policy))
         .with_tool(MockTool::returning("echo", "", long));
     run(&agent, AgentState::new(), "q");
     let cut = "ääääääääää\n[100 characters omitted]\nzzzzzzzzzz";

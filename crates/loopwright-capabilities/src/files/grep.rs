@@ -76,13 +76,13 @@ impl Grep {
     }
 
     /// Sets the maximum number of shown lines or files; 100 by default.
-    pub fn max_results(mut self, results: usize) -> Self {
+    pub fn with_max_results(mut self, results: usize) -> Self {
         self.most_matches = results.max(1);
         self
     }
 
     /// Sets the maximum number of shown bytes; 32 KiB by default.
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes.max(1);
         self
     }

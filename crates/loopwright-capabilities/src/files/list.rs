@@ -53,7 +53,7 @@ impl ListDir {
     }
 
     /// Sets the maximum number of shown entries; 50 by default.
-    pub fn max_entries(mut self, entries: usize) -> Self {
+    pub fn with_max_entries(mut self, entries: usize) -> Self {
         self.most_entries = entries.max(1);
         self
     }

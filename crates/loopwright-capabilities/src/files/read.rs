@@ -69,25 +69,25 @@ impl ReadFile {
     }
 
     /// Sets the default number of lines of a page; 200 by default.
-    pub fn lines(mut self, lines: u64) -> Self {
+    pub fn with_lines(mut self, lines: u64) -> Self {
         self.lines = lines.max(1);
         self
     }
 
     /// Sets the default number of bytes of a page; 32 KiB by default.
-    pub fn bytes(mut self, bytes: usize) -> Self {
+    pub fn with_bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes.max(1);
         self
     }
 
     /// Sets the maximum number of bytes of a page that the model can request; 4 MiB by default.
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes.max(1);
         self
     }
 
     /// Sets the maximum sizes of images and documents.
-    pub fn media_limits(mut self, limits: MediaLimits) -> Self {
+    pub fn with_media_limits(mut self, limits: MediaLimits) -> Self {
         self.media = limits;
         self
     }

@@ -109,7 +109,7 @@ impl WorkspaceRoot {
     }
 
     /// Sets the journal that records changes before they are made.
-    pub fn journal(self, journal: Arc<dyn FileJournal>) -> Self {
+    pub fn with_journal(self, journal: Arc<dyn FileJournal>) -> Self {
         self.with(|it| it.journal = Some(journal))
     }
 
@@ -237,7 +237,7 @@ impl WorkspaceRoot {
         content: Option<&[u8]>,
     ) -> bool {
         let root = self.0.opened.get().map_or(self.path(), |it| it.real.as_path());
-        let screen = screen.get_or_init(|| self.0.settings.screen.clone().of(root));
+        let screen = screen.get_or_init(|| self.0.settings.screen.clone().with_root(root));
         protected::judge(screen, root, path, content).is_some()
     }
 

@@ -50,7 +50,7 @@ impl SearchFiles {
     }
 
     /// Sets the maximum number of shown files, over all patterns together; 10 by default.
-    pub fn max_results(mut self, results: usize) -> Self {
+    pub fn with_max_results(mut self, results: usize) -> Self {
         self.most_results = results.max(1);
         self
     }

@@ -59,7 +59,7 @@ impl Capability for UseFileTools {
             agent.tools.add(EditFile::in_dir(root()));
         }
         agent.tools.add(ListDir::in_dir(root()));
-        agent.tools.add(SearchFiles::in_dir(root()).max_results(RESULTS));
+        agent.tools.add(SearchFiles::in_dir(root()).with_max_results(RESULTS));
         agent.tools.add(Grep::in_dir(root()));
         Ok(())
     }

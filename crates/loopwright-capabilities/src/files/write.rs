@@ -47,7 +47,7 @@ impl WriteFile {
     }
 
     /// Sets the maximum size of a written file in bytes; 16 MiB by default.
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes;
         self
     }

@@ -73,12 +73,12 @@ impl Commands {
             .fold(crate::bash::Bash::in_dir(root.path()), crate::bash::Bash::protect);
         let bash = UseBash::from_tool(bash)
             .with_output_policy(self.display.clone())
-            .background(self.background);
+            .with_background(self.background);
         let bash = if self.persist_cwd { bash.persist_cwd() } else { bash };
         Ok(match &self.sandbox {
             None => bash,
             Some(changes) => {
-                bash.policy(sandbox::policy("use_bash", &root, &self.display, changes)?)
+                bash.with_policy(sandbox::policy("use_bash", &root, &self.display, changes)?)
             }
         })
     }
@@ -86,13 +86,16 @@ impl Commands {
     pub(super) fn into_coding(self) -> Result<UseCodingTools, BuildError> {
         let root = self.root();
         let tools = UseCodingTools::in_dir(root.clone());
-        let tools = tools.with_output_policy(self.display.clone()).background(self.background);
+        let tools = tools.with_output_policy(self.display.clone()).with_background(self.background);
         let tools = if self.persist_cwd { tools.persist_cwd() } else { tools };
         Ok(match &self.sandbox {
             None => tools,
-            Some(changes) => {
-                tools.policy(sandbox::policy("use_coding_tools", &root, &self.display, changes)?)
-            }
+            Some(changes) => tools.with_policy(sandbox::policy(
+                "use_coding_tools",
+                &root,
+                &self.display,
+                changes,
+            )?),
         })
     }
 }
@@ -231,7 +234,7 @@ impl Compaction {
             Some(tokens) => UseCompaction::at_tokens(tokens),
             None => UseCompaction::for_context_window(self.window),
         };
-        let compaction = compaction.policy(self.policy);
+        let compaction = compaction.with_policy(self.policy);
         match self.directory {
             Some(directory) => compaction.with_spill_dir(directory),
             None => compaction,
@@ -250,7 +253,7 @@ pub(super) struct SystemPrompt {
 impl SystemPrompt {
     pub(super) fn into_capability(self) -> UseSystemPrompt {
         let prompt = UseSystemPrompt::new(self.preamble).append(self.append);
-        self.guidelines.into_iter().fold(prompt, UseSystemPrompt::guideline)
+        self.guidelines.into_iter().fold(prompt, UseSystemPrompt::with_guideline)
     }
 }
 
@@ -269,10 +272,10 @@ pub(super) struct Knowledge {
 
 impl Knowledge {
     pub(super) fn into_capability(self) -> UseSelfKnowledge {
-        let knowledge = UseSelfKnowledge::in_dir(self.directory).read_tool(self.read_tool);
-        let knowledge = self.readme.into_iter().fold(knowledge, UseSelfKnowledge::readme);
-        let knowledge = self.examples.into_iter().fold(knowledge, UseSelfKnowledge::examples);
-        self.topics.into_iter().fold(knowledge, |it, (topic, files)| it.topic(topic, files))
+        let knowledge = UseSelfKnowledge::in_dir(self.directory).with_read_tool(self.read_tool);
+        let knowledge = self.readme.into_iter().fold(knowledge, UseSelfKnowledge::with_readme);
+        let knowledge = self.examples.into_iter().fold(knowledge, UseSelfKnowledge::with_examples);
+        self.topics.into_iter().fold(knowledge, |it, (topic, files)| it.with_topic(topic, files))
     }
 }
 
@@ -288,7 +291,7 @@ pub(super) struct Critique {
 impl Critique {
     pub(super) fn into_capability(self) -> UseSelfCritique {
         let critique = self.llm.map_or_else(UseSelfCritique::default, UseSelfCritique::with_llm);
-        let critique = critique.policy(self.policy);
+        let critique = critique.with_policy(self.policy);
         if self.tool { critique.with_tool() } else { critique }
     }
 }
@@ -337,13 +340,13 @@ pub(super) struct Planning {
 impl Planning {
     pub(super) fn into_capability(self) -> UsePlanningSubagent {
         let planning = UsePlanningSubagent::default()
-            .planner_tools(self.planner_tools.iter())
-            .planner_budget(self.planner_budget);
+            .with_planner_tools(self.planner_tools.iter())
+            .with_planner_budget(self.planner_budget);
         let texts = self.instructions.into_iter();
-        let planning = texts.fold(planning, UsePlanningSubagent::parent_instructions);
+        let planning = texts.fold(planning, UsePlanningSubagent::with_parent_instructions);
         let prompts = self.planner_prompt.into_iter();
-        let planning = prompts.fold(planning, UsePlanningSubagent::planner_prompt);
-        self.max_depth.into_iter().fold(planning, UsePlanningSubagent::max_depth)
+        let planning = prompts.fold(planning, UsePlanningSubagent::with_planner_prompt);
+        self.max_depth.into_iter().fold(planning, UsePlanningSubagent::with_max_depth)
     }
 }
 
@@ -359,8 +362,8 @@ pub(super) struct Structured {
 
 impl Structured {
     pub(super) fn into_capability(self) -> UseStructuredOutputs {
-        let outputs = UseStructuredOutputs::new(self.schemas).policy(self.policy);
-        self.tool.into_iter().fold(outputs, UseStructuredOutputs::tool_named)
+        let outputs = UseStructuredOutputs::new(self.schemas).with_policy(self.policy);
+        self.tool.into_iter().fold(outputs, UseStructuredOutputs::with_tool_name)
     }
 }
 
@@ -390,9 +393,9 @@ fn library_of(directories: Vec<PathBuf>) -> SkillLibrary {
 impl Subagents {
     pub(super) fn into_capability(self) -> UseSubagents {
         let subagents = UseSubagents::new(registry_of(self.agents))
-            .capabilities(Arc::new(super::registry()))
-            .skills(library_of(self.skills))
-            .policy(self.policy);
+            .with_capabilities(Arc::new(super::registry()))
+            .with_skills(library_of(self.skills))
+            .with_policy(self.policy);
         if self.research { subagents.with_research() } else { subagents }
     }
 }
@@ -408,11 +411,11 @@ pub(super) struct Skills {
 
 impl Skills {
     pub(super) fn into_capability(self) -> UseSkills {
-        let skills = UseSkills::new(library_of(self.directories)).policy(self.policy);
+        let skills = UseSkills::new(library_of(self.directories)).with_policy(self.policy);
         if self.agents.is_empty() {
             return skills;
         }
-        skills.agents(registry_of(self.agents)).capabilities(Arc::new(super::registry()))
+        skills.with_agents(registry_of(self.agents)).with_capabilities(Arc::new(super::registry()))
     }
 }
 
@@ -427,7 +430,7 @@ pub(super) struct OnDemand {
 
 impl OnDemand {
     pub(super) fn into_capability(self) -> UseToolRegistry {
-        UseToolRegistry::of_agent(self.tools.iter()).offering(self.offer)
+        UseToolRegistry::of_agent(self.tools.iter()).with_exposure(self.offer)
     }
 }
 

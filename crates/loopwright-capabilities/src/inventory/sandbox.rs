@@ -26,7 +26,7 @@ pub(super) fn policy(
         reason: "its `sandbox` is invalid".to_owned(),
         source: Some(reason.into()),
     };
-    let policy = SandboxPolicy::in_dir(root.path()).timeout(display.timeout);
+    let policy = SandboxPolicy::in_dir(root.path()).with_timeout(display.timeout);
     let policy = root.extra_protected_paths().fold(policy, SandboxPolicy::protect);
     let mut value = serde_json::to_value(policy).map_err(|error| wrong(error.to_string()))?;
     lay_over(&mut value, changes, "sandbox").map_err(wrong)?;

@@ -79,7 +79,7 @@ impl UsePermissions {
     /// # Errors
     ///
     /// Returns an error if a rule or the mode is malformed.
-    pub fn restricted_by(mut self, rules: &CallRules) -> Result<Self, BuildError> {
+    pub fn with_restriction(mut self, rules: &CallRules) -> Result<Self, BuildError> {
         self.restriction = Some(Restriction::new(rules, &self.permissions.policy())?);
         Ok(self)
     }
@@ -90,7 +90,7 @@ impl UsePermissions {
         capabilities.register_with_config(CALL_RULES, move |config| {
             let rules = CallRules::deserialize(config)
                 .map_err(|error| BuildError::capability(CALL_RULES, error.to_string()))?;
-            self.clone().restricted_by(&rules)
+            self.clone().with_restriction(&rules)
         });
     }
 }

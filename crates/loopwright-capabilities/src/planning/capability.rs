@@ -14,8 +14,8 @@ use crate::planning::{PlanWithSubagent, prompt};
 /// use loopwright_core::Budget;
 ///
 /// let planning = UsePlanningSubagent::default()
-///     .planner_tools(["read_file", "list_dir", "search_files", "grep"])
-///     .planner_budget(Budget { steps: Some(10), ..Budget::unlimited() });
+///     .with_planner_tools(["read_file", "list_dir", "search_files", "grep"])
+///     .with_planner_budget(Budget { steps: Some(10), ..Budget::unlimited() });
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -32,20 +32,23 @@ impl Default for UsePlanningSubagent {
 
 impl UsePlanningSubagent {
     /// Sets the instructions of the agent about planning; blank means none.
-    pub fn parent_instructions(mut self, instructions: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_parent_instructions(mut self, instructions: impl Into<Cow<'static, str>>) -> Self {
         self.instructions = instructions.into();
         self
     }
 
     /// Sets the system prompt of the planner; blank means none.
-    pub fn planner_prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
-        self.tool = self.tool.prompt(prompt);
+    pub fn with_planner_prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
+        self.tool = self.tool.with_prompt(prompt);
         self
     }
 
     /// Limits the planner to these tools of its parent; an empty list means all.
-    pub fn planner_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.tool = self.tool.tools(tools);
+    pub fn with_planner_tools(
+        mut self,
+        tools: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.tool = self.tool.with_tools(tools);
         self
     }
 
@@ -56,14 +59,14 @@ impl UsePlanningSubagent {
     }
 
     /// Caps the planner's budget.
-    pub fn planner_budget(mut self, budget: Budget) -> Self {
-        self.tool = self.tool.budget(budget);
+    pub fn with_planner_budget(mut self, budget: Budget) -> Self {
+        self.tool = self.tool.with_budget(budget);
         self
     }
 
     /// Sets the maximum nesting depth of sub-agents; 3 by default.
-    pub fn max_depth(mut self, max: u32) -> Self {
-        self.tool = self.tool.max_depth(max);
+    pub fn with_max_depth(mut self, max: u32) -> Self {
+        self.tool = self.tool.with_max_depth(max);
         self
     }
 }

@@ -52,7 +52,7 @@ fn the_planner_sees_only_the_specification() {
 #[test]
 fn a_planner_has_the_tools_that_it_is_left_and_those_that_it_is_given() {
     let own = MockTool::returning("sketch", "", "ok");
-    let planning = UsePlanningSubagent::default().with_planner_tool(own).planner_tools([
+    let planning = UsePlanningSubagent::default().with_planner_tool(own).with_planner_tools([
         "read_file",
         "sketch",
         "plan_with_subagent",
@@ -60,7 +60,7 @@ fn a_planner_has_the_tools_that_it_is_left_and_those_that_it_is_given() {
     ]);
     let (_, model) = plans(planning, "it", "ok");
     assert_eq!(tools_of(&model), ["read_file", "sketch"]);
-    let all = UsePlanningSubagent::default().planner_tools([""; 0]);
+    let all = UsePlanningSubagent::default().with_planner_tools([""; 0]);
     assert_eq!(tools_of(&plans(all, "it", "ok").1), ["read_file", "write_file"]);
 }
 
@@ -82,7 +82,8 @@ fn a_planner_that_fails_is_an_error_and_one_that_says_nothing_has_no_plan() {
     let (state, _) = plans(UsePlanningSubagent::default(), "it", " ");
     assert_eq!(tool_results(&state), ["(the planner returned no plan)"]);
     let budget = Budget { steps: Some(0), ..Budget::unlimited() };
-    let (state, _) = plans(UsePlanningSubagent::default().planner_budget(budget), "it", "unused");
+    let (state, _) =
+        plans(UsePlanningSubagent::default().with_planner_budget(budget), "it", "unused");
     let told_of_limit = tool_results(&state).remove(0);
     let says_why = told_of_limit.starts_with("(no answer: ") && told_of_limit.contains("steps");
     assert!(says_why, "{told_of_limit}");
@@ -90,7 +91,8 @@ fn a_planner_that_fails_is_an_error_and_one_that_says_nothing_has_no_plan() {
 
 #[test]
 fn blank_texts_are_not_said() {
-    let planning = UsePlanningSubagent::default().parent_instructions(" ").planner_prompt("");
+    let planning =
+        UsePlanningSubagent::default().with_parent_instructions(" ").with_planner_prompt("");
     let (_, model) = plans(planning, "it", "ok");
     let systems: Vec<_> = model.requests().iter().map(|it| it.system.clone()).collect();
     assert_eq!(systems, [None, None, None]);

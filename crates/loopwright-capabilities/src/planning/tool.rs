@@ -53,13 +53,13 @@ impl Default for PlanWithSubagent {
 
 impl PlanWithSubagent {
     /// Sets the system prompt of the planner; blank means none.
-    pub fn prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
         self.prompt = prompt.into();
         self
     }
 
     /// Limits the planner to these tools; an empty list means all.
-    pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(tools.into_iter().collect()).filter(|it: &NameList| !it.is_empty());
         self
     }
@@ -71,13 +71,13 @@ impl PlanWithSubagent {
     }
 
     /// Caps the planner's budget.
-    pub fn budget(mut self, budget: Budget) -> Self {
+    pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
     /// Sets the maximum nesting depth of sub-agents; 3 by default.
-    pub fn max_depth(mut self, max: u32) -> Self {
+    pub fn with_max_depth(mut self, max: u32) -> Self {
         self.max_depth = max;
         self
     }
@@ -126,7 +126,7 @@ impl Tool for PlanWithSubagent {
             .with_own_tools(&self.own_tools)
             .keep_tools(self.may_call())
             .cap(&self.budget)
-            .max_depth(self.max_depth);
+            .with_max_depth(self.max_depth);
         let system = self.prompt.clone();
         let ended = child
             .run(&specification, |state| {

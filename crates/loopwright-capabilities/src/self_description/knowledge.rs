@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 /// use loopwright_capabilities::self_description::UseSelfKnowledge;
 ///
 /// let knowledge = UseSelfKnowledge::in_dir("/srv/project/docs")
-///     .topic("tools", ["tools.md"])
-///     .topic("sandbox", ["sandbox.md", "limits.md"]);
+///     .with_topic("tools", ["tools.md"])
+///     .with_topic("sandbox", ["sandbox.md", "limits.md"]);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -63,19 +63,19 @@ impl UseSelfKnowledge {
     }
 
     /// Sets another file as the overview.
-    pub fn readme(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn with_readme(mut self, path: impl Into<PathBuf>) -> Self {
         self.readme = path.into();
         self
     }
 
     /// Names a directory of examples.
-    pub fn examples(mut self, path: impl Into<PathBuf>) -> Self {
+    pub fn with_examples(mut self, path: impl Into<PathBuf>) -> Self {
         self.examples = Some(path.into());
         self
     }
 
     /// Sets the files of the directory about a topic.
-    pub fn topic<P: Into<PathBuf>>(
+    pub fn with_topic<P: Into<PathBuf>>(
         mut self,
         topic: impl Into<String>,
         files: impl IntoIterator<Item = P>,
@@ -85,7 +85,7 @@ impl UseSelfKnowledge {
     }
 
     /// Sets whether a tool that reads files is required.
-    pub fn read_tool(mut self, read_tool: ReadToolRequirement) -> Self {
+    pub fn with_read_tool(mut self, read_tool: ReadToolRequirement) -> Self {
         self.read_tool = read_tool;
         self
     }

@@ -98,7 +98,7 @@ fn an_agent_with_file_tools_is_shown_where_its_files_are() {
     fs::write(docs.join("README.md"), "# Docs").unwrap();
     fs::write(docs.join("tools.md"), "# Tools").unwrap();
     let model = FakeModel::script(["done"]);
-    let knowledge = || UseSelfKnowledge::in_dir(docs).topic("tools", ["tools.md"]);
+    let knowledge = || UseSelfKnowledge::in_dir(docs).with_topic("tools", ["tools.md"]);
     let reader = || UseTools::new().with_tool(MockTool::returning("read_file", "Reads.", ""));
     let agent =
         builder(&model).with_capability(knowledge()).with_capability(reader()).build().unwrap();
@@ -113,10 +113,10 @@ fn an_agent_with_file_tools_is_shown_where_its_files_are() {
     assert_eq!(model.requests()[1].system, None);
     assert_eq!(blind.describe().notes.len(), 0);
     let waived =
-        builder(&model).with_capability(knowledge().read_tool(ReadToolRequirement::Optional));
+        builder(&model).with_capability(knowledge().with_read_tool(ReadToolRequirement::Optional));
     assert_eq!(waived.build().unwrap().describe().notes.len(), 1);
     // Nor where a file is missing.
-    let missing = knowledge().topic("more", ["more.md"]);
+    let missing = knowledge().with_topic("more", ["more.md"]);
     let agent = builder(&model).with_capability(missing).with_capability(reader()).build().unwrap();
     assert_eq!(agent.describe().notes.len(), 0);
 }

@@ -35,23 +35,23 @@ impl UseSkills {
     }
 
     /// Sets the policy of skills.
-    pub fn policy(self, policy: SkillPolicy) -> Self {
-        Self(self.0.policy(policy))
+    pub fn with_policy(self, policy: SkillPolicy) -> Self {
+        Self(self.0.with_policy(policy))
     }
 
     /// Runs the commands in skills; otherwise they stay text.
-    pub fn shell(self, shell: SkillShell) -> Self {
-        Self(self.0.shell(shell))
+    pub fn with_shell(self, shell: SkillShell) -> Self {
+        Self(self.0.with_shell(shell))
     }
 
     /// Sets the agents that skills can name for their execution.
-    pub fn agents(self, agents: impl Definitions + 'static) -> Self {
-        Self(self.0.agents(Arc::new(agents)))
+    pub fn with_agents(self, agents: impl Definitions + 'static) -> Self {
+        Self(self.0.with_agents(Arc::new(agents)))
     }
 
     /// Sets the registry of the capabilities that the definitions of these agents name.
-    pub fn capabilities(self, capabilities: Arc<CapabilityRegistry>) -> Self {
-        Self(self.0.capabilities(capabilities))
+    pub fn with_capabilities(self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        Self(self.0.with_capabilities(capabilities))
     }
 }
 

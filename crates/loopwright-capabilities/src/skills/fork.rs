@@ -37,7 +37,7 @@ pub(super) async fn fork(
         Some((agents, definition)) => agents.child(definition, name, cx)?,
         None => ChildAgent::of(cx, name),
     };
-    let child = child.keep_tools(is_allowed).cap(&policy.fork).max_depth(policy.max_depth);
+    let child = child.keep_tools(is_allowed).cap(&policy.fork).with_max_depth(policy.max_depth);
     let prepare = |state: AgentState| {
         let state = state.edit(Edit::Set(BOUND.slot(), Some(bound)));
         let Some(name) = &active.model else { return state };

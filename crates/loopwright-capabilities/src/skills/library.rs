@@ -124,7 +124,7 @@ impl SkillLibrary {
     }
 
     /// Omits project skills whose links lead outside a directory, such as the project's root.
-    pub fn within(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_boundary(mut self, directory: impl Into<PathBuf>) -> Self {
         self.bound = Some(directory.into());
         self.index = Arc::default();
         self

@@ -34,19 +34,19 @@ impl SkillShell {
     /// Creates a runner for commands in a directory, for at most 10 s each.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         let policy = SandboxPolicy::in_dir(path)
-            .timeout(Duration::from_secs(10))
-            .output(OutputLimits::per_stream(32 << 10));
+            .with_timeout(Duration::from_secs(10))
+            .with_output(OutputLimits::per_stream(32 << 10));
         Self { sandbox: loopwright_sandbox::auto_select(), policy }
     }
 
     /// Sets the sandbox.
-    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+    pub fn with_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
         self.sandbox = sandbox;
         self
     }
 
     /// Sets the policy of commands.
-    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
+    pub fn with_policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self
     }

@@ -207,7 +207,7 @@ async fn commands_run_in_the_sandbox_and_their_output_is_not_searched() {
         .enqueue_any(Output::exited(3, "", "bad\n"))
         .enqueue_any(Output::ended(ExitOutcome::TimedOut(TimeoutKind::Wall)));
     let sandbox = Arc::new(sandbox);
-    let shell = SkillShell::in_dir("/srv").sandbox(sandbox.clone());
+    let shell = SkillShell::in_dir("/srv").with_sandbox(sandbox.clone());
     let text = "At !`git log $1`: $0 !`make` !`sleep 20` !`none`";
     let told = shell.expand(text, Some("now"), &CancellationToken::new()).await;
     let (known, refused) = told.split_at(told.find("[error: `none`").unwrap());

@@ -105,25 +105,25 @@ impl LoadSkill {
     }
 
     /// Sets the policy of skills.
-    pub fn policy(mut self, policy: SkillPolicy) -> Self {
+    pub fn with_policy(mut self, policy: SkillPolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Runs the commands in skills; otherwise they stay text.
-    pub fn shell(mut self, shell: SkillShell) -> Self {
+    pub fn with_shell(mut self, shell: SkillShell) -> Self {
         self.shell = Some(shell);
         self
     }
 
     /// Sets the agents that skills can name for their execution; otherwise a plain agent runs them.
-    pub fn agents(mut self, agents: Arc<dyn Definitions>) -> Self {
+    pub fn with_agents(mut self, agents: Arc<dyn Definitions>) -> Self {
         self.agents = Some(agents);
         self
     }
 
     /// Sets the registry of the capabilities that the definitions of these agents name.
-    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
         self.capabilities = capabilities;
         self
     }
@@ -173,7 +173,7 @@ impl LoadSkill {
     fn defined_agents(&self) -> Option<DefinedAgents> {
         let agents = DefinedAgents::from_arc(Arc::clone(self.agents.as_ref()?));
         let capabilities = Arc::clone(&self.capabilities);
-        Some(agents.capabilities(capabilities).skills(self.library.clone()))
+        Some(agents.with_capabilities(capabilities).with_skills(self.library.clone()))
     }
 
     /// Returns the model that a skill asks for, or a note for the model that loads it if there is no such
@@ -239,7 +239,7 @@ async fn show(skill: &Skill, path: String, cx: &ToolCx<'_>) -> Result<ToolOutput
     };
     let stop = cx.cancel.clone();
     let read = move || {
-        let file = ReadFile::in_dir(directory).lines(u64::MAX).bytes(512 << 10);
+        let file = ReadFile::in_dir(directory).with_lines(u64::MAX).with_bytes(512 << 10);
         file.read(&ReadFileArgs { path, ..ReadFileArgs::default() }, &stop)
     };
     Ok(away(read).await??)

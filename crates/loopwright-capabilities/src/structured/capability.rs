@@ -29,24 +29,24 @@ impl UseStructuredOutputs {
     }
 
     /// Sets the policy.
-    pub fn policy(mut self, policy: StructuredOutputPolicy) -> Self {
+    pub fn with_policy(mut self, policy: StructuredOutputPolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Uses one model.
-    pub fn model(self, model: impl ChatModel + 'static) -> Self {
-        self.models(Arc::new(FixedModel(Arc::new(model))))
+    pub fn with_model(self, model: impl ChatModel + 'static) -> Self {
+        self.with_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Uses one of these models, as selected by the policy or a schema.
-    pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
+    pub fn with_models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
         self
     }
 
     /// Sets the name of the tool; its former name is `extract_data`.
-    pub fn tool_named(mut self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.tool = Some(name.into());
         self
     }
@@ -60,7 +60,7 @@ impl Capability for UseStructuredOutputs {
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let mut extractor = Extractor::new(self.schemas.clone(), self.policy.clone())?;
         if let Some(models) = &self.models {
-            extractor = extractor.models(Arc::clone(models));
+            extractor = extractor.with_models(Arc::clone(models));
         }
         let mut tool = StructuredOutput::from_extractor(extractor);
         if let Some(name) = &self.tool {

@@ -119,7 +119,7 @@ impl Extractor {
 
     /// Sets the models, which replace the selection of the state and the agent.
     #[must_use]
-    pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
+    pub fn with_models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
         self
     }

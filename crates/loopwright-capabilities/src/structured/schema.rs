@@ -57,31 +57,31 @@ impl SchemaDefinition {
     }
 
     /// Sets the description.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
+    pub fn with_description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
         self
     }
 
     /// Sets the instructions for the extraction.
-    pub fn prompt(mut self, text: impl Into<String>) -> Self {
+    pub fn with_prompt(mut self, text: impl Into<String>) -> Self {
         self.prompt = Some(text.into());
         self
     }
 
     /// Adds an example.
-    pub fn example(mut self, input: impl Into<String>, output: Value) -> Self {
+    pub fn with_example(mut self, input: impl Into<String>, output: Value) -> Self {
         self.examples.push(OutputExample { input: input.into(), output });
         self
     }
 
     /// Sets the number of retries.
-    pub fn max_retries(mut self, retries: u32) -> Self {
+    pub fn with_max_retries(mut self, retries: u32) -> Self {
         self.options.max_retries = Some(retries);
         self
     }
 
     /// Sets the options.
-    pub fn options(mut self, options: ExtractionOptions) -> Self {
+    pub fn with_options(mut self, options: ExtractionOptions) -> Self {
         self.options = options;
         self
     }

@@ -41,32 +41,32 @@ impl UseSubagents {
 
     /// Creates the capability with these definitions and a maximum nesting depth.
     pub fn for_depth(max_depth: u32, definitions: impl Definitions + 'static) -> Self {
-        Self::new(definitions).policy(SubagentPolicy::for_depth(max_depth))
+        Self::new(definitions).with_policy(SubagentPolicy::for_depth(max_depth))
     }
 
     /// Sets the policy of sub-agents.
-    pub fn policy(mut self, policy: SubagentPolicy) -> Self {
+    pub fn with_policy(mut self, policy: SubagentPolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Sets the registry of the capabilities that definitions name; see
-    /// [`SpawnSubagent::capabilities`].
-    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
-        self.spawn = self.spawn.capabilities(capabilities);
+    /// [`SpawnSubagent::with_capabilities`].
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.spawn = self.spawn.with_capabilities(capabilities);
         self
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
-    /// Sets the library of the skills that definitions name; see [`SpawnSubagent::skills`].
-    pub fn skills(mut self, skills: SkillLibrary) -> Self {
-        self.spawn = self.spawn.skills(skills);
+    /// Sets the library of the skills that definitions name; see [`SpawnSubagent::with_skills`].
+    pub fn with_skills(mut self, skills: SkillLibrary) -> Self {
+        self.spawn = self.spawn.with_skills(skills);
         self
     }
 
-    /// Sets the factory of the sub-agents' initial states; see [`SpawnSubagent::states`].
-    pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
-        self.spawn = self.spawn.states(states);
+    /// Sets the factory of the sub-agents' initial states; see [`SpawnSubagent::with_states`].
+    pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
+        self.spawn = self.spawn.with_states(states);
         self
     }
 
@@ -85,7 +85,7 @@ impl Capability for UseSubagents {
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let research =
             ResearchSubagent::from_policy(self.policy.clone()).waiting_in(&self.spawn.queue);
-        agent.tools.add(self.spawn.clone().policy(self.policy.clone()));
+        agent.tools.add(self.spawn.clone().with_policy(self.policy.clone()));
         if self.research {
             agent.tools.add(research);
         }

@@ -75,7 +75,7 @@ impl Tool for ResearchSubagent {
         let is_for_reading = tools.clone();
         let child = ChildAgent::of(cx, NAME)
             .keep_tools(move |name| is_for_reading.contains(name))
-            .max_depth(self.policy.max_depth);
+            .with_max_depth(self.policy.max_depth);
         if child.tools().is_empty() {
             let wanted: Vec<&str> = tools.iter().collect();
             return Err(

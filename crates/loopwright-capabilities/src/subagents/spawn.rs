@@ -77,27 +77,27 @@ impl SpawnSubagent {
     }
 
     /// Sets the registry of the capabilities that definitions name.
-    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
-        self.agents = self.agents.capabilities(capabilities);
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.agents = self.agents.with_capabilities(capabilities);
         self
     }
 
     /// Sets the factory of the sub-agents' initial states. The budget is capped in any case.
-    pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
-        self.agents = self.agents.states(states);
+    pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
+        self.agents = self.agents.with_states(states);
         self
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
     /// Sets the library of the skills that definitions name. Their texts become part of the
     /// instructions; a sub-agent whose definition names an unknown skill does not start.
-    pub fn skills(mut self, skills: SkillLibrary) -> Self {
-        self.agents = self.agents.skills(skills);
+    pub fn with_skills(mut self, skills: SkillLibrary) -> Self {
+        self.agents = self.agents.with_skills(skills);
         self
     }
 
     /// Sets the policy of sub-agents.
-    pub fn policy(mut self, policy: SubagentPolicy) -> Self {
+    pub fn with_policy(mut self, policy: SubagentPolicy) -> Self {
         self.policy = policy;
         self
     }
@@ -117,7 +117,7 @@ impl SpawnSubagent {
         cx: &ToolCx<'_>,
     ) -> Result<ToolOutput, SpawnError> {
         let child = self.agents.child(definition, definition.name.as_str(), cx)?;
-        let child = child.max_depth(self.policy.max_depth);
+        let child = child.with_max_depth(self.policy.max_depth);
         let ended = self.agents.run(definition, child, prompt, |state| state).await?;
         let answer = ended.answer()?;
         Ok(ended.to_output(self.policy.show(&definition.name, &answer.to_text())))

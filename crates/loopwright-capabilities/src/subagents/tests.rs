@@ -89,7 +89,7 @@ fn a_sub_agent_answers_in_a_conversation_of_its_own() {
 #[test]
 fn the_answer_is_cut_and_its_value_says_who_gave_it() {
     let policy = SubagentPolicy { summary_max_chars: 3, ..SubagentPolicy::default() };
-    let subagents = UseSubagents::new(agents([helper()])).policy(policy);
+    let subagents = UseSubagents::new(agents([helper()])).with_policy(policy);
     let (state, _) = asked("helper", subagents, ["äöü and more".into()]);
     assert_eq!(tool_results(&state), ["[Subagent: helper] äöü\n[truncated: 9 more characters]"]);
     let value = state.step_at(0).unwrap().tool_executions().next().unwrap().1.output().unwrap();
@@ -243,7 +243,7 @@ fn capabilities_of_a_definition_bring_no_tools_that_reach_further_than_the_paren
     let mut registry = CapabilityRegistry::new();
     registry.register("extra", Extra);
     let subagents =
-        UseSubagents::new(agents([definition.clone()])).capabilities(Arc::new(registry));
+        UseSubagents::new(agents([definition.clone()])).with_capabilities(Arc::new(registry));
     let read = ScenarioStep::tool_call("read_file", json!({}));
     let (_, model) = asked("helper", subagents, [read, "ok".into()]);
     let request = &model.requests()[2];
@@ -267,7 +267,7 @@ fn request_of_child(
     let mut registry = CapabilityRegistry::new();
     registry.register("use_task_planning", UseTaskPlanning::default());
     registry.register("use_bash", UseBash::in_dir("/"));
-    let subagents = UseSubagents::new(agents([definition])).capabilities(Arc::new(registry));
+    let subagents = UseSubagents::new(agents([definition])).with_capabilities(Arc::new(registry));
     let (_, model) = asked("helper", subagents, steps);
     let requests = model.requests();
     requests[requests.len() - 2].clone()
@@ -332,7 +332,8 @@ fn a_sub_agent_knows_the_skills_of_its_definition() {
     let library = SkillLibrary::default().with(skill("inspect"));
     let skilled = |skills: &[&str]| {
         let skills = skills.iter().copied().collect();
-        UseSubagents::new(agents([AgentDefinition { skills, ..helper() }])).skills(library.clone())
+        UseSubagents::new(agents([AgentDefinition { skills, ..helper() }]))
+            .with_skills(library.clone())
     };
     let (_, model) = asked("helper", skilled(&["inspect"]), ["ok".into()]);
     let expect = "You help.\n\n<skill_content name=\"inspect\">\ninspect:\n</skill_content>";
@@ -380,7 +381,7 @@ fn sub_agents_work_at_the_same_time_and_no_more_of_them_than_may() {
         let model = FakeModel::script([calls, "done".into()]);
         let counting = Counting(Arc::default(), Some(model));
         let policy = SubagentPolicy { max_concurrent: most, ..SubagentPolicy::default() };
-        let subagents = UseSubagents::new(agents([helper()])).policy(policy);
+        let subagents = UseSubagents::new(agents([helper()])).with_policy(policy);
         let state = run(&agent(counting.clone(), subagents));
         assert_eq!(tool_results(&state).len(), 6);
         assert_eq!(counting.0.1.load(SeqCst), expect, "{most}");
@@ -413,6 +414,6 @@ fn research_needs_a_task_and_something_to_read_with() {
     let subagents = UseSubagents::default().with_research();
     let state = run(&agent(FakeModel::script(steps(" ")), subagents.clone()));
     assert_eq!(tool_results(&state), ["Error: `task` is empty; describe what to find out"]);
-    let state = run(&agent(FakeModel::script(steps("x")), subagents.policy(policy)));
+    let state = run(&agent(FakeModel::script(steps("x")), subagents.with_policy(policy)));
     assert_eq!(tool_results(&state), ["Error: files cannot be read here: missing tool browse"]);
 }

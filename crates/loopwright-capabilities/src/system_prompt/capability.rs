@@ -26,7 +26,7 @@ impl UseSystemPrompt {
     }
 
     /// Adds a guideline before the built-in ones.
-    pub fn guideline(mut self, line: impl Into<String>) -> Self {
+    pub fn with_guideline(mut self, line: impl Into<String>) -> Self {
         self.0.guidelines.push(line.into());
         self
     }

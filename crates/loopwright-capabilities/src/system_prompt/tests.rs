@@ -24,8 +24,8 @@ fn builder(model: &FakeModel) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(
             UseSystemPrompt::new(" You build things. ")
-                .guideline("Be concise.")
-                .guideline(" Test. ")
+                .with_guideline("Be concise.")
+                .with_guideline(" Test. ")
                 .append("Good luck."),
         )
         .with_capability(UseContextConfig::new("You are Ada."))

@@ -60,7 +60,7 @@ impl UseToolRegistry {
 
     /// Sets the model's access to the tools. Tools that are only described are created when the
     /// model asks about them, others when the agent is built.
-    pub fn offering(mut self, offer: ToolExposure) -> Self {
+    pub fn with_exposure(mut self, offer: ToolExposure) -> Self {
         self.offer = offer;
         self
     }

@@ -38,7 +38,7 @@ fn registry() -> (ToolRegistry, Arc<AtomicUsize>) {
 fn agent(model: &FakeModel, offer: ToolExposure) -> AgentLoop {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseToolRegistry::new(registry().0).offering(offer))
+        .with_capability(UseToolRegistry::new(registry().0).with_exposure(offer))
         .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .build()
         .unwrap()
@@ -201,7 +201,7 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
     ]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseToolRegistry::new(registry).offering(ToolExposure::DescribeOnly))
+        .with_capability(UseToolRegistry::new(registry).with_exposure(ToolExposure::DescribeOnly))
         .build()
         .unwrap();
     assert_eq!(made.load(SeqCst), 0);

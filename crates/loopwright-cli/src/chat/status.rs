@@ -146,7 +146,7 @@ async fn printed(conversation: &Conversation, command: &str, status: &Status) ->
     };
     let input = Stdin::Bytes(status.json().to_string().into_bytes().into());
     let (command, cancel) = (Command::shell(line).stdin(input), CancellationToken::new());
-    let policy = policy.read_only().timeout(PATIENCE);
+    let policy = policy.read_only().with_timeout(PATIENCE);
     let ran = auto_select().run(&command, &policy, &mut |_, _| {}, &cancel).await;
     match ran {
         Ok(output) if output.outcome == ExitOutcome::Exited(0) => {

@@ -161,7 +161,7 @@ impl HookSetup {
         for hook in hooks {
             let text = serde_json::to_vec(&input).unwrap_or_default();
             let command = Command::shell(self.line(&hook.command)).stdin(Stdin::Bytes(text.into()));
-            let policy = self.policy.clone().timeout(hook.timeout);
+            let policy = self.policy.clone().with_timeout(hook.timeout);
             // Dropping this future ends the hook with all that it has started.
             let cancel = CancellationToken::new();
             match self.sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await {

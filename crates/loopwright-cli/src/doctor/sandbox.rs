@@ -61,7 +61,8 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let transaction = Transaction::begin(&tried.join("changes"), &folder);
     let transaction = transaction.map_err(|error| error.to_string())?;
-    let policy = SandboxPolicy::in_dir(&folder).backend(backend).staged(&transaction);
+    let policy =
+        SandboxPolicy::in_dir(&folder).with_backend(backend).with_transaction(&transaction);
     let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
     let (command, cancel) = (Command::new("true"), CancellationToken::new());
     let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;

@@ -120,7 +120,8 @@ const PROGRESS: &str = "  ✓ list_dir . · T
 
 #[test]
 fn words_go_to_one_stream_and_everything_else_to_the_other() {
-    for model in [FakeModel::script(conversation()).streaming(3), FakeModel::script(conversation())]
+    for model in
+        [FakeModel::script(conversation()).with_fragment_size(3), FakeModel::script(conversation())]
     {
         let (stdout, stderr) = text(Scope::All, Target::File, model, Verbosity::Calls);
         assert_eq!(stdout, "Let me look.\nThere is a\u{1b}[2J file.\n");
@@ -133,14 +134,14 @@ fn words_go_to_one_stream_and_everything_else_to_the_other() {
 
 #[test]
 fn a_terminal_is_not_steered_by_the_model() {
-    let model = FakeModel::script(conversation()).streaming(1);
+    let model = FakeModel::script(conversation()).with_fragment_size(1);
     let (stdout, _) = text(Scope::All, Target::Terminal, model, Verbosity::Calls);
     assert_eq!(stdout, "Let me look.\nThere is a\u{fffd}[2J file.\n");
 }
 
 #[test]
 fn a_quiet_run_prints_the_answer_only() {
-    let model = FakeModel::script(conversation()).streaming(3);
+    let model = FakeModel::script(conversation()).with_fragment_size(3);
     let (stdout, stderr) = text(Scope::Answer, Target::File, model, Verbosity::Errors);
     assert_eq!((stdout.as_str(), stderr.as_str()), ("There is a\u{1b}[2J file.\n", ""));
 }
@@ -155,7 +156,7 @@ fn results_are_shown_if_asked_for() {
 #[test]
 fn json_is_one_line_at_the_end() {
     let (stdout, stderr) =
-        show(FakeModel::script(conversation()).streaming(3), |stdout, stderr| {
+        show(FakeModel::script(conversation()).with_fragment_size(3), |stdout, stderr| {
             Box::new(Json::to(stdout, Progress::to(stderr, Verbosity::Calls)))
         });
     assert_eq!(stdout.lines().count(), 1);
@@ -169,7 +170,7 @@ fn json_is_one_line_at_the_end() {
 fn stream_json_tells_whatever_happens() {
     for (model, deltas) in [
         (FakeModel::script(conversation()), 1),
-        (FakeModel::script(conversation()).streaming(100), 1),
+        (FakeModel::script(conversation()).with_fragment_size(100), 1),
     ] {
         let (stdout, stderr) = show(model, |stdout, stderr| {
             Box::new(StreamJson::to(stdout, Progress::to(stderr, Verbosity::Errors), Scope::All))

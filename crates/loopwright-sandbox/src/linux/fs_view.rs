@@ -242,7 +242,7 @@ fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
     if broad.into_iter().any(|broad| broad.starts_with(path)) {
         return Err(Refusal::Policy(format!(
             "{} contains more than a project and is not made writable; choose a folder inside \
-                it, or allow it with `SandboxPolicy::broad_paths(BroadPaths::Allowed)`",
+                it, or allow it with `SandboxPolicy::with_broad_paths(BroadPaths::Allowed)`",
             path.display()
         )));
     }

@@ -10,7 +10,8 @@ fn weaker_tiers_are_tried_only_when_they_are_accepted() {
 
 #[test]
 fn a_driver_that_is_named_has_no_second() {
-    let policy = SandboxPolicy::in_dir(".").allow_weaker(Backend::Host).backend(Backend::Docker);
+    let policy =
+        SandboxPolicy::in_dir(".").allow_weaker(Backend::Host).with_backend(Backend::Docker);
     assert_eq!(candidates(&policy), [Backend::Docker]);
 }
 
@@ -19,9 +20,9 @@ fn a_policy_survives_being_stored() {
     let policy = SandboxPolicy::in_dir("/work")
         .read("/a")
         .hide("b")
-        .env("C", "d")
+        .with_env("C", "d")
         .allow_weaker(Backend::Landlock)
-        .backend(Backend::Host);
+        .with_backend(Backend::Host);
     let stored = serde_json::to_string(&policy).unwrap();
     assert_eq!(serde_json::from_str::<SandboxPolicy>(&stored).unwrap(), policy);
 }

@@ -39,7 +39,7 @@ impl Caches {
 
     /// Adds the caches to a policy, unless it already has some.
     pub fn extend(&self, policy: SandboxPolicy) -> SandboxPolicy {
-        if policy.cache.is_some() { policy } else { policy.cache(&self.folder) }
+        if policy.cache.is_some() { policy } else { policy.with_cache(&self.folder) }
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
         assert!(caches.folder().is_dir());
         let policy = caches.extend(SandboxPolicy::in_dir(&workdir));
         assert_eq!(policy.cache.as_deref(), Some(caches.folder()));
-        let others = caches.extend(SandboxPolicy::in_dir(&workdir).cache("/elsewhere"));
+        let others = caches.extend(SandboxPolicy::in_dir(&workdir).with_cache("/elsewhere"));
         assert_eq!(others.cache, Some("/elsewhere".into()));
     }
 

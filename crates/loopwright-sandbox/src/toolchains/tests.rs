@@ -152,7 +152,7 @@ fn settings_of_a_policy_are_kept() {
     let world = World::with(&[".cargo/bin/cargo"]);
     let found = world.found(&[".cargo/bin"], &[]);
     let policy =
-        SandboxPolicy::in_dir("/w").env("CARGO_HOME", "/own").read(world.path(".cargo/bin"));
+        SandboxPolicy::in_dir("/w").with_env("CARGO_HOME", "/own").read(world.path(".cargo/bin"));
     let extended = found.extend(policy);
     assert_eq!(extended.environment.values["CARGO_HOME"], "/own");
     let bin = world.path(".cargo/bin");

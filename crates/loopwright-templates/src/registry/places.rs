@@ -33,7 +33,7 @@ impl DefinitionPaths {
 
     /// Adds the two directories of a project, `.claude/agents` and `.loopwright/agents`; the second
     /// one takes precedence. Use it only for projects whose authors may define agents.
-    pub fn project(self, root: impl AsRef<Path>) -> Self {
+    pub fn with_project(self, root: impl AsRef<Path>) -> Self {
         let directories = Self::PROJECT.map(|it| root.as_ref().join(it));
         directories
             .into_iter()
@@ -41,12 +41,12 @@ impl DefinitionPaths {
     }
 
     /// Adds a directory of the user.
-    pub fn user(self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_user_dir(self, directory: impl Into<PathBuf>) -> Self {
         self.with_dir(DefinitionScope::User, directory)
     }
 
     /// Adds a directory of a package.
-    pub fn package(self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_package_dir(self, directory: impl Into<PathBuf>) -> Self {
         self.with_dir(DefinitionScope::Package, directory)
     }
 

@@ -27,7 +27,7 @@ fn needs_are_refused_without_an_approval_policy() {
 #[test]
 fn hosts_are_added_to_those_that_are_granted_anyway() {
     let names = |network, hosts: &[&str]| {
-        let policy = SandboxPolicy::in_dir("/srv").network(network);
+        let policy = SandboxPolicy::in_dir("/srv").with_network(network);
         match decided().grant(&args(hosts, &[]), policy).unwrap().network {
             Network::Domains(domains) => domains.iter().map(ToString::to_string).collect(),
             other => vec![format!("{other:?}")],

@@ -35,7 +35,7 @@ fn edit(root: &WorkspaceRoot, path: &str, old: &str, new: &str) {
 fn every_change_is_on_record_and_can_be_undone() {
     let home = tempfile::tempdir().unwrap();
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = WorkspaceRoot::new(home.path()).journal(journal.clone());
+    let root = WorkspaceRoot::new(home.path()).with_journal(journal.clone());
     fs::write(home.path().join("old"), "one").unwrap();
     write(&root, "new", "a");
     edit(&root, "old", "one", "two");
@@ -63,7 +63,7 @@ fn every_change_is_on_record_and_can_be_undone() {
 fn a_change_that_others_built_on_is_not_undone() {
     let home = tempfile::tempdir().unwrap();
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = WorkspaceRoot::new(home.path()).journal(journal.clone());
+    let root = WorkspaceRoot::new(home.path()).with_journal(journal.clone());
     write(&root, "a", "ours");
     write(&root, "b", "ours");
     fs::write(home.path().join("a"), "theirs").unwrap();
@@ -77,7 +77,7 @@ fn a_change_that_others_built_on_is_not_undone() {
 #[test]
 fn a_change_that_cannot_be_recorded_is_not_made() {
     let home = tempfile::tempdir().unwrap();
-    let root = WorkspaceRoot::new(home.path()).journal(Arc::new(Refuses));
+    let root = WorkspaceRoot::new(home.path()).with_journal(Arc::new(Refuses));
     let args = WriteFileArgs { path: "a".into(), content: "x".into(), ..WriteFileArgs::default() };
     let error = WriteFile::in_dir(root).write(&args).unwrap_err();
     assert!(matches!(error, FileError::Unrecorded { .. }));
@@ -88,7 +88,7 @@ fn a_change_that_cannot_be_recorded_is_not_made() {
 fn recorded() -> (tempfile::TempDir, Arc<MemoryFileJournal>, WorkspaceRoot) {
     let home = tempfile::tempdir().unwrap();
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = WorkspaceRoot::new(home.path()).journal(journal.clone());
+    let root = WorkspaceRoot::new(home.path()).with_journal(journal.clone());
     fs::write(home.path().join("old"), "text").unwrap();
     fs::set_permissions(home.path().join("old"), fs::Permissions::from_mode(0o600)).unwrap();
     (home, journal, root)

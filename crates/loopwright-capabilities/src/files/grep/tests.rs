@@ -64,14 +64,14 @@ fn matches_shown_by_grep_are_bounded() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("a"), "go\n".repeat(500)).unwrap();
     fs::write(home.path().join("b"), format!("go {}\n", "ä".repeat(500))).unwrap();
-    let tool = Grep::in_dir(home.path()).max_results(2);
+    let tool = Grep::in_dir(home.path()).with_max_results(2);
     assert_eq!(
         said(&tool, json!({ "pattern": "go" })),
         "a:1:go\na:2:go\n[Stopped after 2 matches; there may be more. Narrow pattern, path or glob.]"
     );
     let cut = said(&tool, json!({ "pattern": "go", "path": "b" }));
     assert_eq!(cut, format!("b:1:go {}…", "ä".repeat(198)));
-    let small = Grep::in_dir(home.path()).max_bytes(20);
+    let small = Grep::in_dir(home.path()).with_max_bytes(20);
     assert!(
         said(&small, json!({ "pattern": "go" })).starts_with("a:1:go\na:2:go\n[Stopped after 2")
     );

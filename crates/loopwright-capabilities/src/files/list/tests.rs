@@ -7,7 +7,7 @@ use super::*;
 
 fn list(root: &std::path::Path, path: &str, most: usize, offset: i64) -> String {
     let args = ListDirArgs { path: Some(path.to_owned()), offset: Some(offset) };
-    let tool = ListDir::in_dir(root).max_entries(most);
+    let tool = ListDir::in_dir(root).with_max_entries(most);
     tool.list(&args, &CancellationToken::new()).unwrap_or_else(|error| format!("error: {error}"))
 }
 

@@ -154,7 +154,7 @@ fn a_picture_is_a_picture() {
         ("image/png", &MediaSource::Base64(STANDARD.encode(png).into()))
     );
     let error = call(
-        &tool.media_limits(MediaLimits::default().with_image_bytes(18)),
+        &tool.with_media_limits(MediaLimits::default().with_image_bytes(18)),
         json!({ "path": "f" }),
     )
     .unwrap_err();
@@ -192,7 +192,7 @@ fn text_of_another_encoding_is_shown_with_a_note() {
 #[test]
 fn a_page_has_as_many_bytes_as_was_set() {
     let (_home, tool) = world("one\ntwo\nthree\n");
-    let page = said(&tool.bytes(4), json!({ "path": "f" }));
+    let page = said(&tool.with_bytes(4), json!({ "path": "f" }));
     assert!(page.starts_with("     1\tone\n\n["), "{page}");
 }
 
@@ -202,7 +202,7 @@ fn a_picture_of_just_the_most_bytes_is_shown() {
     let read = |most| {
         let (_home, tool) = world(picture);
         call(
-            &tool.media_limits(MediaLimits::default().with_image_bytes(most)),
+            &tool.with_media_limits(MediaLimits::default().with_image_bytes(most)),
             json!({ "path": "f" }),
         )
     };

@@ -73,7 +73,7 @@ fn ignored_files_are_found_on_request() {
 #[test]
 fn several_patterns_share_the_room() {
     let home = world();
-    let tool = SearchFiles::in_dir(home.path()).max_results(2);
+    let tool = SearchFiles::in_dir(home.path()).with_max_results(2);
     let args: SearchFilesArgs =
         serde_json::from_value(json!({ "patterns": ["**/*.rs", "none.txt"], "pattern": "notes" }))
             .unwrap();

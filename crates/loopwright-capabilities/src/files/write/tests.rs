@@ -65,8 +65,9 @@ impl crate::files::FileJournal for Refusing {
 fn a_write_that_fails_leaves_no_directory_behind() {
     let (home, _) = world();
     fs::create_dir(home.path().join("there")).unwrap();
-    let tool =
-        WriteFile::in_dir(WorkspaceRoot::new(home.path()).journal(std::sync::Arc::new(Refusing)));
+    let tool = WriteFile::in_dir(
+        WorkspaceRoot::new(home.path()).with_journal(std::sync::Arc::new(Refusing)),
+    );
     for path in ["x/y/a", "there/y/z/a", "x/../a", "x/.git/hooks/a", "x/y/.", "new/there/"] {
         let create = WriteFileArgs { create_dirs: Some(true), ..args(path, "text") };
         assert!(said(&tool, &create).starts_with("error: "), "{path}");
@@ -119,7 +120,7 @@ fn other_names_of_a_replaced_file_are_told() {
 #[test]
 fn too_much_is_not_written() {
     let (home, tool) = world();
-    let tool = tool.max_bytes(3);
+    let tool = tool.with_max_bytes(3);
     assert_eq!(
         said(&tool, &args("a", "four")),
         "error: `a` has 4 bytes, more than the limit of 3 bytes; write less, or split it into several files"

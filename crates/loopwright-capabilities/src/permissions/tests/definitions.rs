@@ -51,7 +51,7 @@ fn agent(
     let agent = if is_child {
         let mut agents = DefinitionRegistry::new();
         agents.register(definition);
-        builder.with(UseSubagents::new(agents).capabilities(registry)).build()
+        builder.with(UseSubagents::new(agents).with_capabilities(registry)).build()
     } else {
         DefinitionLoopFactory::new(builder).with_capabilities(registry).instantiate(&definition)
     };

@@ -51,7 +51,9 @@ fn neither_the_root_of_the_host_nor_its_processes_are_shown() {
 #[test]
 fn the_network_is_shared_only_on_request_and_no_variable_is_an_argument() {
     let folder = folder(&[]);
-    let policy = SandboxPolicy::in_dir(folder.path()).network(Network::Host).env("TOKEN", "secret");
+    let policy = SandboxPolicy::in_dir(folder.path())
+        .with_network(Network::Host)
+        .with_env("TOKEN", "secret");
     let arguments = text(policy);
     assert!(
         !arguments
