@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use loopwright_core::{Budget, LlmConfig};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::capability::{BuildError, Capability};
 use crate::names::NameList;
@@ -49,6 +49,13 @@ pub struct AgentDefinition {
     /// that the program knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Map<String, Value>>,
+    /// Commands that run at events, by the name of the event, as under `hooks` in the settings of
+    /// Claude Code. They run only where the program registers a capability for them: see [`HOOKS`].
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub hooks: Map<String, Value>,
+    /// The first message of a conversation with this agent. `None` means that the user says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_prompt: Option<String>,
     /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -60,6 +67,11 @@ pub struct AgentDefinition {
 /// The registry name of the capability that applies [`CallRules`], which are its configuration.
 /// Without it, an agent whose definition has such rules cannot be built.
 pub const CALL_RULES: &str = "use_permissions";
+
+/// The registry name of the capability that runs the [`hooks`](AgentDefinition::hooks) of a
+/// definition. Its configuration is `{ "agent": NAME, "hooks": … }`. Without it, an agent whose
+/// definition has hooks cannot be built, because hooks can refuse calls.
+pub const HOOKS: &str = "use_command_hooks";
 
 /// Rules for calls of an agent that depend on the arguments. They can only restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,22 +113,27 @@ impl AgentDefinition {
         }
     }
 
-    /// Creates the capability that applies the call rules. Returns `None` if there are no rules.
+    /// Creates the capabilities that apply the call rules and run the hooks, as far as there are any.
     ///
     /// # Errors
     ///
-    /// Returns an error if the registry has no such capability, or the rules are malformed.
-    pub fn restriction(
+    /// Returns an error if the registry has no such capability, or rules or hooks are malformed.
+    pub fn restrictions(
         &self,
         capabilities: &CapabilityRegistry,
-    ) -> Result<Option<Arc<dyn Capability>>, BuildError> {
-        if self.call_rules.is_empty() {
-            return Ok(None);
+    ) -> Result<Vec<Arc<dyn Capability>>, BuildError> {
+        let mut restrictions = Vec::new();
+        if !self.call_rules.is_empty() {
+            let rules = CallRules { agent: self.name.clone(), ..self.call_rules.clone() };
+            let config = serde_json::to_value(rules)
+                .map_err(|error| BuildError::capability(CALL_RULES, error.to_string()))?;
+            restrictions.push(capabilities.configured(CALL_RULES, &config)?);
         }
-        let rules = CallRules { agent: self.name.clone(), ..self.call_rules.clone() };
-        let config = serde_json::to_value(rules)
-            .map_err(|error| BuildError::capability(CALL_RULES, error.to_string()))?;
-        Ok(Some(capabilities.configured(CALL_RULES, &config)?))
+        if !self.hooks.is_empty() {
+            let config = json!({ "agent": self.name, "hooks": self.hooks });
+            restrictions.push(capabilities.configured(HOOKS, &config)?);
+        }
+        Ok(restrictions)
     }
 
     /// Returns the label, or else the name.

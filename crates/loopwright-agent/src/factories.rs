@@ -35,7 +35,7 @@ impl LoopFactory for AgentLoop {
                 "an `AgentLoop` runs definitions without capabilities; use `DefinitionLoopFactory`";
             return Err(BuildError::capability(name.to_owned(), text));
         }
-        definition.restriction(&CapabilityRegistry::new())?;
+        definition.restrictions(&CapabilityRegistry::new())?;
         // A source may list what is unknown now.
         let unknown = |name: &&str| self.sources().is_empty() && self.tools().get(name).is_none();
         if let Some(name) = definition.tools.iter().flat_map(NameList::iter).find(unknown) {
@@ -133,7 +133,7 @@ impl LoopFactory for DefinitionLoopFactory {
             let capability = self.capabilities.configured(name, definition.config_of(name))?;
             builder = builder.with_capability(UseIfCallable::new(capability, may_call.clone()));
         }
-        if let Some(restriction) = definition.restriction(&self.capabilities)? {
+        for restriction in definition.restrictions(&self.capabilities)? {
             builder = builder.with_shared_capability(restriction);
         }
         let agent = builder.build()?;

@@ -44,6 +44,7 @@ pub use crate::{
     criteria::{ContinuationCriteria, ContinuationCriterion, CriterionResult},
     definition::{
         AgentDefinition, CALL_RULES, CallRules, DefinitionError, DefinitionRegistry, Definitions,
+        HOOKS,
     },
     drivers::{ReActDriver, ToolCallingDriver},
     error_policy::{ErrorAction, ErrorClass, ErrorPolicy},

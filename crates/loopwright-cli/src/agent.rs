@@ -17,19 +17,16 @@ use loopwright_capabilities::{
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, ToolRule};
-use loopwright_sandbox::{SandboxPolicy, auto_select};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::answer_checks::AnswerChecks;
 use crate::command_hooks::{HookSetup, UseCommandHooks};
 use crate::commands::Commands;
-use crate::console;
 use crate::cost_consent::AskAboutCost;
 use crate::definitions::{self, Defined};
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
 use crate::permissions::{RunPermissions, is_confined};
-use crate::render::sanitize_terminal;
 use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
@@ -198,21 +195,9 @@ impl Setup {
     /// Returns what runs the hooks of the user, or `None` if there are none.
     pub(crate) fn hooks(&self) -> Option<HookSetup> {
         let (hooks, project) = self.permissions.hooks()?;
-        let workdir = self.workdir.path();
-        let policy = self.commands().extend(SandboxPolicy::in_dir(workdir));
-        // Hooks are scripts in these folders more often than not.
-        let folders = [Some(project.to_path_buf()), self.commands.own_hooks()];
-        let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
-        let policy = folders.fold(policy, SandboxPolicy::read);
-        let policy = policy.with_env("CLAUDE_PROJECT_DIR", project.to_string_lossy());
-        Some(HookSetup {
-            hooks: hooks.clone(),
-            sandbox: auto_select(),
-            policy,
-            permissions: self.permissions.shared().clone(),
-            home: self.commands.home.clone(),
-            tell: |message| console::tell(&sanitize_terminal(message)),
-        })
+        let (commands, workdir) = (self.commands(), self.workdir.path());
+        let permissions = self.permissions.shared().clone();
+        Some(HookSetup::new(hooks.clone(), &commands, workdir, project, permissions))
     }
 
     /// Lets hooks of the user keep conversations from being compacted.

@@ -195,6 +195,9 @@ impl ChatSession<'_> {
 
     /// Takes turns until the user leaves, and returns the exit status.
     async fn listen(&mut self, mut input: Input) -> ExitCode {
+        if let Some(ends) = self.begin(&mut input).await {
+            return ends;
+        }
         let mut wants_to_leave = false;
         loop {
             input.set_status(self.status.line(&self.conversation).await);
@@ -245,6 +248,13 @@ impl ChatSession<'_> {
                 return exit_code;
             }
         }
+    }
+
+    /// Says what the agent's definition says first. Returns an exit status if that was the last turn.
+    async fn begin(&mut self, input: &mut Input) -> Option<ExitCode> {
+        let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
+        console::tell(&sanitize_terminal(&format!("› {first}")));
+        self.say(Some(Said { text: first, typed: String::new() }), input).await
     }
 
     /// Does what takes no turn and asks nothing.
@@ -473,10 +483,16 @@ impl ChatSession<'_> {
     }
 
     fn hooks(&self) {
-        let hooks = self.conversation.setup.permissions.hooks();
-        let Some((hooks, _)) = hooks else { return console::tell("no hooks") };
-        for hook in hooks.iter() {
-            console::tell(&sanitize_terminal(&hook.to_string()));
+        let setup = &self.conversation.setup;
+        let of_run = setup.permissions.hooks().into_iter().flat_map(|(hooks, _)| hooks.iter());
+        let agent = setup.applied.as_ref();
+        let of_agent = agent.into_iter().flat_map(|it| it.defined.hooks.of(&it.definition.name));
+        let hooks: Vec<_> = of_run.chain(of_agent).map(ToString::to_string).collect();
+        if hooks.is_empty() {
+            console::tell("no hooks");
+        }
+        for hook in hooks {
+            console::tell(&sanitize_terminal(&hook));
         }
     }
 

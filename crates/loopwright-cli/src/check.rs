@@ -46,7 +46,8 @@ impl Check<'_> {
         let base = AgentBuilder::base()
             .with_capability(tools::tools(self.workdir, &commands))
             .with_capability(UseLlmConfig::from_models(Arc::<Providers>::clone(self.providers)));
-        let capabilities = self.defined.capabilities(self.workdir, &commands, &rules);
+        let capabilities =
+            self.defined.only_checked().capabilities(self.workdir, &commands, &rules);
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()

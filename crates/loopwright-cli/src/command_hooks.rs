@@ -1,6 +1,7 @@
 //! Commands of the user's that run at events of an agent, as in Claude Code: what is configured.
 
 mod hook;
+mod of_agents;
 mod output;
 mod settings;
 #[cfg(test)]
@@ -16,7 +17,8 @@ use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::hook::{HookSetup, UseCommandHooks};
-pub(crate) use self::settings::read;
+pub(crate) use self::of_agents::{AGENT_EVENTS, AgentHooks};
+pub(crate) use self::settings::{read, read_events};
 
 /// The hooks of a run, in the order in which they are configured. Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::{
     AgentBuilder, AgentDefinition, BuildError, CapabilityRegistry, DefinitionError, Definitions,
-    NameList, UseGuards, UseLlmConfig,
+    HOOKS, NameList, UseGuards, UseLlmConfig,
 };
 use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
 use loopwright_capabilities::files::WorkspaceRoot;
@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::Cli;
+use crate::command_hooks::{AGENT_EVENTS, AgentHooks, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::config::{
     CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources, Discovery,
@@ -49,6 +50,9 @@ const ELSEWHERE: [(&str, &str); 5] = [
     ("use_replay", "a definition cannot name files; use `--replay FILE`"),
 ];
 
+/// Unsupported keys that change nothing about what an agent does: only `agents validate` mentions them.
+const WITHOUT_EFFECT: [&str; 2] = ["color", "version"];
+
 /// Where commands of other programs are, in a project and in the user's home directory.
 const COMMANDS: &str = ".claude/commands";
 
@@ -68,6 +72,8 @@ pub struct Defined {
     pub(crate) settings: Arc<CapabilitySettings>,
     /// The MCP servers that are configured, or that definitions bring.
     pub(crate) servers: Arc<[KnownServer]>,
+    /// The hooks that definitions bring.
+    pub(crate) hooks: Arc<AgentHooks>,
 }
 
 /// What a definition may say of sub-agents.
@@ -163,6 +169,7 @@ impl Defined {
     ) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
+        let loader = loader.with_hooks(AGENT_EVENTS);
         let loader =
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
@@ -174,6 +181,7 @@ impl Defined {
                 skills,
                 settings: Arc::default(),
                 servers: Arc::default(),
+                hooks: Arc::default(),
             };
         }
         let skills = skills(&root, sources, Places::All);
@@ -192,17 +200,24 @@ impl Defined {
             places = places.with_user_dir(directory);
         }
         agents.auto_discover(&places);
-        Self { root, agents, skills, settings: Arc::default(), servers: Arc::default() }
+        let (settings, servers, hooks) = (Arc::default(), Arc::default(), Arc::default());
+        Self { root, agents, skills, settings, servers, hooks }
     }
 
-    /// Gives capabilities the settings of a configuration, and knows its servers.
+    /// Gives capabilities the settings of a configuration, and knows its servers and hooks.
     #[must_use]
     pub(crate) fn with_settings(self, config: &Config, sources: &ConfigSources) -> Self {
         // What is wrong with decisions about folders is told where servers are prepared.
-        let project = ProjectSettings::find(config, sources);
-        let servers = project.map(|it| ConfiguredServers::find(config, sources, &it).known());
-        let settings = Arc::new(config.capabilities.clone());
-        Self { settings, servers: servers.unwrap_or_default().into(), ..self }
+        let project = ProjectSettings::find(config, sources).ok();
+        let servers =
+            project.as_ref().map(|it| ConfiguredServers::find(config, sources, it).known());
+        let hooks = project.as_ref().map(|it| AgentHooks::find(sources, it));
+        Self {
+            settings: Arc::new(config.capabilities.clone()),
+            servers: servers.unwrap_or_default().into(),
+            hooks: Arc::new(hooks.unwrap_or_default()),
+            ..self
+        }
     }
 
     /// Leaves out the skills of the project, which its author wrote.
@@ -273,9 +288,14 @@ impl Defined {
             };
             shadowed || Some(&it.path) == path.as_ref()
         };
-        for warning in self.agents.warnings().iter().filter(is_about) {
+        let warnings = self.agents.warnings();
+        let has_effect = |it: &&DefinitionWarning| {
+            !it.problem.key.as_deref().is_some_and(|key| WITHOUT_EFFECT.contains(&key))
+        };
+        for warning in warnings.iter().filter(is_about).filter(has_effect) {
             console::warn(warning);
         }
+        self.hooks.warnings(agent).iter().for_each(|warning| console::warn(warning));
     }
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those
@@ -326,6 +346,14 @@ impl Defined {
     ) -> CapabilityRegistry {
         let mut registry = inventory::registry();
         rules.clone().register(&mut registry);
+        let (hooks, project) = (Arc::clone(&self.hooks), self.root.clone());
+        let (root, of_hooks) = (workdir.clone(), commands.clone());
+        let permissions = rules.permissions().clone();
+        registry.register_with_config(HOOKS, move |config| {
+            let (hooks, permissions) = (hooks.configured(config)?, permissions.clone());
+            let setup = HookSetup::new(hooks, &of_hooks, root.path(), &project, permissions);
+            Ok(UseCommandHooks(Some(setup)))
+        });
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
@@ -351,6 +379,11 @@ impl Defined {
         registry
     }
 
+    /// Returns the same for agents that are checked and not run: whether hooks are trusted does not matter.
+    pub(crate) fn only_checked(&self) -> Self {
+        Self { hooks: Arc::new(AgentHooks::only_checked()), ..self.clone() }
+    }
+
     /// Returns what checks definitions for agents that work in a directory.
     pub fn validator(
         &self,
@@ -368,7 +401,9 @@ impl Defined {
             Err(_) => NameList::default(),
         };
         DefinitionValidator::new()
-            .with_capabilities(Arc::new(self.capabilities(workdir, &commands, &rules)))
+            .with_capabilities(Arc::new(
+                self.only_checked().capabilities(workdir, &commands, &rules),
+            ))
             .with_tools(tools)
             .with_skills(self.skills.clone())
     }

@@ -101,7 +101,7 @@ impl ProjectSettings {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Returns the files of agents that name servers, with their texts.
+    /// Returns the files of agents that name servers or hooks, with their texts.
     pub(crate) fn agents(&self) -> impl Iterator<Item = (&Path, &str)> {
         let directories = DefinitionPaths::PROJECT.map(|it| self.root.join(it));
         let is_agent =
@@ -116,15 +116,18 @@ impl ProjectSettings {
     }
 }
 
-/// Files of one directory of agents that are looked at for servers.
+/// Files of one directory of agents that are looked at.
 const MAX_AGENTS: usize = 500;
 
-/// Returns the files of agents that name servers, with their texts. Those of another user are left out.
+/// Keys of agents whose values are started: they require trust.
+const BROUGHT: [&str; 3] = ["mcpServers", "mcp_servers", "hooks"];
+
+/// Returns the files of agents that name servers or hooks, with their texts. Those of another user are left out.
 pub(crate) fn agent_files(
     directories: impl IntoIterator<Item = PathBuf>,
 ) -> Vec<(PathBuf, String)> {
     let loader = DefinitionLoader::new();
-    let names_servers = |text: &str| text.contains("mcpServers") || text.contains("mcp_servers");
+    let brings = |text: &str| BROUGHT.iter().any(|key| text.contains(key));
     let mut files = Vec::new();
     for directory in directories {
         let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
@@ -132,8 +135,7 @@ pub(crate) fn agent_files(
             entries.map(|it| it.path()).filter(|it| loader.reads(it)).take(MAX_AGENTS).collect();
         paths.sort();
         let texts = paths.into_iter().filter_map(|path| Some((text_of(&path).ok()?, path)));
-        files
-            .extend(texts.filter(|(text, _)| names_servers(text)).map(|(text, path)| (path, text)));
+        files.extend(texts.filter(|(text, _)| brings(text)).map(|(text, path)| (path, text)));
     }
     files
 }

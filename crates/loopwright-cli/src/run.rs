@@ -69,13 +69,15 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         Err(PromptError::Missing) if origin.goes_on() && !args.steer && args.images.is_empty() => {
             None
         }
+        // The definition may say it.
+        Err(PromptError::Missing) if args.agent.definition.is_some() && !origin.goes_on() => None,
         Err(error) => return Err(error.into()),
     };
     // Only what was typed names resources, and not what is piped in.
     let typed = args.prompt().typed().unwrap_or_default().to_owned();
     if origin.no_session {
         let setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
-        let prompt = prompt.unwrap_or_default();
+        let prompt = first_message(&setup, prompt).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &typed, &setup, media).await;
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
         let exit_code = stage.perform(&setup, asked).await.exit_code;
@@ -87,6 +89,10 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
     conversation.setup.checks = checks;
     let setup = &conversation.setup;
+    let prompt = first_message(setup, prompt);
+    if prompt.is_none() && !origin.goes_on() {
+        return Err(PromptError::Missing.into());
+    }
     let message = async {
         Ok(match &prompt {
             Some(prompt) => Some(message(prompt, &typed, setup, media).await),
@@ -102,6 +108,14 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
+}
+
+/// Puts what the agent's definition says first before the prompt of a new session.
+fn first_message(setup: &Setup, prompt: Option<String>) -> Option<String> {
+    match &setup.applied {
+        Some(applied) => applied.first_message(prompt),
+        None => prompt,
+    }
 }
 
 /// Makes the message of a prompt, with the resources of servers, the images and the documents that the user has named.

@@ -172,6 +172,15 @@ impl SelectedAgent {
         })
     }
 
+    /// Returns the first message of a new session: what the definition says first, and below it what the user says.
+    pub(crate) fn first_message(&self, prompt: Option<String>) -> Option<String> {
+        let first = self.definition.initial_prompt.clone().filter(|_| !self.is_kept);
+        match (first, prompt) {
+            (Some(first), Some(prompt)) => Some(format!("{first}\n\n{prompt}")),
+            (first, prompt) => first.or(prompt),
+        }
+    }
+
     /// Asks for the definition's model, unless another one was typed.
     ///
     /// # Errors
@@ -281,6 +290,7 @@ mod tests {
             skills: SkillLibrary::default(),
             settings: Arc::default(),
             servers: Arc::default(),
+            hooks: Arc::default(),
         };
         SelectedAgent { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
     }

@@ -262,9 +262,12 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    for warning in ["line 4: `tools` skips `WebFetch`", "line 6: `color`"] {
-        assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
-    }
+    let warning = "line 4: `tools` skips `WebFetch`";
+    assert!(done.stderr.contains(warning), "{}", done.stderr);
+    // What changes nothing about the agent is told when its file is checked.
+    assert!(!done.stderr.contains("`color`"), "{}", done.stderr);
+    let checked = world.run(&["agents", "validate"]).stdout;
+    assert!(checked.contains("line 6: `color`"), "{checked}");
 }
 
 #[test]
@@ -368,9 +371,9 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
     let agent = |name: &str, lines: &str| {
         format!("---\nname: {name}\ndescription: D.\n{lines}---\n\nGo.\n")
     };
-    let hooks = "hooks:\n  PreToolUse:\n    - hooks: [{type: command, command: ./check}]\n";
+    let hooks = "hooks:\n  PermissionRequest:\n    - hooks: [{type: command, command: ./check}]\n";
     let cases = [
-        ("guarded", hooks, "hooks at `PreToolUse`", "deny whole tools with `toolsDeny`"),
+        ("guarded", hooks, "hooks at `PermissionRequest`", "deny whole tools with `toolsDeny`"),
         ("apart", "isolation: worktree\n", "`worktree`", "remove it to let the agent work"),
     ];
     for (name, lines, restriction, remedy) in cases {

@@ -8,6 +8,7 @@
 )]
 
 mod acp;
+mod agent_keys;
 mod agents;
 mod answer_checks;
 mod background;

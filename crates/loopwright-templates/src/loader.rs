@@ -13,7 +13,7 @@ use crate::document::{
     DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions,
 };
 use crate::problem::{DefinitionFileError, Diagnostic, DiagnosticKind};
-use crate::reading::{Author, ModelNames, Reading, definition, is_name};
+use crate::reading::{Author, Host, Reading, definition, is_name};
 
 /// Loads files that define agents.
 ///
@@ -24,7 +24,7 @@ use crate::reading::{Author, ModelNames, Reading, definition, is_name};
 #[must_use]
 pub struct DefinitionLoader {
     parsers: BTreeMap<String, Arc<dyn DefinitionParser>>,
-    models: ModelNames,
+    host: Host,
 }
 
 /// A definition, with warnings about its file.
@@ -45,7 +45,7 @@ impl Default for DefinitionLoader {
 impl DefinitionLoader {
     /// Creates a loader for `.md`, `.json`, `.yaml` and `.yml`.
     pub fn new() -> Self {
-        Self { parsers: BTreeMap::new(), models: ModelNames::default() }
+        Self { parsers: BTreeMap::new(), host: Host::default() }
             .with_parser("md", MarkdownDefinitions)
             .with_parser("json", JsonDefinitions)
             .with_parser("yaml", YamlDefinitions)
@@ -61,13 +61,21 @@ impl DefinitionLoader {
     /// Maps a name in `model`, such as `sonnet`, to a model in the form `provider/model`, or to
     /// `inherit`.
     pub fn with_model(mut self, name: impl Into<String>, model: impl Into<String>) -> Self {
-        self.models.models.insert(name.into(), model.into());
+        self.host.models.models.insert(name.into(), model.into());
         self
     }
 
     /// Sets the names in `model` that are providers and not models.
     pub fn with_providers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.models.providers.extend(names.into_iter().map(Into::into));
+        self.host.models.providers.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Supports `hooks` at these events. The program must register a capability for them as
+    /// [`HOOKS`](loopwright_agent::HOOKS). Otherwise hooks that can refuse an action are an error,
+    /// and others a warning.
+    pub fn with_hooks(mut self, events: impl IntoIterator<Item = &'static str>) -> Self {
+        self.host.hooks.extend(events);
         self
     }
 
@@ -137,7 +145,7 @@ impl DefinitionLoader {
 
     /// Reads values by their keys, with whatever is wrong with them.
     pub(crate) fn reading(&self, values: Map<String, Value>) -> Reading {
-        definition(Document { values, ..Document::default() }, &self.models, Author::User)
+        definition(Document { values, ..Document::default() }, &self.host, Author::User)
     }
 
     /// Returns the definition of a document, or the name in it, if it has one, and its errors.
@@ -146,7 +154,7 @@ impl DefinitionLoader {
         document: Document,
         author: Author,
     ) -> Result<LoadedDefinition, (Option<String>, Vec<Diagnostic>)> {
-        let Reading { definition, errors, warnings } = definition(document, &self.models, author);
+        let Reading { definition, errors, warnings } = definition(document, &self.host, author);
         if errors.is_empty() {
             return Ok(LoadedDefinition { definition, warnings });
         }
@@ -172,7 +180,7 @@ impl fmt::Debug for DefinitionLoader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DefinitionLoader")
             .field("formats", &self.parsers.keys())
-            .field("models", &self.models)
+            .field("host", &self.host)
             .finish()
     }
 }

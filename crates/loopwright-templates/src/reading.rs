@@ -22,7 +22,7 @@ pub use self::own::privileged_settings;
 pub(crate) use self::own::settings;
 
 /// Keys of other programs that do nothing here yet.
-const UNSUPPORTED: [&str; 5] = ["background", "color", "initialPrompt", "memory", "version"];
+const UNSUPPORTED: [&str; 4] = ["background", "color", "memory", "version"];
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
@@ -40,6 +40,14 @@ pub(crate) struct Reading {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
+/// What the program knows and supports.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    pub(crate) models: ModelNames,
+    /// The events whose hooks it runs.
+    pub(crate) hooks: Vec<&'static str>,
+}
+
 /// Whose word a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
@@ -50,7 +58,7 @@ pub(crate) enum Author {
 }
 
 /// Reads what a document says.
-pub(crate) fn definition(document: Document, models: &ModelNames, author: Author) -> Reading {
+pub(crate) fn definition(document: Document, host: &Host, author: Author) -> Reading {
     let Document { values, lines, body, repeated, warnings } = document;
     let mut found = Findings { errors: Vec::new(), warnings };
     for repeated in repeated {
@@ -65,7 +73,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
         label: label(&mut fields),
         description: required(&mut fields, &["description"], DESCRIPTION_REMEDY),
         system_prompt: prompt(&mut fields, body),
-        llm: chosen_model(&mut fields, models),
+        llm: chosen_model(&mut fields, &host.models),
         capabilities: capabilities.names,
         capability_config: capabilities.config,
         tools: restrictions.tools,
@@ -73,6 +81,8 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
         call_rules: restrictions.call_rules,
         skills: fields.names(&["skills"]).unwrap_or_default(),
         mcp_servers: servers::read(&mut fields),
+        hooks: restrictions::hooks(&mut fields, &host.hooks),
+        initial_prompt: initial_prompt(&mut fields),
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
     };
@@ -110,6 +120,11 @@ fn name(fields: &mut Fields<'_>) -> String {
         fields.error(at, DiagnosticKind::BadName(name.clone()));
     }
     name
+}
+
+fn initial_prompt(fields: &mut Fields<'_>) -> Option<String> {
+    let (_, prompt) = fields.text(&["initialPrompt", "initial_prompt"])?;
+    Some(prompt_of(&prompt)).filter(|it| !it.is_empty())
 }
 
 fn label(fields: &mut Fields<'_>) -> Option<String> {

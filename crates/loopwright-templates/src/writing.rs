@@ -63,6 +63,8 @@ const PROMPT: &str = "systemPrompt";
 pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
     let mut canonical = definition.clone();
     canonical.system_prompt = prompt_of(&definition.system_prompt);
+    let initial = definition.initial_prompt.as_deref().map(prompt_of);
+    canonical.initial_prompt = initial.filter(|it| !it.is_empty());
     definition.description.trim().clone_into(&mut canonical.description);
     canonical.label = definition
         .label
@@ -128,6 +130,7 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
     let names = |names: &NameList| json!(names);
     let some = |list: &NameList| (!list.is_empty()).then(|| names(list));
     let (metadata, rules) = (&definition.metadata, &definition.call_rules);
+    let hooks = &definition.hooks;
     let denied: NameList = definition.tools_deny.iter().chain(rules.deny.iter()).collect();
     let all = [
         ("name", Some(json!(definition.name))),
@@ -140,6 +143,8 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
         ("permissionMode", rules.mode.as_ref().map(|it| json!(it))),
         ("skills", some(&definition.skills)),
         ("mcpServers", definition.mcp_servers.as_ref().map(servers)),
+        ("hooks", (!hooks.is_empty()).then(|| Value::Object(hooks.clone()))),
+        ("initialPrompt", definition.initial_prompt.as_ref().map(|it| json!(it))),
         ("budget", definition.budget.as_ref().map(limits)),
         ("metadata", (!metadata.is_empty()).then(|| Value::Object(metadata.clone()))),
         (PROMPT, Some(json!(definition.system_prompt))),

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use loopwright_templates::{DefinitionFormat, DefinitionLoader, Diagnostic, LoadedDefinition};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
-const KINDS: [&str; 4] = ["good", "odd", "claude", "broken"];
+const KINDS: [&str; 5] = ["good", "odd", "claude", "hooks", "broken"];
 
-fn loader() -> DefinitionLoader {
-    DefinitionLoader::new().with_providers(["acme"]).with_model("fast", "acme/small")
+/// The loader of a file: in the folder `hooks`, the program runs hooks.
+fn loader(path: &Path) -> DefinitionLoader {
+    let loader = DefinitionLoader::new().with_providers(["acme"]).with_model("fast", "acme/small");
+    let has_hooks = path.parent().is_some_and(|it| it.ends_with("hooks"));
+    if has_hooks { loader.with_hooks(["PreToolUse", "Stop"]) } else { loader }
 }
 
 fn files() -> Vec<PathBuf> {
@@ -32,7 +35,7 @@ fn expectation(path: &Path) -> PathBuf {
 }
 
 fn outcome(path: &Path) -> String {
-    match loader().load(path) {
+    match loader(path).load(path) {
         Ok(LoadedDefinition { definition, warnings }) => {
             told("warning", &warnings) + &DefinitionFormat::Markdown.write(&definition)
         }
@@ -75,10 +78,10 @@ fn every_expectation_has_its_file() {
 #[test]
 fn a_valid_definition_round_trips_in_every_format() {
     for path in files().into_iter().filter(|it| !is_expectation(it)) {
-        let Ok(loaded) = loader().load(&path) else { continue };
+        let Ok(loaded) = loader(&path).load(&path) else { continue };
         for format in DefinitionFormat::ALL {
             let text = format.write(&loaded.definition);
-            let again = loader().read(format.extension(), &text).unwrap();
+            let again = loader(&path).read(format.extension(), &text).unwrap();
             let expect = LoadedDefinition { warnings: Vec::new(), ..loaded.clone() };
             assert_eq!(again, expect, "{}\n{text}", path.display());
         }
@@ -88,10 +91,11 @@ fn a_valid_definition_round_trips_in_every_format() {
 #[test]
 fn files_are_good_or_broken_as_their_folder_says() {
     for path in files().into_iter().filter(|it| !is_expectation(it)) {
-        let loaded = loader().load(&path).map(|it| it.warnings.len());
+        let loaded = loader(&path).load(&path).map(|it| it.warnings.len());
         let fits = match path.parent().and_then(Path::file_name).and_then(|it| it.to_str()) {
             Some("good") => loaded == Ok(0),
             Some("broken") => loaded.is_err(),
+            Some("hooks") => true,
             _ => loaded.is_ok(),
         };
         assert!(fits, "{}: {loaded:?}", path.display());
@@ -108,7 +112,7 @@ fn json_is_read_as_strictly_as_yaml() {
         )
     };
     let read = |extension: &str, metadata: &str| {
-        let read = loader().read(extension, &text(metadata));
+        let read = loader(Path::new("text")).read(extension, &text(metadata));
         read.map(|it| it.definition).map_err(|it| it.to_string().replace("YAML", "JSON"))
     };
     for levels in [1, 29, 30, 31, 32, 126, 200] {

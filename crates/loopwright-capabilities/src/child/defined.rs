@@ -94,8 +94,8 @@ impl DefinedAgents {
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError::Unknown`] if the definition names an unknown capability, or has rules for calls and the
-    /// capabilities do not include `use_permissions`.
+    /// Returns [`BuildError::Unknown`] if the definition names an unknown capability, or has rules for calls
+    /// or hooks and the capabilities do not include `use_permissions` or `use_command_hooks`.
     pub fn child<'a>(
         &self,
         definition: &Arc<AgentDefinition>,
@@ -105,11 +105,11 @@ impl DefinedAgents {
         let configured = |name| self.capabilities.configured(name, definition.config_of(name));
         let found = definition.capabilities.iter().map(configured);
         let capabilities: Vec<Arc<dyn Capability>> = found.collect::<Result<_, _>>()?;
-        let restriction = definition.restriction(&self.capabilities)?;
+        let restrictions = definition.restrictions(&self.capabilities)?;
         let rules = Arc::clone(definition);
         Ok(ChildAgent::of(cx, name)
             .keep_tools(move |name| rules.allows_tool(name))
-            .with_capabilities(capabilities.into_iter().chain(restriction))
+            .with_capabilities(capabilities.into_iter().chain(restrictions))
             .cap(&definition.budget.unwrap_or_default()))
     }
 

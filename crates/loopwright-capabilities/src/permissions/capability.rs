@@ -73,6 +73,11 @@ impl UsePermissions {
 }
 
 impl UsePermissions {
+    /// Returns the permissions that it applies.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
     /// Adds the restrictions of an agent definition. The mode of the definition applies if it is
     /// stricter.
     ///

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use loopwright_core::{
     StateEdit, StopDecision, StopSignal, ToolDecision, ToolOutcome,
 };
 use loopwright_permissions::Mode;
-use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin};
+use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin, auto_select};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,9 @@ use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
 
 use super::output::{HookDecision, Said};
 use super::{CommandHooks, HookEvent, OnFailure, foreign_name};
+use crate::commands::Commands;
+use crate::console;
+use crate::render::sanitize_terminal;
 
 const NAME: &str = "command_hooks";
 
@@ -136,6 +139,30 @@ impl Runner {
 }
 
 impl HookSetup {
+    /// Lets hooks do what commands may do in a directory, and read their project and the folder of the user's own hooks.
+    pub(crate) fn new(
+        hooks: CommandHooks,
+        commands: &Commands,
+        workdir: &Path,
+        project: &Path,
+        permissions: Permissions,
+    ) -> Self {
+        let policy = commands.extend(SandboxPolicy::in_dir(workdir));
+        // Hooks are scripts in these folders more often than not.
+        let folders = [Some(project.to_path_buf()), commands.own_hooks()];
+        let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
+        let policy = folders.fold(policy, SandboxPolicy::read);
+        let policy = policy.with_env("CLAUDE_PROJECT_DIR", project.to_string_lossy());
+        Self {
+            hooks,
+            sandbox: auto_select(),
+            policy,
+            permissions,
+            home: commands.home.clone(),
+            tell: |message| console::tell(&sanitize_terminal(message)),
+        }
+    }
+
     /// Runs the hooks about a run that waits for the user.
     pub(crate) async fn notify(&self, session: &str) {
         let input = json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{CommandHook, HookEvent, Matcher, OnFailure};
 
@@ -39,6 +39,17 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
         // Other readers of the file report that it is no JSON where it holds more than hooks.
         Err(error) => reader.warn(&format!("the file cannot be read: {error}")),
     }
+    (reader.hooks, reader.warnings)
+}
+
+/// Reads hooks by the names of their events, as a definition brings them.
+pub(crate) fn read_events(
+    path: &Path,
+    events: &Map<String, Value>,
+) -> (Vec<CommandHook>, Vec<String>) {
+    let mut reader =
+        Reader { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() };
+    reader.settings(&json!({ "hooks": events }));
     (reader.hooks, reader.warnings)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The author of such a key relies on it, so it is an error and not a warning.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
@@ -36,14 +36,33 @@ const DENYING: &str = "remove it to run the agent without this restriction, or d
     with `toolsDeny`";
 const WORKING: &str = "remove it to let the agent work in the working directory itself";
 
-/// Takes the keys, and refuses what would not be kept.
-pub(super) fn refuse(fields: &mut Fields<'_>) {
-    if let Some((at, hooks)) = fields.take(&["hooks"]) {
-        match guards(&hooks, &OBSERVED) {
-            Some(guards) => refused(fields, at, format!("hooks at {guards}"), DENYING),
-            None => fields.warn(at, DiagnosticKind::Unsupported),
-        }
+/// Takes the hooks of the events that the program supports. Others are refused if they can keep the agent from an
+/// action, and are else a warning.
+pub(super) fn hooks(fields: &mut Fields<'_>, supported: &[&'static str]) -> Map<String, Value> {
+    let Some((at, hooks)) = fields.take(&["hooks"]) else { return Map::new() };
+    let harmless: Vec<&str> = OBSERVED.iter().chain(supported).copied().collect();
+    if let Some(guards) = guards(&hooks, &harmless) {
+        refused(fields, at, format!("hooks at {guards}"), DENYING);
+        return Map::new();
     }
+    if supported.is_empty() {
+        fields.warn(at, DiagnosticKind::Unsupported);
+        return Map::new();
+    }
+    let Value::Object(mut events) = hooks else { return Map::new() };
+    events.retain(|event, hooks| {
+        let is_supported = supported.contains(&&**event);
+        if !is_supported && !is_empty(hooks) {
+            let at = At { key: format!("{}.{event}", at.key), line: at.line };
+            fields.warn(at, DiagnosticKind::Unsupported);
+        }
+        is_supported && !is_empty(hooks)
+    });
+    events
+}
+
+/// Takes the other keys, and refuses what would not be kept.
+pub(super) fn refuse(fields: &mut Fields<'_>) {
     if let Some((at, rules)) = fields.take(&["permissions"]) {
         match guards(&rules, &["allow"]) {
             Some(guards) => refused(fields, at, format!("rules in {guards}"), DENYING),

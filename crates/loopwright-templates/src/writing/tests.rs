@@ -8,8 +8,9 @@ use super::*;
 use crate::loader::DefinitionLoader;
 
 fn read(format: DefinitionFormat, text: &str) -> AgentDefinition {
-    let loaded = DefinitionLoader::new().read(format.extension(), text);
-    loaded.unwrap_or_else(|error| panic!("{error}\n{text}")).definition
+    let loader = DefinitionLoader::new().with_hooks(["PreToolUse", "Stop"]);
+    let read = loader.read(format.extension(), text);
+    read.unwrap_or_else(|error| panic!("{error}\n{text}")).definition
 }
 
 #[test]
@@ -113,11 +114,17 @@ prop_compose! {
             prop::option::of(any::<u32>()), prop::option::of(any::<u64>()),
             prop::option::of(0_u64..1_000_000_000), prop::option::of(0_u32..10_000_000),
         ),
-        deadline in prop::option::of(0_u64..4_000_000_000_000),
-        metadata in prop::collection::btree_map(text(), value(), 0..4),
+        (deadline, metadata) in (
+            prop::option::of(0_u64..4_000_000_000_000),
+            prop::collection::btree_map(text(), value(), 0..4),
+        ),
         servers in prop::option::of(prop::collection::btree_map(
             "[a-z]{1,8}", prop::option::of(prop::collection::btree_map("[a-z]{1,8}", value(), 1..3)), 0..3,
         )),
+        hooks in prop::collection::btree_map(
+            prop::sample::select(&["PreToolUse", "Stop"][..]), prop::collection::vec(value(), 1..3), 0..3,
+        ),
+        initial_prompt in prop::option::of(text()),
         configs in prop::collection::vec(prop::collection::btree_map(text(), value(), 0..3), 0..4),
     ) -> AgentDefinition {
         let llm = llm.map(|(provider, model, tokens)| {
@@ -141,8 +148,10 @@ prop_compose! {
         };
         let mcp_servers =
             servers.map(|it| it.into_iter().map(|(name, it)| (name, server(it))).collect());
+        let hooks = hooks.into_iter().map(|(event, it)| (event.to_owned(), it.into())).collect();
+        let initial_prompt = initial_prompt.map(|it| format!("x{it}"));
         AgentDefinition {
-            mcp_servers,
+            mcp_servers, hooks, initial_prompt,
             label, llm, tools, tools_deny, skills, capabilities: configured, capability_config,
             budget: Some(budget),
             metadata: metadata.into_iter().collect(),

@@ -130,6 +130,6 @@ fn a_rule_that_never_matches_is_an_error() {
     for definition in [defined(None, &["Write(x)"], None), defined(None, &[], Some("careful"))] {
         let mut registry = CapabilityRegistry::new();
         using(Mode::Auto, &[]).register(&mut registry);
-        assert!(definition.restriction(&registry).is_err());
+        assert!(definition.restrictions(&registry).is_err());
     }
 }
