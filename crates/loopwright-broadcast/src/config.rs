@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct BroadcastConfig {
     /// Whether to include fragments of responses as they arrive.
     pub include_stream_chunks: bool,
-    /// Whether to include why another step is taken or not.
+    /// Whether to include the decision about another step, with its reason.
     pub include_continuation_trace: bool,
     /// Whether to include the complete arguments of tools, not only a summary.
     pub include_tool_args: bool,

@@ -46,17 +46,17 @@ pub use self::{
     ended::{ChildAnswer, ChildOutcome},
 };
 
-/// How deep an agent is below the one that a user talks to; nothing there counts as zero.
+/// The number of agents between an agent and the user. If the value is absent, the depth is 0.
 pub const DEPTH: Key<u32> = Key::session("child", "depth");
 
-/// The tools that an agent is narrowed to for the time being; nothing there is no restriction. Whoever
-/// narrows an agent for a while writes it, so that its children are narrowed as well.
+/// The tools to which an agent is temporarily restricted. If the value is absent, there is no restriction. A
+/// capability that restricts an agent for a time sets it, so that the restriction also applies to sub-agents.
 pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
 
-/// How deep children may be by default.
+/// The default maximum depth of sub-agents.
 pub const MAX_DEPTH: u32 = 3;
 
-/// An agent that is about to work for the agent of a call.
+/// A sub-agent that has not started yet.
 #[must_use = "a child agent does nothing until it is run"]
 pub struct ChildAgent<'a> {
     cx: ToolCx<'a>,
@@ -71,23 +71,23 @@ pub struct ChildAgent<'a> {
 
 type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Why a child did not answer; the model is told.
+/// The reason why a sub-agent gave no answer. The model sees its text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChildError {
-    /// It would be too deep.
+    /// The sub-agent exceeds the maximum depth.
     #[error(
         "`{name}` cannot run here: sub-agents are nested {current} deep, and the limit is {max}; do the task yourself"
     )]
     TooDeep {
         /// The name.
         name: Arc<str>,
-        /// How deep the one is who asked.
+        /// The depth of the calling agent.
         current: u32,
-        /// How deep children may be.
+        /// The maximum depth.
         max: u32,
     },
-    /// It cannot be put together.
+    /// The sub-agent cannot be built.
     #[error("`{name}` cannot be built")]
     Build {
         /// The name.
@@ -96,8 +96,8 @@ pub enum ChildError {
         #[source]
         source: BuildError,
     },
-    /// What it did before an interruption cannot be read, or what it does cannot be kept. The run of its parent ends
-    /// here, and makes the call again when it resumes.
+    /// The journal of the sub-agent cannot be read or written. The run of the parent ends, and repeats the call when it
+    /// resumes.
     #[error("the history of `{name}` cannot be read or saved: {failure}")]
     Journal {
         /// The name.
@@ -105,13 +105,13 @@ pub enum ChildError {
         /// The reason.
         failure: Failure,
     },
-    /// It had begun, and what it did is gone: nothing of it is done again.
+    /// The sub-agent had started, but its journal is lost. It does not run again.
     #[error("`{name}` had started, but its history was lost; its effects are unknown")]
     Lost {
         /// The name.
         name: Arc<str>,
     },
-    /// What it did before an interruption makes no sense.
+    /// The journal of the sub-agent is inconsistent.
     #[error("the history of `{name}` is inconsistent")]
     Damaged {
         /// The name.
@@ -120,32 +120,32 @@ pub enum ChildError {
         #[source]
         source: ReplayError,
     },
-    /// It failed.
+    /// The sub-agent failed.
     #[error("`{name}` failed after {steps} steps and {tokens} tokens: {reason}")]
     Failed {
         /// The name.
         name: Arc<str>,
-        /// Steps it took.
+        /// The number of its steps.
         steps: u32,
-        /// Tokens it used.
+        /// The number of its tokens.
         tokens: u64,
         /// The reason.
         reason: String,
     },
-    /// It waits for somebody: the call of its parent waits as well. Not a failure: a tool returns it as its error, as
-    /// [`into_tool_error`](ChildError::into_tool_error) makes it.
+    /// The sub-agent waits for a decision or an answer, so the call of its parent waits, too. This is not a failure: a
+    /// tool returns it with [`into_tool_error`](ChildError::into_tool_error).
     #[error("`{name}` is waiting for a decision or an answer")]
     Waits {
         /// The name.
         name: Arc<str>,
-        /// What it waits for.
+        /// The question or the approval request.
         pause: Box<ToolPause>,
     },
 }
 
 impl ChildError {
-    /// Makes the error of the tool that ran the child: a child that waits pauses the call, a journal that failed ends
-    /// the run, and of a child whose history is gone the outcome is unknown.
+    /// Converts the error to an error of the tool that ran the sub-agent. If the sub-agent waits, the call pauses. If its
+    /// journal failed, the run ends. If its journal is lost or damaged, the outcome is unknown.
     pub fn into_tool_error(self) -> ToolError {
         match self {
             Self::Waits { pause, .. } => ToolError::Pause(pause),
@@ -157,8 +157,8 @@ impl ChildError {
 }
 
 impl<'a> ChildAgent<'a> {
-    /// Makes a child of the agent of a call: with its driver, its tools, its guards and what is left of
-    /// its budget.
+    /// Creates a sub-agent of the calling agent, with its driver, tools and guards and the rest of its
+    /// budget.
     pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
         let narrowed = cx.state.get(&NARROWED);
         let may: Filter =
@@ -174,15 +174,15 @@ impl<'a> ChildAgent<'a> {
         }
     }
 
-    /// Takes away the tools that the test does not accept, those that capabilities bring included.
+    /// Keeps only the tools for which `keep` returns `true`, including tools of capabilities.
     pub fn keep_tools(mut self, keep: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.tools = self.tools.filter(|tool| keep(tool.name()));
         self.filters.push(Arc::new(keep));
         self
     }
 
-    /// Gives it tools that its parent does not have. That is for the caller that sets an agent up, and never for
-    /// what a model or a definition says.
+    /// Adds tools that the parent does not have. Use it only for tools that the program chooses, never for tools that
+    /// a model or a definition names.
     pub fn with_own_tools(mut self, tools: &ToolSet) -> Self {
         for tool in tools.iter() {
             if self.tools.get(tool.name()).is_none() {
@@ -192,9 +192,9 @@ impl<'a> ChildAgent<'a> {
         self
     }
 
-    /// Adds capabilities. Of the tools that they bring, the child has those that reach only itself
-    /// ([`Reach::Agent`]). Where the parent has a tool of the same name, the child has the parent's. A
-    /// capability that brings only tools that the child does not have adds no instructions.
+    /// Adds capabilities. Of their tools, the sub-agent gets those that reach only the agent itself
+    /// ([`Reach::Agent`]). If the parent has a tool of the same name, the sub-agent gets that tool. A
+    /// capability without any tool for the sub-agent adds no instructions.
     pub fn with_capabilities(
         mut self,
         capabilities: impl IntoIterator<Item = Arc<dyn Capability>>,
@@ -203,43 +203,43 @@ impl<'a> ChildAgent<'a> {
         self
     }
 
-    /// Caps the budget.
+    /// Limits the budget to this one.
     pub fn cap(mut self, budget: &Budget) -> Self {
         self.budget = self.budget.capped_by(budget);
         self
     }
 
-    /// Sets how deep children may be.
+    /// Sets the maximum depth; [`MAX_DEPTH`] by default.
     pub fn with_max_depth(mut self, max: u32) -> Self {
         self.max_depth = max;
         self
     }
 
-    /// Returns what it may call.
+    /// Returns the tools of the sub-agent.
     pub fn tools(&self) -> &ToolSet {
         &self.tools
     }
 
-    /// Returns what it may use.
+    /// Returns the budget of the sub-agent.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Returns how deep it is below the agent that a user talks to.
+    /// Returns the depth of the sub-agent, which is 1 below an agent that the user talks to.
     pub fn depth(&self) -> u32 {
         self.cx.state.get(&DEPTH).unwrap_or_default().saturating_add(1)
     }
 
-    /// Lets it work to its end, or to where it can go no further.
+    /// Runs the sub-agent to its end, or until it must wait.
     ///
-    /// `prompt` is what listeners are told; `begin` makes of an empty state with everything that is the
-    /// parent's one that says what there is to do. When the call is entered again, the child continues and
-    /// `begin` is not asked.
+    /// Listeners receive `prompt`. `begin` adds the task to a state without messages that inherits the
+    /// parent's settings. If the call is repeated after an interruption, the sub-agent continues and `begin` is
+    /// not called. Dropping the future interrupts the sub-agent.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is too deep, cannot be put together, or what it did so far cannot be read. However it ends
-    /// itself is not an error here: see [`ChildOutcome::answer`].
+    /// Returns an error if the sub-agent exceeds the maximum depth, cannot be built, or its journal cannot be read. A
+    /// sub-agent that fails is not an error here: see [`ChildOutcome::answer`].
     pub async fn run(
         self,
         prompt: &str,

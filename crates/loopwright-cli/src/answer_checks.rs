@@ -1,4 +1,4 @@
-//! What a run checks and keeps of its answer: a schema, a command that verifies the work, and a file.
+//! Checks of an answer: its schema, a command that verifies the work, and the file that it is written to.
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ impl AnswerChecks {
     ///
     /// # Errors
     ///
-    /// If the file is a directory, or its directory does not exist.
+    /// Returns an error if the file is a directory, or its directory does not exist.
     pub(crate) fn prepare(&self) -> Result<(), OutputError> {
         let Some(path) = &self.output else { return Ok(()) };
         let failed = |source: io::Error| OutputError { path: path.clone(), source };

@@ -1,4 +1,4 @@
-//! The dialog about calls that wait: what is to run, and the user's answer.
+//! The dialog about waiting calls: the call, and the user's answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

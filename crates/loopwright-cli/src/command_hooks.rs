@@ -1,4 +1,4 @@
-//! Commands of the user's that run at events of an agent, as in Claude Code: what is configured.
+//! Commands of the user that run at events of an agent, as in Claude Code.
 
 mod hook;
 mod of_agents;

@@ -1,4 +1,4 @@
-//! What the program itself says, as opposed to a run.
+//! Messages of the program itself, as opposed to those of a run.
 
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};

@@ -1,4 +1,4 @@
-//! A conversation with an agent that is kept.
+//! A stored conversation with an agent.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! Where agents and skills are defined: in the project that is worked on, and by the user.
+//! The locations of agent and skill definitions: the project, and the user's folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

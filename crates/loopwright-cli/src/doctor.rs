@@ -1,4 +1,4 @@
-//! The command `doctor`: what works on this machine.
+//! The command `doctor`, which checks this machine.
 
 mod checkup;
 mod sandbox;

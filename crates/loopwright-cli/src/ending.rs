@@ -1,4 +1,4 @@
-//! How a run ended, and the exit status that says so.
+//! The ending of a run, with its exit code.
 //!
 //! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 

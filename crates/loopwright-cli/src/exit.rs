@@ -1,4 +1,4 @@
-//! How a run ends, as the number that the calling shell or script sees.
+//! Exit codes.
 
 /// Names every exit status of the program; the numbers are a contract with scripts and do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! The command `sandbox explain`: what commands of agents see in a folder, and what they may use.
+//! The command `sandbox explain`, which lists what commands can access in a folder.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The command `files`: a file tool, used by hand as a model would use it.
+//! The command `files`, which runs a file tool by hand.
 
 use std::path::Path;
 

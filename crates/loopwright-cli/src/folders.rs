@@ -1,4 +1,4 @@
-//! What the user has decided about folders: which projects are trusted, and which calls always run there.
+//! Decisions of the user about folders: trusted projects, and calls that always run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

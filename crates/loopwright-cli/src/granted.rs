@@ -1,4 +1,4 @@
-//! Which headers and fields of their own requests may carry: only those that the user's agents set.
+//! The headers and fields that requests may contain: only those that the user's agents set.
 //!
 //! Agents of a project, sessions that were taken in and what is in a database are the words of others. Whatever
 //! brings their settings to a model call, it is asked through [`Granted`], which lets nothing else pass.

@@ -1,16 +1,16 @@
 //! The parts of the program `loopwright`.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
-//! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
-//! | [`definitions`], [`selected_agent`] | what agents and skills are defined, and the one that works |
-//! | [`store`], [`session`], [`startup`], [`conversation`] | where sessions are kept, finding one, and talking in it |
-//! | [`permissions`], [`policy`] | which calls run, ask or are denied, and the commands about it |
-//! | [`display`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
-//! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
+//! | [`args`], [`config`], [`prompt`] | the command line, the configuration, the prompt |
+//! | [`model`], [`tools`], [`agent`] | the model, its tools, and the built-in agent |
+//! | [`definitions`], [`selected_agent`] | the defined agents and skills, and the selected agent |
+//! | [`store`], [`session`], [`startup`], [`conversation`] | the session store, finding a session, and conversations |
+//! | [`permissions`], [`policy`] | permission rules, and the commands about them |
+//! | [`display`], [`render`], [`signals`] | a run in progress: its output, and stopping it |
+//! | [`report`], [`ending`], [`exit`] | the report at the end, and the exit code |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`mod@acp`], [`worker`], [`submit`], [`jobs`], [`serve`], [`tokens`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
-//! | [`mod@reference`] | what the pages of reference are made of |
+//! | [`mod@reference`] | the source of the reference pages |
 
 pub mod acp;
 pub mod agent;

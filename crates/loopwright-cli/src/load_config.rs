@@ -1,4 +1,4 @@
-//! The configuration for what is typed.
+//! The configuration for a command line.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a run found and loaded besides what was typed.
+//! What a run found and loaded.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What users take from servers of the Model Context Protocol by typing its name: `@SERVER:URI` attaches a resource, and
+//! Mentions of server content: `@SERVER:URI` attaches a resource, and
 //! `/SERVER:PROMPT` fills in a prompt.
 
 use std::collections::BTreeMap;

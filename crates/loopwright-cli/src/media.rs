@@ -48,7 +48,7 @@ pub enum AttachError {
 ///
 /// # Errors
 ///
-/// If it cannot be read, is something else, or is too large.
+/// Returns an error if the file cannot be read, has another format, or is too large.
 pub(crate) fn read(path: &Path) -> Result<Part, AttachError> {
     let limits = MediaLimits::default();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Which model is asked: the one that is named, or one that can be used.
+//! The model of a run: the named one, or an available one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What to do where there is no model yet.
+//! Help for users without a model.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Tells the user that a run waits: with a command and a webhook of the user's own configuration.
+//! Notifications that a run waits, with a command and a webhook of the user.
 
 use std::process::Stdio;
 use std::time::Duration;

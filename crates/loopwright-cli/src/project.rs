@@ -1,4 +1,4 @@
-//! The project that a directory is in, and how paths are shown.
+//! The project of a directory, and the display of paths.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Where the prompt of a run comes from, and reading it.
+//! The source of a run's prompt, and reading it.
 
 mod caller;
 

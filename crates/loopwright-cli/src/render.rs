@@ -1,4 +1,4 @@
-//! What a run shows while it continues and when it has ended.
+//! The output of a run, during it and at its end.
 //!
 //! The run tells a [`UiSender`], which never waits; [`render_loop`] takes from it, on a thread of its own, and lets
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader

@@ -1,4 +1,4 @@
-//! What there is to say about a run when it has ended.
+//! The report of a finished run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The definition that an agent of the program is made by.
+//! The definition of the selected agent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finding a session, and why something could not be done with it.
+//! Finding a session, and errors of operations on it.
 
 mod error;
 mod find;

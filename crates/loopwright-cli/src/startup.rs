@@ -1,4 +1,4 @@
-//! From what was typed to a conversation that can begin.
+//! From the command line to a conversation.
 
 mod own;
 mod refusal;

@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! The location of the session store.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the model may do: work on the files of one directory, and run commands there in a sandbox.
+//! The tools of the model: files of one directory, and commands in a sandbox.
 
 use std::io;
 use std::path::Path;

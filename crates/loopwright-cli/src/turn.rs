@@ -1,4 +1,4 @@
-//! One turn of a conversation: something is said, or what was interrupted continues.
+//! One turn of a conversation: a new message, or the continuation of an interrupted run.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub(crate) struct CommandOutput {
 ///
 /// # Errors
 ///
-/// If the command did not run, or was cancelled.
+/// Returns an error if the command did not run, or was cancelled.
 pub(crate) async fn run(
     setup: &Setup,
     session: Option<(&Arc<dyn SessionStore>, &SessionId)>,

@@ -1,4 +1,4 @@
-//! Where a worker may work, whatever folder a database names.
+//! The folders in which a worker may work, regardless of the database.
 //!
 //! Any process that can write to the database can name any folder. So a worker works only below folders that its user
 //! allowed, and never in one that holds more than a project.

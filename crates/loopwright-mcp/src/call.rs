@@ -1,4 +1,4 @@
-//! A call of a tool, from its start to its result, with all that the server asks for meanwhile.
+//! A call of a tool, from its start to its result, including the requests of the server in between.
 
 mod task;
 
@@ -353,7 +353,7 @@ impl McpClient {
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or refuses the call.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the call.
     pub async fn call_tool(
         &self,
         tool: &str,

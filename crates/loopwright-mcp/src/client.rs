@@ -248,8 +248,7 @@ impl McpClient {
         login::start(&self.0.server, &url, credentials, options).await
     }
 
-    /// Returns what the server has said about another login that it wants, such as for more scopes; `None` if it wants
-    /// none.
+    /// Returns the server's request for another login, such as for more scopes, or `None` if it requires none.
     pub fn login_challenge(&self) -> Option<String> {
         self.credentials().ok()?.1.challenge()
     }

@@ -31,11 +31,11 @@ pub enum CompletionTarget {
 
 impl McpClient {
     /// Returns values for an argument that begins with `typed`, starting the server if it does not run. `others` are the
-    /// values of other arguments. A server that completes nothing has no values.
+    /// values of other arguments. Returns no values if the server does not support completion.
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or refuses the request.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the request.
     pub async fn complete(
         &self,
         target: &CompletionTarget,

@@ -41,7 +41,7 @@ pub struct McpServer {
     /// Whether to trust the server's hints about its tools: that a tool only reads, or can be
     /// repeated.
     pub trust_annotations: bool,
-    /// What the server may do with the models of agents.
+    /// Whether the server may use the models of agents.
     pub sampling: ServerSampling,
     /// The offered protocol revisions.
     pub protocol: ProtocolChoice,
@@ -85,16 +85,16 @@ pub struct HttpServer {
     pub oauth: OAuthClient,
 }
 
-/// A client of OAuth 2.1 that logs in at a server. What is missing is found out from the server.
+/// A client of OAuth 2.1 that logs in at a server. Missing values are discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 #[non_exhaustive]
 pub struct OAuthClient {
-    /// The id of a client that was registered by hand.
+    /// The ID of a client that is registered with the authorization server.
     pub id: Option<Template>,
     /// Its secret.
     pub secret: Option<Template>,
-    /// The scopes to ask for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
     /// The address of a document that describes the client.
     pub metadata_url: Option<String>,
@@ -146,7 +146,7 @@ pub enum ServerNetwork {
     Hosts(Vec<AllowedDomain>),
 }
 
-/// What a server may do with the models of agents, at their cost.
+/// Whether a server may use the models of agents, at the agents' cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerSampling {
@@ -241,7 +241,7 @@ impl McpServer {
         self
     }
 
-    /// Sets what the server may do with the models of agents.
+    /// Sets whether the server may use the models of agents.
     pub fn with_sampling(mut self, sampling: ServerSampling) -> Self {
         self.sampling = sampling;
         self

@@ -91,18 +91,18 @@ pub struct ServerEntry {
     pub others: BTreeMap<String, Value>,
 }
 
-/// How to log in at a server, as a file describes it. What is missing is found out from the server.
+/// How to log in at a server, as a file describes it. Missing values are discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OAuthEntry {
-    /// The id of a client that was registered by hand.
+    /// The ID of a client that is registered with the authorization server.
     #[serde(alias = "client_id", skip_serializing_if = "Option::is_none")]
     pub client_id: Option<Template>,
     /// Its secret.
     #[serde(alias = "client_secret", skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Template>,
-    /// The scopes to ask for: a list, or a text with blanks between them.
+    /// The requested scopes: a list, or a text with blanks between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Value>,
     /// The address of a document that describes the client.

@@ -1,4 +1,4 @@
-//! What a server needs of the user before it can finish a call.
+//! User input that a server needs before it can finish a call.
 
 use std::collections::{BTreeMap, VecDeque};
 

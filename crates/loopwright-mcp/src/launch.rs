@@ -95,8 +95,8 @@ impl McpHost {
         self
     }
 
-    /// Lets calls wait in this process for an answer of the user, if their server cannot wait without a connection, as long
-    /// as a user is there. Otherwise questions of such servers are declined.
+    /// Sets a function that returns `true` while a user is present. Then calls wait in this process for the user's answer
+    /// if their server needs an open connection meanwhile. Otherwise questions of such servers are declined.
     pub fn with_attendance(
         mut self,
         is_attended: impl Fn() -> bool + Send + Sync + 'static,

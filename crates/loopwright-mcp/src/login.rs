@@ -34,7 +34,7 @@ pub struct LoginOptions {
     pub client_secret: Option<String>,
     /// The URL of a document that describes the client.
     pub client_metadata_url: Option<String>,
-    /// The scopes to ask for, besides those that the server names.
+    /// The requested scopes, in addition to those that the server names.
     pub scopes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl LoginOptions {
         self
     }
 
-    /// Sets scopes to ask for, besides those that the server names.
+    /// Sets the requested scopes, in addition to those that the server names.
     pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = String>) -> Self {
         self.scopes = scopes.into_iter().collect();
         self

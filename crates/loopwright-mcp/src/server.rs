@@ -106,14 +106,14 @@ impl ToolServer {
         Self { content: Some(content), ..self }
     }
 
-    /// Tells clients when lists have changed.
+    /// Notifies clients about changed lists.
     #[must_use]
     pub fn with_changes(self, changes: &ServerChanges) -> Self {
         Self { changes: Some(changes.clone()), ..self }
     }
 
-    /// Serves a client on standard input and output until it closes the connection. No other code
-    /// may write to standard output meanwhile.
+    /// Serves a client on standard input and output until it closes the connection. Until then,
+    /// no other code may write to standard output.
     ///
     /// # Errors
     ///

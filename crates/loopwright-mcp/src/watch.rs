@@ -20,7 +20,7 @@ use crate::connection::Connection;
 use crate::error::McpError;
 use crate::request::Limits;
 
-/// Reports changes of a resource as long as it is there.
+/// Reports changes of a resource until it is dropped.
 #[must_use]
 pub struct ResourceWatch {
     uri: String,
@@ -84,7 +84,7 @@ impl McpClient {
     ///
     /// # Errors
     ///
-    /// If the server cannot be started, does not answer, or reports no changes of the resource.
+    /// Returns an error if the server cannot be started, does not answer, or reports no changes of the resource.
     #[expect(deprecated, reason = "earlier revisions of the protocol subscribe by a request")]
     pub async fn watch_resource(&self, uri: &str) -> Result<ResourceWatch, Arc<McpError>> {
         let cancel = CancellationToken::new();

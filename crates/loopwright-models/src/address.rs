@@ -68,8 +68,8 @@ fn of_host(value: &str, port: u16) -> String {
     format!("{scheme}://{host}:{port}/{path}").trim_end_matches('/').to_owned()
 }
 
-/// Puts variables in the place of their names in braces; where there are several names, with bars
-/// between them, the first that is set.
+/// Replaces names in braces with the values of these variables. Of several names, separated by bars, the
+/// first one that is set is used.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ pub struct RateLimit {
     pub tokens_per_minute: Option<NonZeroU64>,
 }
 
-/// Lets requests to one provider through, first come first served.
+/// The rate limit of one provider. Waiting requests are sent in order of arrival.
 ///
 /// A caller that stops waiting has not used anything. The time is the callers' clock's, which must
 /// agree.
@@ -60,7 +60,7 @@ struct Admitted {
 pub(crate) enum RateLimited {
     /// Its turn would come after the deadline; so long it would have to wait, if that is known.
     PastDeadline(Option<Duration>),
-    /// The provider asked for a longer wait than anyone here is willing to make.
+    /// The provider requires a longer wait than the request allows.
     ProviderHold(Duration),
 }
 

@@ -75,7 +75,7 @@ impl std::error::Error for RecordingError {
 pub struct ReplayMiss {
     /// The method and path of the request.
     pub asked: String,
-    /// The line of the most similar recorded request. `None` means that there is none.
+    /// The line of the most similar recorded request. `None` means that the recording has none.
     pub closest: Option<usize>,
     /// The difference between the two.
     pub difference: String,

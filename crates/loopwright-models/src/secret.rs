@@ -29,7 +29,7 @@ impl Secret {
         &self.0
     }
 
-    /// Blackens the key wherever it stands in a text: in capitals or not, in base64 (also with something around
+    /// Redacts the key wherever it occurs in a text: in capitals or not, in base64 (also with something around
     /// it), and parts of it from 12 characters on.
     ///
     /// What is too short to be a key is a word that stands for none, such as `none`: it stays.

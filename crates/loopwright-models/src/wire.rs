@@ -179,7 +179,7 @@ pub struct EncodeInput<'a> {
     pub(crate) continuation: Option<&'a PrefixReuse>,
 }
 
-/// What a wire of your own needs.
+/// The parts of a custom wire.
 impl<'a> EncodeInput<'a> {
     /// Returns the request.
     pub fn request(&self) -> &'a InferenceRequest {

@@ -11,7 +11,7 @@ pub(crate) enum ToolKind {
     Write,
     /// Requests a URL.
     Web,
-    /// Opens a connection; our own name for what the sandbox asks about.
+    /// Opens a connection. This name is used for requests of the sandbox.
     Network,
     /// Starts an agent.
     Agent,
@@ -21,7 +21,7 @@ pub(crate) enum ToolKind {
     Mcp,
     /// Has no effect outside of the conversation.
     Harmless,
-    /// Anything else.
+    /// Any other tool.
     Other,
 }
 

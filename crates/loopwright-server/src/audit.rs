@@ -1,4 +1,4 @@
-//! A record of who changed what.
+//! The audit log: a record of each change with its principal.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The check of who may do what, before an operation.
+//! The authorization check before an operation.
 
 use axum::{
     extract::{Request, State},

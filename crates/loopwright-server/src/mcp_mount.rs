@@ -1,4 +1,4 @@
-//! What a server keeps of the Model Context Protocol.
+//! The state of the Model Context Protocol in a server.
 
 use std::{
     collections::BTreeMap,

@@ -20,7 +20,7 @@ pub struct Principal {
     role: Role,
 }
 
-/// What a principal may do. Each role includes those before it.
+/// The permissions of a principal. Each role includes those before it.
 #[derive(
     Clone,
     Copy,

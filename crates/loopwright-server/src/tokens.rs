@@ -36,7 +36,7 @@ pub struct TokenRecord {
     /// When it expires; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What it is for.
+    /// Its description.
     #[serde(default, skip_serializing_if = "TokenKind::is_bearer")]
     pub kind: TokenKind,
     /// The ID of the token that a browser signed in with. If that token is revoked or expires, the browser is signed
@@ -45,7 +45,7 @@ pub struct TokenRecord {
     pub source: Option<String>,
 }
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
@@ -59,7 +59,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// Returns the kind as it is written.
+    /// Returns the kind as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",
@@ -241,7 +241,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written.
+    /// Returns an error if the file cannot be read or written.
     pub(crate) fn sign_in(
         &self,
         token: &str,
@@ -272,7 +272,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written.
+    /// Returns an error if the file cannot be read or written.
     pub(crate) fn sign_in_as(
         &self,
         principal: &Principal,
@@ -286,7 +286,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(crate) fn browser(
         &self,
         cookie: &str,
@@ -306,7 +306,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(crate) fn sign_out(&self, cookie: &str, now: Timestamp) -> Result<(), TokenError> {
         let hash = hash(cookie);
         self.change(now, |tokens| {

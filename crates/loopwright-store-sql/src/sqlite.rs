@@ -277,9 +277,9 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Makes the indexes anew of those tables that have any beside their rows, and tells whether that was all
-    /// that the file needs; if not, nothing is changed: an index may hold what is left of a row. The other tables
-    /// are indexes themselves: of a row of which a part is lost only the rest would be written again.
+    /// Rebuilds the indexes of the tables that have separate ones. Returns `true` if the file needed nothing else;
+    /// otherwise nothing is changed, because an index may hold the rest of a lost row. The other tables are
+    /// indexes themselves, and rebuilding them would keep only the readable part of a damaged row.
     async fn reindex(&self) -> Result<bool, SqlError> {
         let mut transaction = self.begin(Access::Write).await?;
         match is_mended(&mut *transaction).await {

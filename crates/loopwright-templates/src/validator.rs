@@ -43,7 +43,7 @@ pub struct DefinitionValidator {
 pub struct InvalidField {
     /// The field, with its parents: `budget.maxSteps`.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 

@@ -145,6 +145,14 @@ fn a_phrase_is_found_as_whole_words_in_messages_only() {
     assert_eq!(found, expect);
 }
 
+#[test]
+fn only_a_module_of_tests_in_the_file_itself_is_left_out() {
+    let declared = "#[cfg(test)]\nmod tests;\n\nfn f() {}\n";
+    assert_eq!(without_tests(declared), declared);
+    let inline = "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n";
+    assert_eq!(without_tests(inline), "fn f() {}\n");
+}
+
 /// Adds a line for each phrase that a text contains as whole words.
 fn report(found: &mut String, path: &Path, line: usize, text: &str, tables: &[&[(&str, &str)]]) {
     let text = text.to_lowercase();
@@ -240,9 +248,14 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// Returns a source without its module of tests.
+/// Returns a source without its module of tests, where that is the end of the file.
 fn without_tests(source: &str) -> &str {
-    source.find("#[cfg(test)]\nmod ").map_or(source, |at| &source[..at])
+    let is_inline = |at: &usize| {
+        let declaration = source[*at..].lines().nth(1).unwrap_or_default();
+        declaration.ends_with('{')
+    };
+    let mut modules = source.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at);
+    modules.find(is_inline).map_or(source, |at| &source[..at])
 }
 
 /// The sources of all crates, without tests.

@@ -1,4 +1,4 @@
-//! What is below a root, for programs: bytes of files, and names in directories.
+//! File contents and directory listings below a root, for programs.
 
 use std::io::Read as _;
 
@@ -26,7 +26,7 @@ impl WorkspaceRoot {
     ///
     /// # Errors
     ///
-    /// If there is no such file, or it cannot be read.
+    /// Returns an error if the file does not exist or cannot be read.
     pub fn read_bytes(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
         let (file, _, _) = self.read(path)?;
         let mut bytes = Vec::new();
@@ -41,7 +41,7 @@ impl WorkspaceRoot {
     ///
     /// # Errors
     ///
-    /// If there is no such directory.
+    /// Returns an error if the directory does not exist.
     pub fn entries(
         &self,
         path: &str,

@@ -18,7 +18,7 @@ use crate::model_source::ModelSource;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct LlmQueryTool {
-    /// Whose models they are; the agent's own if there are none.
+    /// The source of the models, or `None` for the agent's own.
     models: Option<Arc<dyn ModelProvider>>,
     llm: LlmConfig,
     system: Option<Arc<str>>,

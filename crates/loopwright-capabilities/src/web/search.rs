@@ -84,11 +84,11 @@ impl SearchService {
     }
 }
 
-/// Why there are no results.
+/// The reason why there are no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// There is nothing to search for.
+    /// The query is empty.
     #[error("`query` is empty; pass words to search for")]
     Empty,
     /// The service answered with an error.
@@ -112,7 +112,7 @@ pub struct SearchResult {
     pub title: String,
     /// Its address.
     pub url: String,
-    /// What it says, as far as the service shows it.
+    /// An excerpt of the page.
     pub text: String,
 }
 
@@ -124,7 +124,7 @@ pub struct WebSearchTool {
     client: WebClient,
 }
 
-/// What the model passes to `web_search`.
+/// The arguments of `web_search`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebSearchArgs {
@@ -157,11 +157,11 @@ impl WebSearchTool {
         Self { service, client: WebClient::new(Arc::new(AnyHost), timeouts) }
     }
 
-    /// Returns what the service finds.
+    /// Returns the results of the service.
     ///
     /// # Errors
     ///
-    /// If the service does not answer with results.
+    /// Returns an error if the service does not answer with results.
     pub async fn search(&self, args: &WebSearchArgs) -> Result<Vec<SearchResult>, SearchError> {
         let query = args.query.trim();
         if query.is_empty() {

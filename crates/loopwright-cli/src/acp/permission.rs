@@ -1,4 +1,4 @@
-//! Calls that wait for a decision, as questions to the editor.
+//! Waiting calls, as permission requests to the editor.
 
 use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
 use loopwright_permissions::Decision;

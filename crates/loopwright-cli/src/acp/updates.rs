@@ -1,4 +1,4 @@
-//! A run under way, as updates of a session.
+//! A run in progress, as updates of a session.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! What can be asked of definitions of agents.
+//! Arguments of `loopwright agents`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be said about a file tool that is used by hand.
+//! Arguments of `loopwright files`.
 
 use std::path::PathBuf;
 

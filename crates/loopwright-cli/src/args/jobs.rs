@@ -1,4 +1,4 @@
-//! What can be left for workers, and what can be said to them.
+//! Arguments of `loopwright jobs`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

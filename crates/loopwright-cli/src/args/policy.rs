@@ -1,4 +1,4 @@
-//! What can be asked of permission rules.
+//! Arguments of `loopwright policy`.
 
 use std::path::PathBuf;
 

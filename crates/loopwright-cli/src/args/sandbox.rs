@@ -1,4 +1,4 @@
-//! What can be said about a sandboxed command.
+//! Arguments of `loopwright sandbox`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

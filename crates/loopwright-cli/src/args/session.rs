@@ -1,4 +1,4 @@
-//! What can be said about the session that a run belongs to.
+//! Options that select the session of a run.
 
 use std::fmt;
 use std::str::FromStr;

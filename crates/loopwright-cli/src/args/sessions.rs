@@ -1,4 +1,4 @@
-//! What can be asked of sessions.
+//! Arguments of `loopwright sessions`.
 
 use std::path::PathBuf;
 use std::time::Duration;

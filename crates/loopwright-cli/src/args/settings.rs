@@ -1,4 +1,4 @@
-//! What can be said about the configuration.
+//! Arguments of `loopwright config`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What can be asked of skills.
+//! Arguments of `loopwright skills`.
 
 use std::path::PathBuf;
 

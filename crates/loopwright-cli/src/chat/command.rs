@@ -1,4 +1,4 @@
-//! What a line means.
+//! The meaning of a line.
 
 use loopwright_core::messages::ReasoningEffort;
 

@@ -1,4 +1,4 @@
-//! Where a chat looks for agents and skills.
+//! The search path of a chat for agents and skills.
 
 use loopwright_capabilities::skills::SkillAudience;
 

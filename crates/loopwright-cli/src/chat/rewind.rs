@@ -1,4 +1,4 @@
-//! `/rewind`: back to an earlier step, and what becomes of files.
+//! `/rewind`: returns to an earlier step, and undoes file changes if the user wants it.
 
 use std::collections::BTreeSet;
 

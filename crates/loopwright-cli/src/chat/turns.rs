@@ -1,4 +1,4 @@
-//! Esc Esc: the messages of a session, and going back to before one of them.
+//! Esc Esc: lists the user's messages, and returns to before one of them.
 
 use loopwright_sessions::{SessionId, SessionStore};
 

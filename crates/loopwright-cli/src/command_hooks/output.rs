@@ -1,4 +1,4 @@
-//! What a hook says with its exit status and its output.
+//! The decision of a hook, from its exit code and its output.
 
 use loopwright_sandbox::{ExitOutcome, Output};
 use serde::Deserialize;

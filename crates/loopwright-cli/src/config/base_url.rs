@@ -1,4 +1,4 @@
-//! Where a provider is reached.
+//! The base URL of a provider.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a chat looks at a terminal.
+//! Settings of a chat at a terminal.
 
 use super::Setting;
 

@@ -1,4 +1,4 @@
-//! Why there is no configuration.
+//! Errors of the configuration.
 
 use std::io;
 use std::path::{Path, PathBuf};

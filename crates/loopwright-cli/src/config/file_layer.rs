@@ -1,4 +1,4 @@
-//! The third and fourth layer: what a file says.
+//! The third and fourth layer: the files.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The strongest layer: what the command line says about the configuration.
+//! The strongest layer: options of the command line.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Every key there is, with what people want to know of it.
+//! All keys, with their documentation.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

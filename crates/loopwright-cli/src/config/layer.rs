@@ -1,4 +1,4 @@
-//! What one layer says, and laying one over the other.
+//! One layer, and merging of layers.
 
 use std::collections::BTreeMap;
 

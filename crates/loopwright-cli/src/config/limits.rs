@@ -1,4 +1,4 @@
-//! How much a run may use up.
+//! Limits of a run.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

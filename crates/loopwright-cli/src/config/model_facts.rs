@@ -1,4 +1,4 @@
-//! What the user knows of a model that the program does not, or knows better.
+//! Properties of a model that the user configures.
 
 use std::num::NonZeroU64;
 

@@ -1,4 +1,4 @@
-//! Which model to talk to.
+//! The reference to a model.
 
 use std::fmt;
 

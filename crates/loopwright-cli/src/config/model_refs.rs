@@ -1,4 +1,4 @@
-//! Which models to ask when one cannot answer.
+//! The fallback models.
 
 use toml::Value;
 

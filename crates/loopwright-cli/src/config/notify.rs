@@ -1,4 +1,4 @@
-//! What is told when a run waits for the user.
+//! Settings of notifications about waiting runs.
 
 use toml::Value;
 

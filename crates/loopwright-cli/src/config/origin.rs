@@ -1,4 +1,4 @@
-//! Where a value comes from.
+//! The origin of a value.
 
 use std::fmt;
 use std::path::Path;

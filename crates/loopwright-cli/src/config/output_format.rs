@@ -1,4 +1,4 @@
-//! The shape of what a run writes to standard output.
+//! The format of standard output.
 
 use clap::ValueEnum;
 

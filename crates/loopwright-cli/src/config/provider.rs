@@ -1,4 +1,4 @@
-//! What is configured for one provider.
+//! The configuration of one provider.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};

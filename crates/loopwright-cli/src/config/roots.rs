@@ -1,4 +1,4 @@
-//! Folders below which a worker may work.
+//! The folders that workers may use.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What commands may do and how much they may use.
+//! Permissions and limits of commands.
 
 use std::num::NonZeroU64;
 use std::time::Duration;

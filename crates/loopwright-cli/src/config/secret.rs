@@ -1,4 +1,4 @@
-//! Secrets by reference: the configuration knows where they are, never what they are.
+//! Secrets by reference: the configuration contains their locations, never their values.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the process knows of its surroundings, as a value.
+//! The environment of the process, as a value.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

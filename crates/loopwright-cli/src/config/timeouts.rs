@@ -1,4 +1,4 @@
-//! How long to wait for a provider.
+//! Timeouts of requests to a provider.
 
 use std::time::Duration;
 

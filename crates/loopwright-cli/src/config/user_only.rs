@@ -1,4 +1,4 @@
-//! What a project file may not decide.
+//! Settings that a project file cannot set.
 //!
 //! A project file comes with the repository, so its author speaks through it. It may say how
 //! the work is done, never where prompts and keys go or what confines the commands that are run.

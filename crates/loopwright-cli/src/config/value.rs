@@ -1,4 +1,4 @@
-//! The one way in which a flag, a variable or a file entry becomes a typed value.
+//! Conversion of flags, variables and file entries to typed values.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

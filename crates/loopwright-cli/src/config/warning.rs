@@ -1,4 +1,4 @@
-//! What is odd about a configuration that can be used.
+//! Warnings about a valid configuration.
 
 use std::fmt;
 use std::path::PathBuf;

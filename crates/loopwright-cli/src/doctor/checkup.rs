@@ -1,4 +1,4 @@
-//! Everything that the program needs, one check after the other.
+//! All checks, one after the other.
 
 use std::fs;
 use std::time::Duration;

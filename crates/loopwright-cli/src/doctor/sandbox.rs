@@ -1,4 +1,4 @@
-//! What each backend of the sandbox enforces.
+//! The guarantees of each sandbox backend.
 
 use std::fmt::Write as _;
 use std::fs;

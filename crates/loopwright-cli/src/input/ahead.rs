@@ -1,4 +1,4 @@
-//! What was typed while an agent worked.
+//! Text that was typed while an agent worked.
 
 use std::collections::VecDeque;
 use std::time::Duration;

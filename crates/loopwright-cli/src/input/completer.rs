@@ -1,4 +1,4 @@
-//! What Tab completes: commands and skills at the start of a line, and files behind `@`.
+//! Completion with Tab: commands and skills at the start of a line, and files after `@`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

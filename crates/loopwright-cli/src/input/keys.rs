@@ -1,4 +1,4 @@
-//! Keys at the prompt that mean more than a key: long pastes, which are folded, and Esc twice.
+//! Special keys at the prompt: long pastes, which are folded, and Esc Esc.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

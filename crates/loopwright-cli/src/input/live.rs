@@ -1,4 +1,4 @@
-//! What is typed while the agent works: lines for the agent, Esc to stop it, and the beginning of another line.
+//! Input while the agent works: lines for the agent, Esc to stop it, and the start of the next line.
 
 use std::io;
 use std::sync::Arc;

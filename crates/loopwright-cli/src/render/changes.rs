@@ -1,4 +1,4 @@
-//! What tools do to files, as people read it: a few lines of a diff for each file.
+//! File changes of tools, as a few lines of a diff for each file.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

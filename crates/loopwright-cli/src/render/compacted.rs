@@ -1,4 +1,4 @@
-//! What a compaction saved, in words.
+//! The result of a compaction, as text.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What standard error shows: a line for each call, something that turns while one is long, a summary.
+//! Progress on standard error: a line for each call, a spinner, and a summary.
 
 use std::collections::BTreeMap;
 use std::fmt;

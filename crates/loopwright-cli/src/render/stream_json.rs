@@ -1,4 +1,4 @@
-//! One JSON object per line for whatever happens.
+//! One JSON object per line for each event.
 //!
 //! The first line of a run is of type `init`, the last one of type `result`. All others name their agent in
 //! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. Between the runs of a chat stand

@@ -1,4 +1,4 @@
-//! Why something could not be done with a session, with what can be done about it.
+//! Errors of operations on sessions, with remedies.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How calls that wait are named.
+//! Names of waiting calls.
 
 use loopwright_core::{PendingApproval, RequestKind};
 

@@ -1,4 +1,4 @@
-//! `loopwright approvals`: what waits for an answer, in all sessions.
+//! `loopwright approvals`: waiting calls of all sessions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `sessions decide`: what is decided about a call that waits, or answered to what it asks.
+//! `sessions decide`: decisions about waiting calls, and answers to their questions.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What happened in a session, told from its changes.
+//! The history of a session, derived from its changes.
 
 use loopwright_core::{
     ApprovalDecision, Change, ChangeRecord, Edit, ExecutionStatus, PendingApproval, Spend,

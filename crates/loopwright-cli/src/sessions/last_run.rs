@@ -1,4 +1,4 @@
-//! How the last run of a session ended.
+//! The ending of the last run of a session.
 
 use loopwright_core::{Change, ChangeRecord, ExecutionStatus};
 use loopwright_sessions::{SessionHeader, SessionId, SessionStore};

@@ -1,4 +1,4 @@
-//! What the program's own agent may use, and what is found for every agent.
+//! The capabilities of the built-in agent, and what every agent gets.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Why something cannot begin, in words and in an exit status.
+//! Reasons why a run cannot start, with exit codes.
 
 use loopwright_core::BoxError;
 

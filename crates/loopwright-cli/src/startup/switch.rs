@@ -1,4 +1,4 @@
-//! Another session in place of the one that a conversation is in.
+//! Switching a conversation to another session.
 
 use std::sync::Arc;
 

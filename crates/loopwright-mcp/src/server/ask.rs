@@ -1,4 +1,4 @@
-//! What a call asks in its middle, as requests to the client.
+//! Questions of a call in progress, as requests to the client.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Changes of what a server lists.
+//! Notifications about changed lists of a server.
 
 use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
 
@@ -17,7 +17,7 @@ impl ServedList {
     const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
 }
 
-/// Tells clients of a [`ToolServer`](crate::ToolServer) which lists have changed. Clones are one.
+/// Notifies clients of a [`ToolServer`](crate::ToolServer) about changed lists. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct ServerChanges(Sender<ServedList>);
 
@@ -28,22 +28,22 @@ impl Default for ServerChanges {
 }
 
 impl ServerChanges {
-    /// Creates changes of no list.
+    /// Creates a notifier.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tools have changed.
+    /// Notifies clients that the list of tools has changed.
     pub fn tools(&self) {
         self.tell(ServedList::Tools);
     }
 
-    /// The list of prompts has changed.
+    /// Notifies clients that the list of prompts has changed.
     pub fn prompts(&self) {
         self.tell(ServedList::Prompts);
     }
 
-    /// The list of resources has changed.
+    /// Notifies clients that the list of resources has changed.
     pub fn resources(&self) {
         self.tell(ServedList::Resources);
     }

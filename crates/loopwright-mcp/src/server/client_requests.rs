@@ -1,4 +1,4 @@
-//! What tools and prompts of a server ask of the client.
+//! Requests of tools and prompts to the client.
 
 use loopwright_core::{ToolCx, ToolPause};
 use rmcp::model::InputRequests;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 /// The member of a question's schema that holds the requests.
 const REQUESTS: &str = "x-mcp-requests";
 
-/// Requests to the client that calls a tool or fills in a prompt, each with a key of its own.
+/// Requests to the client that calls a tool or requests a prompt, by key.
 ///
-/// A tool [pauses](Self::to_pause) with them, and runs again with the [replies](ClientReplies::of). Requests that the client
-/// says it cannot answer are not sent and have no reply. If it can answer none of them, the call fails.
+/// A tool [pauses](Self::to_pause) with them, and runs again with the [replies](ClientReplies::of). Requests that the
+/// client does not support are not sent and have no reply. If it supports none of them, the call fails.
 ///
 /// ```
 /// use loopwright_core::{ToolCx, ToolError};
@@ -29,13 +29,13 @@ const REQUESTS: &str = "x-mcp-requests";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientRequests(Map<String, Value>);
 
-/// What a client has replied to [requests](ClientRequests), by their keys.
+/// The replies of a client to [requests](ClientRequests), by key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClientReplies(pub(super) Map<String, Value>);
 
 impl ClientRequests {
-    /// Creates no requests.
+    /// Creates an empty set of requests.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,7 +47,7 @@ impl ClientRequests {
         self
     }
 
-    /// Asks the user, who fills in a form. The schema is an object of strings, numbers, booleans and enumerations.
+    /// Adds a form for the user. The schema is an object of strings, numbers, booleans and enumerations.
     #[must_use]
     pub fn with_question(
         self,
@@ -60,7 +60,7 @@ impl ClientRequests {
         self.with(key, "elicitation/create", params)
     }
 
-    /// Asks the client's model to continue a conversation of one message.
+    /// Adds a call of the client's model with one message.
     #[must_use]
     pub fn with_sampling(
         self,
@@ -73,13 +73,13 @@ impl ClientRequests {
         self.with(key, "sampling/createMessage", params)
     }
 
-    /// Asks for the directories that the client works in.
+    /// Adds a request for the working directories of the client.
     #[must_use]
     pub fn with_roots(self, key: impl Into<String>) -> Self {
         self.with(key, "roots/list", json!({}))
     }
 
-    /// Makes the call wait for the replies.
+    /// Returns the error that pauses the call until the client replies.
     pub fn to_pause(&self) -> ToolPause {
         let messages = self.0.values().filter_map(|it| it["params"]["message"].as_str());
         let text: Vec<&str> = messages.collect();
@@ -98,12 +98,12 @@ impl ClientRequests {
 }
 
 impl ClientReplies {
-    /// Returns the replies to the requests that the tool paused with; `None` if it did not.
+    /// Returns the replies to the requests with which the tool paused, or `None` if it has not paused.
     pub fn of(cx: &ToolCx<'_>) -> Option<Self> {
         Some(Self(cx.answer()?.as_object()?.clone()))
     }
 
-    /// Returns `true` if the client has replied to nothing.
+    /// Returns `true` if there are no replies.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -113,20 +113,20 @@ impl ClientReplies {
         self.0.get(key)
     }
 
-    /// Returns what the user filled in; `None` if the user did not accept the question.
+    /// Returns the values that the user entered, or `None` if the user did not accept the form.
     pub fn accepted(&self, key: &str) -> Option<&Value> {
         let reply = self.get(key).filter(|it| it["action"] == "accept")?;
         reply.get("content")
     }
 
-    /// Returns the text that the client's model has written.
+    /// Returns the text of the client's model.
     pub fn sampled(&self, key: &str) -> Option<String> {
         let content = self.get(key)?.get("content")?;
         let blocks = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
         Some(blocks.iter().filter_map(|it| it["text"].as_str()).collect())
     }
 
-    /// Returns the addresses of the directories that the client works in.
+    /// Returns the URIs of the working directories of the client.
     pub fn roots(&self, key: &str) -> Option<Vec<&str>> {
         let roots = self.get(key)?.get("roots")?.as_array()?;
         Some(roots.iter().filter_map(|it| it["uri"].as_str()).collect())

@@ -1,4 +1,4 @@
-//! What a server offers besides tools.
+//! Resources and prompts of a server.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -15,7 +15,7 @@ pub struct ServedResource {
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: Option<String>,
     /// Its type, such as `text/markdown`.
     pub mime_type: Option<String>,
@@ -28,7 +28,7 @@ pub struct ServedTemplate {
     pub uri_template: String,
     /// Its name.
     pub name: String,
-    /// What the resources are.
+    /// Their description.
     pub description: Option<String>,
     /// The type of the resources, such as `text/markdown`.
     pub mime_type: Option<String>,
@@ -48,7 +48,7 @@ pub struct ResourceBody {
 pub enum ResourceData {
     /// A text.
     Text(String),
-    /// Anything else.
+    /// Binary data.
     Bytes(Vec<u8>),
 }
 
@@ -69,7 +69,7 @@ impl ResourceBody {
 pub struct ServedPrompt {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
     /// Its arguments, in order.
     pub arguments: Vec<ServedArgument>,
@@ -80,20 +80,20 @@ pub struct ServedPrompt {
 pub struct ServedArgument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// Whether the prompt cannot be filled in without it.
+    /// Whether the argument is required.
     pub is_required: bool,
 }
 
-/// A prompt to be filled in.
+/// A request for a prompt with its arguments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptCall {
     /// The name of the prompt.
     pub name: String,
     /// The arguments, by name.
     pub arguments: Map<String, Value>,
-    /// What the client has answered to the prompt's [requests](PromptReply::Ask).
+    /// The client's replies to the prompt's [requests](PromptReply::Ask).
     pub replies: ClientReplies,
 }
 
@@ -104,20 +104,20 @@ impl PromptCall {
     }
 }
 
-/// A prompt that was filled in.
+/// The response to a request for a prompt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PromptReply {
     /// The messages. A document whose name is an address is an embedded resource.
     Messages(Vec<Message>),
-    /// The client has to answer first; the prompt is then filled in again with the replies.
+    /// Requests that the client must answer first. The prompt is then requested again with the replies.
     Ask(ClientRequests),
 }
 
 /// A value that a user of a client has begun to type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// What the value is for.
+    /// The prompt or the template of the value.
     pub target: CompletionTarget,
     /// The name of the argument, or of the variable of the template.
     pub argument: String,
@@ -130,11 +130,11 @@ pub struct Completion {
 /// Resources and prompts of a server.
 #[async_trait]
 pub trait ServedContent: Send + Sync {
-    /// Lists resources from a cursor on; returns the cursor of the next page, if there is one.
+    /// Lists a page of resources, starting at a cursor. Returns the cursor of the next page, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// Returns an error if they cannot be listed.
     async fn resources(
         &self,
         cursor: Option<String>,
@@ -147,7 +147,7 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// Returns an error if they cannot be listed.
     async fn templates(&self) -> Result<Vec<ServedTemplate>, BoxError> {
         Ok(Vec::new())
     }
@@ -156,7 +156,7 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// Returns an error if the resource cannot be read.
     async fn read(&self, uri: &str) -> Result<Option<ResourceBody>, BoxError> {
         let _ = uri;
         Ok(None)
@@ -173,7 +173,7 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// Returns an error if they cannot be listed.
     async fn prompts(&self) -> Result<Vec<ServedPrompt>, BoxError> {
         Ok(Vec::new())
     }
@@ -182,17 +182,17 @@ pub trait ServedContent: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// Returns an error if the prompt cannot be created.
     async fn prompt(&self, call: &PromptCall) -> Result<Option<PromptReply>, BoxError> {
         let _ = call;
         Ok(None)
     }
 
-    /// Returns values that begin as the user has typed, the best one first.
+    /// Returns values that start with the typed text, the best one first.
     ///
     /// # Errors
     ///
-    /// If they cannot be found.
+    /// Returns an error if the values cannot be determined.
     async fn complete(&self, completion: &Completion) -> Result<Vec<String>, BoxError> {
         let _ = completion;
         Ok(Vec::new())

@@ -1,4 +1,4 @@
-//! What a running call tells its client: progress and log messages.
+//! Progress and log messages of a call in progress.
 
 use std::pin::pin;
 

@@ -1,4 +1,4 @@
-//! Changes that clients want to hear of.
+//! Subscriptions of clients to changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

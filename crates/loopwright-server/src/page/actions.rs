@@ -1,4 +1,4 @@
-//! What forms do. Each leads back to a page.
+//! Actions of forms. Each redirects to a page.
 
 use axum::{
     extract::State,

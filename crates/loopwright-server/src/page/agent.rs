@@ -1,4 +1,4 @@
-//! Agents: those that are offered, and that of a session with its instructions and tools.
+//! The available agents, and the agent of a session with its instructions and tools.
 
 use axum::{extract::State, response::Response};
 use loopwright_agent::LoopFactory as _;

@@ -1,4 +1,4 @@
-//! A session: its conversation, what it waits for, and what can be done with it.
+//! A session: its conversation, pending calls and actions.
 
 use axum::{extract::State, response::Response};
 use loopwright_core::{AgentState, ExecutionStatus};

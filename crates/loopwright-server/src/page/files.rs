@@ -1,4 +1,4 @@
-//! The folder of a session: what it changed there, and its files.
+//! The folder of a session: changed files, and all files.
 
 use axum::{extract::State, response::Response};
 use loopwright_sessions::SessionHeader;

@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! The layout of all pages.
 
 use axum::{
     http::{StatusCode, header},

@@ -1,4 +1,4 @@
-//! What a page of a session hears while it is open: the text that is being written, and that something has changed.
+//! Updates of an open page: streamed text, and notices of changes.
 
 use std::{collections::VecDeque, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 

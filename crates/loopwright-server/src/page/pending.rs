@@ -1,4 +1,4 @@
-//! Calls that wait for decisions: what is to happen, shown so that it can be judged and changed.
+//! Calls that wait for decisions, in a form that users can review and edit.
 
 use std::fmt::Write as _;
 

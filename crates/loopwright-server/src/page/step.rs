@@ -1,4 +1,4 @@
-//! A step: what the model was shown, and what it answered.
+//! A step: the input of the model and its response.
 
 use axum::{extract::State, http::request::Parts, response::Response};
 use loopwright_core::AgentState;

@@ -1,4 +1,4 @@
-//! Who looks at the page.
+//! The visitor of a page.
 
 use std::sync::OnceLock;
 

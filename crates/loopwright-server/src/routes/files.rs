@@ -37,7 +37,7 @@ const BYTES: &str = "application/octet-stream";
 pub struct FileList {
     /// Its directories and files, by their names. Links are left out.
     pub entries: Vec<FileView>,
-    /// `false` if there are more.
+    /// `false` if the list was truncated.
     pub is_complete: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct FileView {
     pub bytes: u64,
 }
 
-/// What a session changed in its folder.
+/// The changes of a session in its folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffView {
     /// The files that differ from what they were before the session, by their paths.

@@ -36,7 +36,7 @@ pub struct ListAgents(AgentDefinitionRegistry);
 #[derive(Clone, Debug)]
 pub struct ReadAgent(AgentDefinitionRegistry);
 
-/// What the model passes to `read_agent`.
+/// The arguments of `read_agent`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadAgentArgs {
@@ -52,7 +52,7 @@ pub struct WriteAgent {
     store: FileDefinitionStore,
 }
 
-/// What the model passes to `write_agent`.
+/// The arguments of `write_agent`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WriteAgentArgs {

@@ -1,4 +1,4 @@
-//! The methods of the protocol, whatever they are called by.
+//! The methods of the protocol, for both bindings.
 
 use std::{pin::pin, time::Duration};
 

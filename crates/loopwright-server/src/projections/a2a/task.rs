@@ -1,4 +1,4 @@
-//! Tasks, and what is told of one that is followed.
+//! Tasks, and the events of a subscribed task.
 
 use loopwright_core::messages::{Role, Turn};
 use loopwright_sessions::{AgentSession, JobRecord, JobStatus};
