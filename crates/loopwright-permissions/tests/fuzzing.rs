@@ -5,7 +5,10 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use loopwright_permissions::{Call, Decision, Mode};
@@ -270,17 +273,47 @@ fn ran(text: &str, count: usize) -> Vec<usize> {
             )
         })
         .collect();
-    let script = format!("ulimit -t 1\n{}{text}", functions.concat());
-    let bash = Command::new("/bin/bash")
-        .args(["--norc", "--noprofile", "-r", "-c", &script])
-        .env_clear()
-        .env("PATH", "/nonexistent")
-        .current_dir(env::temp_dir())
-        .stdin(Stdio::null())
-        .output();
-    let output = bash.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+    // Functions that call each other would start processes without an end.
+    let script = format!("ulimit -t 1\nreadonly FUNCNEST=4\n{}{text}", functions.concat());
+    let mut bash = Command::new("/bin/bash");
+    bash.args(["--norc", "--noprofile", "-r", "-c", &script]);
+    bash.env_clear().env("PATH", "/nonexistent").current_dir(env::temp_dir());
+    let output = output_in_time(&mut bash, Duration::from_secs(10));
     let output = String::from_utf8_lossy(&output);
     (0..count).filter(|number| output.contains(&format!("ran-{number}-"))).collect()
+}
+
+/// Returns what a program and its children write until the last of them has ended. Those that take longer are killed:
+/// some wait for each other.
+fn output_in_time(command: &mut Command, time: Duration) -> Vec<u8> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(child) = command.process_group(0).spawn() else { return Vec::new() };
+    let group = format!("-{}", child.id());
+    let (ended, waits) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        if waits.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            let kill = Command::new("kill").args(["-KILL", "--", &group]).status();
+            assert!(kill.is_ok(), "without `kill`, what does not end cannot be ended");
+        }
+    });
+    let output = child.wait_with_output();
+    drop(ended);
+    watch.join().unwrap();
+    output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default()
+}
+
+/// Holds that programs that do not end do not hold up the tests.
+#[test]
+fn what_bash_does_not_end_is_ended() {
+    if !is_accepted("true") {
+        return;
+    }
+    let started = Instant::now();
+    assert_eq!(ran("function x (cmd0x; x); x", 1), [0]);
+    let mut waiting = Command::new("/bin/bash");
+    waiting.args(["-c", "echo begun; sleep 600 & wait"]);
+    assert_eq!(output_in_time(&mut waiting, Duration::from_millis(500)), b"begun\n");
+    assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
 }
 
 /// Texts that are bad for readers that go back or that call themselves.
