@@ -94,6 +94,32 @@ fn a_session_is_created_answered_watched_and_found_at_the_command_line() {
 }
 
 #[test]
+fn a_run_whose_server_was_killed_is_taken_up_by_another_one() {
+    let (world, model) =
+        (World::new(), Server::start([Reply::Nothing, streamed("Hello.", "stop")]));
+    let mut first = Serving::start(&world, &model, &[]);
+    let session = first.json(&first.token, "POST", "/v1/sessions", &json!({}));
+    let path = format!("/v1/sessions/{}", session["id"].as_str().unwrap());
+    let text = &json!({"text": "Who are you?"});
+    first.json(&first.token, "POST", &format!("{path}/messages"), text);
+    let asked = model.request()["messages"].clone();
+    // Only the first one can have begun the run.
+    let second = Serving::start(&world, &model, &[]);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert_eq!(model.request()["messages"], asked);
+    // The stream may end while no server runs the session.
+    let events = (0..10).map(|_| second.send(&second.token, "GET", &format!("{path}/events"), ""));
+    let told = events.map(|it| it.1).find(|it| it.contains("\"status\":\"completed\""));
+    assert!(told.is_some());
+    let shown = second.json(&second.token, "GET", &path, &json!(null));
+    assert_eq!((&shown["text"], &shown["status"]), (&json!("Hello."), &session["status"]));
+    let runs = second.json(&second.token, "GET", &format!("{path}/runs"), &json!(null));
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+    assert!(!model.was_asked());
+}
+
+#[test]
 fn a_browser_signs_in_once_with_the_address_and_stays_signed_in_when_the_server_is_started_again() {
     let (world, model) = (World::new(), Server::start([streamed("Hello.", "stop")]));
     let serving = Serving::start(&world, &model, &[]);
