@@ -15,6 +15,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_POST(self):
+        try:
+            self.answer()
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # The run was cancelled, or the server was killed.
+
+    def answer(self):
         length = int(self.headers["content-length"])
         messages = json.loads(self.rfile.read(length))["messages"]
         last = messages[-1]
