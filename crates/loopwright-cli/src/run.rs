@@ -1,5 +1,6 @@
 //! `loopwright run`.
 
+use std::io;
 use std::pin::pin;
 
 use futures::future::{Either, select};
@@ -7,6 +8,7 @@ use loopwright_core::{
     AgentState,
     messages::{Message, Part},
 };
+use tokio::runtime::Runtime;
 
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
@@ -37,9 +39,19 @@ pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
     })
 }
 
+/// After how many polls timers and signals are looked at. A server that sends interim responses without end makes each poll
+/// of its connection take tens of milliseconds, so that with the default of 61 limits and Ctrl-C would take seconds to have
+/// an effect.
+const POLLS: u32 = 4;
+
+/// Makes what runs a command on this thread.
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(POLLS).build()
+}
+
 /// Runs a future to its end on this thread. What it leaves behind is not waited for.
 pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    match runtime() {
         Ok(runtime) => {
             let exit_code = runtime.block_on(async {
                 let exit_code = work.await;
@@ -140,5 +152,34 @@ async fn unless_signalled<T>(
     match select(pin!(work), pin!(signals.next())).await {
         Either::Left((done, _)) => done,
         Either::Right((reason, _)) => Err(reason.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Poll;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_time_limit_has_an_effect_while_the_polls_of_a_connection_take_long() {
+        let polls = runtime().unwrap().block_on(async {
+            let polls: Arc<AtomicU32> = Arc::default();
+            let counted = Arc::clone(&polls);
+            // Always ready again, and each time slow: a flooding server.
+            tokio::spawn(std::future::poll_fn(move |cx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(2));
+                cx.waker().wake_by_ref();
+                Poll::<()>::Pending
+            }));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            polls.load(Ordering::Relaxed)
+        });
+        assert!(polls <= 3 * POLLS, "{polls} polls");
     }
 }

@@ -48,7 +48,7 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
         }
     };
     let commands = Commands::with_driver(&config, &sources, args.backend.into());
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match crate::run::runtime() {
         Ok(runtime) => runtime,
         Err(error) => return console::fail(&error, ExitCode::Internal).into(),
     };
