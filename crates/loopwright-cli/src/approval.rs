@@ -418,6 +418,10 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             arguments["command"] = json!(rest);
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
+        // Commands of `chat`, and the one that Shift-Tab types, are no answers.
+        command if command.starts_with('/') => {
+            Answer::Unclear("a call waits; type 1 to approve or 3 to deny it, then the command")
+        }
         // Any other text tells the model what to do instead.
         _ => deny(text),
     }

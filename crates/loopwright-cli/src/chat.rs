@@ -250,8 +250,12 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Says what the agent's definition says first. Returns an exit status if that was the last turn.
+    /// Asks about calls that the last run left waiting, or says what the agent's definition says first. Returns an exit status
+    /// if that was the last turn.
     async fn begin(&mut self, input: &mut Input) -> Option<ExitCode> {
+        if is_watched() && self.state().await.is_ok_and(|it| !it.pending().is_empty()) {
+            return self.say(None, input).await;
+        }
         let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
         console::tell(&sanitize_terminal(&format!("› {first}")));
         self.say(Some(Said { text: first, typed: String::new() }), input).await

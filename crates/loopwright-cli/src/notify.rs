@@ -1,20 +1,62 @@
 //! Notifications that a run waits, with a command and a webhook of the user.
 
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use loopwright_core::BoxError;
 use loopwright_models::{Timeouts, WebClient};
+use loopwright_sessions::{JobOutcome, SessionStore};
+use loopwright_worker::WorkerEvent;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 use crate::config::NotifySettings;
 use crate::console;
-use crate::report::SCHEMA_VERSION;
+use crate::loops::maintenance_runtime;
+use crate::report::{SCHEMA_VERSION, needed};
 
 /// How long a command or a webhook may take.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Tells the user about the jobs of a worker that wait, while the worker goes on.
+#[derive(Clone)]
+pub(crate) struct JobNotices {
+    settings: NotifySettings,
+    store: Arc<dyn SessionStore>,
+    telling: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl JobNotices {
+    pub(crate) fn new(settings: NotifySettings, store: Arc<dyn SessionStore>) -> Self {
+        Self { settings, store, telling: Arc::default() }
+    }
+
+    pub(crate) fn on_event(&self, event: &WorkerEvent) {
+        let WorkerEvent::JobFinished { job, outcome: JobOutcome::NeedsInput(asked) } = event else {
+            return;
+        };
+        let (Self { settings, store, .. }, id) = (self.clone(), job.session.clone());
+        let asked = asked.to_string();
+        self.lock().spawn(async move {
+            let session = maintenance_runtime(&store).session(&id).await;
+            let text = session.map_or(asked, |session| needed(session.state()));
+            waiting(&settings, id.as_str(), &text).await;
+        });
+    }
+
+    /// Waits until the user was told of all of them.
+    pub(crate) async fn finish(&self) {
+        let telling = std::mem::take(&mut *self.lock());
+        telling.join_all().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Tells that a session waits. What fails is a warning: the session waits all the same.
 pub(crate) async fn waiting(settings: &NotifySettings, session: &str, text: &str) {

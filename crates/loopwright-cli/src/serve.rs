@@ -13,7 +13,7 @@ use futures::future::{Either, join, select};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_server::{Access, ConnectionLimits, Server, TokenFile, listen, random_token};
 use loopwright_sessions::SessionStore;
-use loopwright_worker::{JobSignal, NoQueue, Worker, WorkerOptions};
+use loopwright_worker::{JobSignal, NoQueue, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,7 @@ use crate::definitions::Defined;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::model;
+use crate::notify::JobNotices;
 use crate::render::sanitize_terminal;
 use crate::run::with_runtime;
 use crate::session::SessionsError;
@@ -58,12 +59,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let folders = args.session_dirs.as_deref().map(session_dirs).transpose()?;
     let base = folders.clone().unwrap_or_else(|| config.workdir.clone());
     let roots = WorkerRoots::new([base.as_path()], sources.home.as_deref())?;
-    if folders.is_some() && roots.is_broad(&base.join("session")) {
-        let text = format!(
-            "{} cannot hold the directories of sessions: it belongs to the system or is hidden; name another one with `--session-dirs`",
-            base.display()
-        );
-        return Err(SessionsError::Usage(text).into());
+    if folders.is_some() {
+        check_folders(&roots, &base)?;
     }
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
@@ -104,7 +101,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         None => server,
     };
     let server = server.build();
-    let worker = worker(args, store, agents, signal)?;
+    let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
+    let worker = worker(args, store, agents, signal, notices.clone())?;
     tell(args, &url, page.as_deref(), token.as_deref());
     if let Some(page) = page.filter(|_| args.open) {
         browse(&page);
@@ -117,6 +115,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
             Some(worker) => drop(worker.run(&drain).await),
             None => drain.cancelled().await,
         }
+        notices.finish().await;
     };
     let signals = async {
         let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
@@ -129,6 +128,17 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         Either::Left(_) => Ok(ExitCode::Done),
         Either::Right((reason, _)) => Ok(exit_code(reason)),
     }
+}
+
+/// Refuses a place for the directories of sessions that no session may work in.
+fn check_folders(roots: &WorkerRoots, base: &Path) -> Result<(), SessionsError> {
+    if !roots.is_broad(&base.join("session")) {
+        return Ok(());
+    }
+    Err(SessionsError::Usage(format!(
+        "{} cannot hold the directories of sessions: it belongs to the system or is hidden; name another one with `--session-dirs`",
+        base.display()
+    )))
 }
 
 /// Refuses what would let others in that are not meant.
@@ -199,6 +209,7 @@ fn worker(
     store: Arc<dyn SessionStore>,
     agents: SessionAgents,
     signal: JobSignal,
+    notices: JobNotices,
 ) -> Result<Option<Worker>, StartError> {
     if args.no_worker {
         return Ok(None);
@@ -210,6 +221,7 @@ fn worker(
     };
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
     let worker = worker.with_options(options).with_signal(signal);
+    let worker = worker.with_listener(move |event: &WorkerEvent| notices.on_event(event));
     Ok(Some(worker.with_event_log(BroadcastConfig::standard())))
 }
 

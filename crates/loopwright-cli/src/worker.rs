@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::future::{Either, select};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_sessions::JobOutcome;
 use loopwright_worker::{JobCounts, OnIdle, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Cli;
@@ -18,7 +17,7 @@ use crate::config::{Config, ConfigSources, OutputFormat};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::notify;
+use crate::notify::JobNotices;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
@@ -67,8 +66,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         on_idle: if args.exit_when_idle { OnIdle::Exit } else { OnIdle::Wait },
         ..WorkerOptions::default()
     };
-    let told = Arc::new(Mutex::new(JoinSet::new()));
-    let telling = Arc::clone(&told);
+    let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
+    let telling = notices.clone();
     let is_json = config.output_format.value != OutputFormat::Text;
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
     let worker = worker
@@ -76,14 +75,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         .with_event_log(BroadcastConfig::standard())
         .with_listener(move |event: &WorkerEvent| {
             tell(event, is_json);
-            if let WorkerEvent::JobFinished { job, outcome: JobOutcome::NeedsInput(asked) } = event
-            {
-                let (settings, session) = (config.notify.clone(), job.session.clone());
-                let asked = Arc::clone(asked);
-                let told =
-                    async move { notify::waiting(&settings, session.as_str(), &asked).await };
-                lock(&telling).spawn(told);
-            }
+            telling.on_event(event);
         });
     if !args.agent.surroundings.quiet {
         let roots = sanitize_terminal(&roots.names());
@@ -101,13 +93,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         Either::Left((tally, _)) => tally,
         Either::Right((reason, _)) => return Ok(exit_code(reason)),
     };
-    let told = std::mem::take(&mut *lock(&told));
-    told.join_all().await;
+    notices.finish().await;
     Ok(tell_end(tally, is_json))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one

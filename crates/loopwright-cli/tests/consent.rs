@@ -134,6 +134,32 @@ fn a_command_of_the_user_and_a_webhook_are_told_that_a_run_waits_and_a_project_n
     assert!(!world.path("project/told.json").exists());
 }
 
+#[test]
+fn a_command_and_a_webhook_of_the_user_are_told_that_a_job_of_a_worker_waits() {
+    let hook = Server::start(vec![streamed("", "stop")]);
+    let world = World::new().file("tell.sh", "#!/bin/sh\ncat > told.json\n");
+    let command = world.path("tell.sh").display().to_string();
+    let config = format!(
+        "[notify]\ncommand = [\"sh\", \"{command}\"]\nwebhook = \"{}/waiting\"\n",
+        hook.url
+    );
+    let world = world.file(".config/loopwright/config.toml", &config);
+    let server = Server::start(removing());
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let submitted = world.run(&[&["submit"], &model[..], &["Go."]].concat());
+    let (_, session) = submitted.stdout.trim().split_once(' ').unwrap();
+    let worked = world
+        .run(&[&["worker", "--exit-when-idle", "--permission-mode", "ask"], &model[..]].concat());
+    assert!(worked.stderr.contains("1 need input"), "{}", worked.stderr);
+    let told = std::fs::read_to_string(world.path("project/told.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let expect = (json!("waiting"), json!(session));
+    for told in [&told, &hook.heard()[0].1] {
+        assert_eq!((told["type"].clone(), told["session_id"].clone()), expect);
+        assert!(told["text"].as_str().unwrap().contains("bash rm a.txt"), "{told}");
+    }
+}
+
 /// The status of a turn that has used 350 of 430 millionths of a dollar after five steps, how often the model was called, and what
 /// the session has on record of the answer.
 fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
@@ -175,4 +201,39 @@ fn never_denies_for_good_with_the_rule_that_was_shown() {
         run(&world, &server, &["--permission-mode", "auto", "--output-format", "json", "Go."]);
     assert_eq!((again.status, world.path("project/a.txt").exists()), (8, true), "{}", again.stderr);
     assert_eq!(result(&again)["denials"][0]["arguments"], json!({ "command": "rm a.txt" }));
+}
+
+#[test]
+fn shift_tab_does_not_answer_for_a_call_that_waits() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let terminal = Terminal::new(100).pressing("1 yes", "\x1b[Z").typing("a call waits", "1");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+}
+
+#[test]
+fn a_call_with_edited_arguments_is_shown_with_them() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let seen = Terminal::new(100).typing("1 yes", "e echo edited").run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, true), "{}", seen.text());
+    assert!(seen.text().contains("✓ bash echo edited"), "{}", seen.text());
+    assert!(!seen.text().contains("✓ bash rm a.txt"), "{}", seen.text());
+}
+
+#[test]
+fn chat_asks_at_its_start_about_a_call_that_waits() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let server = Server::start([streamed("Removed.", "stop")]);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let line = [&model[..], &["--permission-mode", "ask", "--continue"]].concat();
+    let terminal = Terminal::new(100).typing("1 yes", "1").typing("Removed.", "/quit");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }

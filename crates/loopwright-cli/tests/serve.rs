@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed};
+use crate::server::{Reply, Server, streamed, streamed_call};
 use crate::world::World;
 
 /// A server under way.
@@ -226,4 +226,27 @@ fn an_address_that_others_reach_is_refused_without_a_proxy() {
     assert!(unnamed.stderr.contains("--host"), "{}", unnamed.stderr);
     let files = world.run(&["serve", "--listen", "127.0.0.1:0", "--store", "files:kept"]);
     assert_ne!(files.status, 0, "{files:?}");
+}
+
+#[test]
+fn a_webhook_is_told_that_a_served_session_waits() {
+    let hook = Server::start(vec![streamed("", "stop")]);
+    let config = format!("[notify]\nwebhook = \"{}/waiting\"\n", hook.url);
+    let world = World::new().file(".config/loopwright/config.toml", &config);
+    let model = Server::start(vec![streamed_call("", "rm a.txt")]);
+    let serving = Serving::start(&world, &model, &["--permission-mode", "ask"]);
+    let token = serving.token.clone();
+    let session = serving.json(&token, "POST", "/v1/sessions", &json!({}));
+    let id = session["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/sessions/{id}");
+    serving.json(&token, "POST", &format!("{path}/messages"), &json!({"text": "Go."}));
+    let (_, events) = serving.send(&token, "GET", &format!("{path}/events"), "");
+    assert!(events.contains("\"status\":\"idle\""), "{events}");
+    // What is being told is told before the server ends.
+    assert_eq!(serving.end(), Some(0));
+    let heard = &hook.heard()[0].1;
+    assert_eq!(
+        (heard["type"].as_str(), heard["session_id"].as_str()),
+        (Some("waiting"), Some(&*id))
+    );
 }

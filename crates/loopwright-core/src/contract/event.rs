@@ -182,7 +182,8 @@ events! {
         id: Option<Arc<str>>,
         /// The tool's name.
         tool: Arc<str>,
-        /// The arguments as written by the model, as JSON text.
+        /// The arguments of the tool, as JSON text: those of its `ToolCallStarted`. For a call that did
+        /// not start, as the model wrote them.
         arguments: Arc<str>,
         /// The outcome.
         outcome: Arc<ToolOutcome>,

@@ -165,6 +165,8 @@ pub(crate) struct FinishedCall {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spend: Spend,
     pub(crate) duration: Duration,
+    /// The arguments of the tool, if it was started.
+    pub(crate) arguments: Option<Arguments>,
     /// Whether the tool was started.
     pub(crate) has_run: bool,
     /// The run stops.
@@ -193,6 +195,7 @@ impl From<ToolOutcome> for FinishedCall {
             outcome,
             spend: Spend::default(),
             duration: Duration::ZERO,
+            arguments: None,
             has_run: false,
             signal: None,
             failure: None,
@@ -395,6 +398,7 @@ impl CallContext {
             paused.arguments = Some(ready.arguments);
             return ended;
         }
+        ended.arguments = Some(ready.arguments);
         let hooks = self.inference.agent.interceptor();
         if ended.journal.is_some() || !hooks.contains(HookPoint::AfterTool) {
             return ended;

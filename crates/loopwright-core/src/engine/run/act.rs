@@ -332,7 +332,9 @@ impl Run {
     /// Records the outcome of a call, and emits the event.
     fn complete_call(&mut self, acting: &CallContext, index: u16, ended: FinishedCall) {
         let started_at = self.start_to_record(index, ended.has_run);
-        let FinishedCall { outcome, spend, duration, signal, failure, blocked_by, .. } = ended;
+        let FinishedCall {
+            outcome, spend, duration, arguments, signal, failure, blocked_by, ..
+        } = ended;
         let outcome = Arc::new(outcome);
         if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
             self.say(|_| ToolCallBlocked {
@@ -347,7 +349,7 @@ impl Run {
         let change =
             Change::ToolCallCompleted { call: index, outcome: outcome.clone(), spend, started_at };
         self.record(change);
-        self.say_settled(acting, index, outcome, duration);
+        self.say_settled(acting, index, arguments.as_ref(), outcome, duration);
         if let Some(failure) = failure {
             if let Some(batch) = &mut self.batch {
                 batch.failure.get_or_insert(failure);
@@ -376,6 +378,7 @@ impl Run {
         &mut self,
         acting: &CallContext,
         call: u16,
+        arguments: Option<&Arguments>,
         outcome: Arc<ToolOutcome>,
         duration: Duration,
     ) {
@@ -385,7 +388,7 @@ impl Run {
             call,
             id: made.id.clone(),
             tool: Arc::clone(&made.name),
-            arguments: Arc::clone(&made.arguments),
+            arguments: Arc::clone(arguments.map_or(&made.arguments, Arguments::shared)),
             success: !outcome.is_error(),
             outcome,
             duration,
