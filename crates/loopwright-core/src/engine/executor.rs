@@ -1,5 +1,7 @@
 //! Decisions about tool calls, and their execution.
 
+mod finished;
+
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
@@ -11,13 +13,13 @@ use loopwright_messages::{Part, ToolCall};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::finished::{FinishedCall, PausedCall};
 use crate::{
-    budget::Spend,
     change::Change,
     event::ToolCallStarted,
     failure::{Failure, FailureKind, panic_message},
     handle::CancelReason,
-    hook::{Flow, HookCx, HookError, HookPoint, ToolDecision},
+    hook::{Flow, HookCx, HookPoint, ToolDecision},
     infer::Inference,
     interrupted::OnInterrupted,
     journal::{EffectRecord, IdempotencyKey, Journal, contained},
@@ -157,60 +159,6 @@ pub(crate) struct ReadyCall {
     /// The arguments as a value, unless the tool takes them as written.
     pub(crate) parsed: Option<Value>,
     pub(crate) attempt: u32,
-}
-
-/// A call that has ended.
-#[derive(Debug)]
-pub(crate) struct FinishedCall {
-    pub(crate) outcome: ToolOutcome,
-    pub(crate) spend: Spend,
-    pub(crate) duration: Duration,
-    /// The arguments of the tool, if it was started.
-    pub(crate) arguments: Option<Arguments>,
-    /// Whether the tool was started.
-    pub(crate) has_run: bool,
-    /// The run stops.
-    pub(crate) signal: Option<StopSignal>,
-    /// The step failed because a hook failed.
-    pub(crate) failure: Option<Failure>,
-    /// The journal refused the call, or a sub-agent's journal refused a change.
-    pub(crate) journal: Option<Failure>,
-    /// The hook or user that blocked it.
-    pub(crate) blocked_by: Option<Arc<str>>,
-    /// The call has not ended: the tool asks a question.
-    pub(crate) pause: Option<Box<PausedCall>>,
-}
-
-/// A call whose tool asks a question.
-#[derive(Debug)]
-pub(crate) struct PausedCall {
-    pub(crate) pause: ToolPause,
-    /// The arguments of the tool.
-    pub(crate) arguments: Option<Arguments>,
-}
-
-impl From<ToolOutcome> for FinishedCall {
-    fn from(outcome: ToolOutcome) -> Self {
-        Self {
-            outcome,
-            spend: Spend::default(),
-            duration: Duration::ZERO,
-            arguments: None,
-            has_run: false,
-            signal: None,
-            failure: None,
-            journal: None,
-            blocked_by: None,
-            pause: None,
-        }
-    }
-}
-
-impl From<HookError> for FinishedCall {
-    fn from(error: HookError) -> Self {
-        let failure = Failure::from(&error);
-        Self { failure: Some(failure.clone()), ..ToolOutcome::Failed(failure).into() }
-    }
 }
 
 fn failed(kind: FailureKind, message: impl Into<String>) -> ToolOutcome {
