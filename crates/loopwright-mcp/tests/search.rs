@@ -97,6 +97,28 @@ fn named(world: &World, mode: &str) -> McpClient {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn requests_are_the_same_bytes_in_whatever_order_servers_answer() {
+    let mut texts = Vec::new();
+    for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+        let world = World::new();
+        let clients = ["alpha", "beta", "gamma"].map(|name| {
+            let mut server = World::server("");
+            name.clone_into(&mut server.name);
+            McpClient::new(server, world.host())
+        });
+        for index in order {
+            clients[index].tools().await.unwrap();
+        }
+        let model = FakeModel::script(["done"]);
+        agent(&model, &clients).execute(AgentState::new().with_user_message("go")).await;
+        texts.push(serde_json::to_string(&model.requests()[0].tools.to_vec()).unwrap());
+    }
+    let first = texts[0].clone();
+    assert!(first.contains("mcp__alpha__echo") && first.contains("mcp__gamma__echo"), "{first}");
+    assert_eq!(texts, [first.clone(), first.clone(), first]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn approved_tools_are_there_without_a_start_and_changed_ones_are_refused() {
     let world = World::new();
     let store = Arc::new(FileCatalogs::new(world.folder.path().join("catalogs")));
