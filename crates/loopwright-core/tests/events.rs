@@ -1,11 +1,11 @@
 //! What is told, and in which order.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use loopwright_core::{
-    AgentEvent, AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget,
-    CallableHook, CustomEvent, EventEnvelope, EventSink, EventType as _, InferenceDecision,
-    RunOptions, StopSignal, ToolDecision,
+    AgentEvent, AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError,
+    Budget, CallableHook, CustomEvent, EventEnvelope, EventSink, EventType as _, Hook,
+    InferenceDecision, RunOptions, StopSignal, ToolDecision, ToolOutcome,
     events::{
         ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
         StepCompleted, StepStarted, StopSignalReceived, TokenUsageReported, ToolCallBlocked,
@@ -14,12 +14,13 @@ use loopwright_core::{
     messages::{InferenceResponse, Message, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
+    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
+    test_loop,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, hooked, options};
+use crate::support::{agent, asked, execute, hooked, hooks, options, outcomes};
 
 #[track_caller]
 fn check(agent: &AgentLoop, state: AgentState, expect: &[&str]) -> (AgentState, EventRecorder) {
@@ -385,4 +386,40 @@ fn a_custom_event_that_cannot_be_encoded_says_so_and_ends_no_run() {
     let event = AgentEvent::from(Unwritable(HashMap::from([((1, 2), 3)])));
     let written = serde_json::to_value(event).unwrap();
     assert_eq!(written["encoding_error"], "key must be a string");
+}
+
+/// An agent whose hook rewrites the arguments of its one call, and the arguments in the events of calls that ended.
+fn rewriting(tool: MockTool) -> (AgentLoop, impl Fn() -> Vec<String>) {
+    let call = ScenarioStep::tool_call("work", json!({ "a": 1 }));
+    let rewrite = CallableHook::new("rewrite")
+        .before_tool(|_, _, _| Ok(ToolDecision::Rewrite(Arguments::new(r#"{"a":2}"#))));
+    let events = EventRecorder::new();
+    let agent = agent([call, "done".into()])
+        .with_tool(tool)
+        .with_interceptor(hooks([Arc::new(rewrite) as Arc<dyn Hook>]))
+        .with_event_sink(events.sink());
+    let arguments = move || {
+        let ended = events.events_of::<ToolCallCompleted>();
+        ended.iter().map(|it| it.arguments.to_string()).collect()
+    };
+    (agent, arguments)
+}
+
+#[test]
+fn the_event_of_a_call_that_ended_has_the_arguments_that_the_tool_received() {
+    let echo = MockTool::new("work", "", |it| Ok::<_, BoxError>(it.to_string()));
+    let (agent, arguments) = rewriting(echo.with_schema(json!({ "type": "object" })));
+    execute(&agent, asked());
+    assert_eq!(arguments(), [r#"{"a":2}"#]);
+}
+
+#[test]
+fn the_event_of_a_call_that_is_cancelled_has_the_arguments_that_the_tool_received() {
+    let (agent, arguments) = rewriting(MockTool::hanging("work"));
+    let mut run = agent.start(asked(), RunOptions { grace: Duration::ZERO, ..options() });
+    assert!(run_until_stuck(run.next()).is_none());
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Cancelled { started: true }]);
+    assert_eq!(arguments(), [r#"{"a":2}"#]);
 }

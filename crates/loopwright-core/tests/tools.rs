@@ -104,20 +104,6 @@ fn a_rewrite_asks_all_hooks_again_about_the_new_arguments() {
 }
 
 #[test]
-fn the_event_of_a_call_that_ended_has_the_arguments_that_the_tool_received() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&seen);
-    let rewrite = deciding("rewrite", |_| ToolDecision::Rewrite(Arguments::new(r#"{"a":2}"#)));
-    let echo = MockTool::new("echo", "", |it| Ok::<_, BoxError>(it.to_string()));
-    let agent = agent([ScenarioStep::tool_call("echo", json!({ "a": 1 })), "done".into()])
-        .with_tool(echo.with_schema(json!({ "type": "object" })))
-        .with_interceptor(hooks([rewrite]))
-        .on_event(move |it: &ToolCallCompleted, _| lock(&notes).push(it.arguments.to_string()));
-    execute(&agent, asked());
-    assert_eq!(*lock(&seen), [r#"{"a":2}"#]);
-}
-
-#[test]
 fn an_approval_does_not_cover_arguments_that_a_hook_rewrites_later() {
     let policy =
         deciding(

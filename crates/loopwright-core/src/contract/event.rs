@@ -182,8 +182,8 @@ events! {
         id: Option<Arc<str>>,
         /// The tool's name.
         tool: Arc<str>,
-        /// The arguments of the tool, as JSON text: those of its `ToolCallStarted`. For a call that did
-        /// not start, as the model wrote them.
+        /// The arguments of the tool, as JSON text: those of its `ToolCallStarted`. As the model wrote
+        /// them for a call that did not start, and for a call without effects that was cancelled.
         arguments: Arc<str>,
         /// The outcome.
         outcome: Arc<ToolOutcome>,

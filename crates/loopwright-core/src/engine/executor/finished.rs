@@ -1,4 +1,4 @@
-//! What a tool call ends with.
+//! The result of a tool call.
 
 use std::{sync::Arc, time::Duration};
 

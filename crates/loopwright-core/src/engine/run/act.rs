@@ -335,6 +335,7 @@ impl Run {
         let FinishedCall {
             outcome, spend, duration, arguments, signal, failure, blocked_by, ..
         } = ended;
+        let arguments = arguments.or_else(|| self.recorded_arguments(index));
         let outcome = Arc::new(outcome);
         if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
             self.say(|_| ToolCallBlocked {
@@ -358,6 +359,15 @@ impl Run {
         }
         if let Some(signal) = signal {
             self.halt(StopMode::Stopped, Some(signal));
+        }
+    }
+
+    /// Returns the arguments with which the start of a call is recorded. The start of calls without effects is not.
+    fn recorded_arguments(&self, index: u16) -> Option<Arguments> {
+        let open = self.state.execution()?.open_step()?;
+        match open.calls.get(usize::from(index))? {
+            CallState::Started { arguments, .. } => Some(arguments.clone()),
+            _ => None,
         }
     }
 
