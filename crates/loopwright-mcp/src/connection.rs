@@ -11,7 +11,7 @@ use rmcp::{
         SubscriptionFilter,
     },
     service::{ClientInitializeError, Peer, RunningService},
-    transport::StreamableHttpClientTransport,
+    transport::{StreamableHttpClientTransport, Transport},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -134,8 +134,7 @@ impl Connection {
             ServerTransport::Stdio(stdio) => {
                 let child = host.start(server, stdio).await.map_err(|it| (it, EndedBy::Error))?;
                 let transport = StdioTransport::new(child, log.clone(), end.clone());
-                let transport = InOrder::new(transport, handler.listeners.clone(), log.clone());
-                handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                serve(handler, log, transport, lifecycle).await
             }
             ServerTransport::Http(address) => {
                 let by_error = |error| (error, EndedBy::Error);
@@ -145,9 +144,7 @@ impl Connection {
                     EndpointClient::Socket(client) => {
                         let client = EndingClient::new(client, exchanges.clone());
                         let transport = StreamableHttpClientTransport::with_client(client, config);
-                        let transport =
-                            InOrder::new(transport, handler.listeners.clone(), log.clone());
-                        handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                        serve(handler, log, transport, lifecycle).await
                     }
                     EndpointClient::Network(client) => {
                         let authorized = login::of_host(server, host, &config.uri, &client).await;
@@ -156,16 +153,12 @@ impl Connection {
                             let client = client.with_before(before);
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
-                            let transport =
-                                InOrder::new(transport, handler.listeners.clone(), log.clone());
-                            handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                            serve(handler, log, transport, lifecycle).await
                         } else {
                             let client = EndingClient::new(client, exchanges.clone());
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
-                            let transport =
-                                InOrder::new(transport, handler.listeners.clone(), log.clone());
-                            handler.clone().serve_with_lifecycle(transport, lifecycle).await
+                            serve(handler, log, transport, lifecycle).await
                         }
                     }
                 }
@@ -322,6 +315,17 @@ enum EndedBy {
     Itself,
     /// The client, or something on the way.
     Error,
+}
+
+/// Shakes hands over a transport, whose reports are taken in order.
+async fn serve<T: Transport<RoleClient> + 'static>(
+    handler: &Handler,
+    log: &ServerLog,
+    transport: T,
+    lifecycle: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, Handler>, ClientInitializeError> {
+    let transport = InOrder::new(transport, handler.listeners.clone(), log.clone());
+    handler.clone().serve_with_lifecycle(transport, lifecycle).await
 }
 
 fn lifecycle(protocol: ProtocolChoice) -> ClientLifecycleMode {
