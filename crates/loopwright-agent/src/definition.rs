@@ -53,7 +53,7 @@ pub struct AgentDefinition {
     /// Claude Code. They run only where the program registers a capability for them: see [`HOOKS`].
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub hooks: Map<String, Value>,
-    /// The first message of a conversation with this agent. `None` means that the user says it.
+    /// The first message of a conversation with this agent. `None` means that the user writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_prompt: Option<String>,
     /// The budget.

@@ -20,7 +20,7 @@ use loopwright_permissions::{Mode, ToolRule};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::answer_checks::AnswerChecks;
-use crate::command_hooks::{HookSetup, UseCommandHooks};
+use crate::command_hooks::{CommandHook, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::cost_consent::AskAboutCost;
 use crate::definitions::{self, Defined};
@@ -198,6 +198,13 @@ impl Setup {
         let (commands, workdir) = (self.commands(), self.workdir.path());
         let permissions = self.permissions.shared().clone();
         Some(HookSetup::new(hooks.clone(), &commands, workdir, project, permissions))
+    }
+
+    /// Returns the hooks of the run and those of its agent's definition, to list them.
+    pub(crate) fn all_hooks(&self) -> impl Iterator<Item = &CommandHook> {
+        let of_run = self.permissions.hooks().into_iter().flat_map(|(hooks, _)| hooks.iter());
+        let agent = self.applied.iter();
+        of_run.chain(agent.flat_map(|it| it.defined.hooks.of(&it.definition.name)))
     }
 
     /// Lets hooks of the user keep conversations from being compacted.

@@ -126,7 +126,7 @@ async fn perform(
         failed: ExitCode::Done,
     };
     if is_watched {
-        talk.greet().await;
+        talk.greet();
     }
     let exit_code = talk.listen(input).await;
     talk.conversation.setup.permissions.tell_shadow();
@@ -175,7 +175,7 @@ impl ChatSession<'_> {
         sanitize_terminal(&format!("{}{model} · mode {mode}", agent.unwrap_or_default()))
     }
 
-    async fn greet(&self) {
+    fn greet(&self) {
         if self.stage.details == Verbosity::Errors {
             return;
         }
@@ -185,11 +185,8 @@ impl ChatSession<'_> {
             self.heading(),
             sanitize_terminal(&workdir)
         ));
-        let Some(id) = &self.conversation.session else { return };
-        console::tell(&format!("session {}", short(id)));
-        let session = maintenance_runtime(&self.conversation.store).session(id).await;
-        if session.is_ok_and(|it| it.is_unfinished()) {
-            console::tell("the last run has no answer; send a message, or /continue");
+        if let Some(id) = &self.conversation.session {
+            console::tell(&format!("session {}", short(id)));
         }
     }
 
@@ -250,11 +247,17 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Asks about calls that the last run left waiting, or says what the agent's definition says first. Returns an exit status
-    /// if that was the last turn.
+    /// Opens the dialog about calls that wait since the last run, or sends the initial prompt of the agent's definition. Returns
+    /// an exit status if that was the last turn.
     async fn begin(&mut self, input: &mut Input) -> Option<ExitCode> {
-        if is_watched() && self.state().await.is_ok_and(|it| !it.pending().is_empty()) {
-            return self.say(None, input).await;
+        if let Some(id) = self.conversation.session.as_ref().filter(|_| is_watched()) {
+            let session = maintenance_runtime(&self.conversation.store).session(id).await.ok()?;
+            if !session.state().pending().is_empty() {
+                return self.say(None, input).await;
+            }
+            if session.is_unfinished() && self.stage.details != Verbosity::Errors {
+                console::tell("the last run has no answer; send a message, or /continue");
+            }
         }
         let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
         console::tell(&sanitize_terminal(&format!("› {first}")));
@@ -487,11 +490,7 @@ impl ChatSession<'_> {
     }
 
     fn hooks(&self) {
-        let setup = &self.conversation.setup;
-        let of_run = setup.permissions.hooks().into_iter().flat_map(|(hooks, _)| hooks.iter());
-        let agent = setup.applied.as_ref();
-        let of_agent = agent.into_iter().flat_map(|it| it.defined.hooks.of(&it.definition.name));
-        let hooks: Vec<_> = of_run.chain(of_agent).map(ToString::to_string).collect();
+        let hooks: Vec<_> = self.conversation.setup.all_hooks().map(ToString::to_string).collect();
         if hooks.is_empty() {
             console::tell("no hooks");
         }

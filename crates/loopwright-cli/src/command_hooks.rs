@@ -17,7 +17,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::hook::{HookSetup, UseCommandHooks};
-pub(crate) use self::of_agents::{AGENT_EVENTS, AgentHooks};
+pub(crate) use self::of_agents::AgentHooks;
 pub(crate) use self::settings::{read, read_events};
 
 /// The hooks of a run, in the order in which they are configured. Cheap to clone.
@@ -94,6 +94,12 @@ impl HookEvent {
             Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
         }
+    }
+
+    /// Returns the names of the events at which hooks of agent files run. The others belong to a run and not to one agent.
+    pub(crate) fn of_agents() -> impl Iterator<Item = &'static str> {
+        let is_of_run = |event: &Self| matches!(event, Self::PreCompact | Self::Notification);
+        Self::ALL.into_iter().filter(move |event| !is_of_run(event)).map(Self::name)
     }
 
     fn default_timeout(self) -> Duration {

@@ -27,7 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::Cli;
-use crate::command_hooks::{AGENT_EVENTS, AgentHooks, HookSetup, UseCommandHooks};
+use crate::command_hooks::{AgentHooks, HookEvent, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::config::{
     CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources, Discovery,
@@ -72,7 +72,7 @@ pub struct Defined {
     pub(crate) settings: Arc<CapabilitySettings>,
     /// The MCP servers that are configured, or that definitions bring.
     pub(crate) servers: Arc<[KnownServer]>,
-    /// The hooks that definitions bring.
+    /// The hooks of agent files.
     pub(crate) hooks: Arc<AgentHooks>,
 }
 
@@ -169,7 +169,7 @@ impl Defined {
     ) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
-        let loader = loader.with_hooks(AGENT_EVENTS);
+        let loader = loader.with_hooks(HookEvent::of_agents());
         let loader =
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
@@ -379,7 +379,7 @@ impl Defined {
         registry
     }
 
-    /// Returns the same for agents that are checked and not run: whether hooks are trusted does not matter.
+    /// Returns the same for agents that are only checked, so that the trust in their hooks does not matter.
     pub(crate) fn only_checked(&self) -> Self {
         Self { hooks: Arc::new(AgentHooks::only_checked()), ..self.clone() }
     }

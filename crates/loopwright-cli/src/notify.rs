@@ -21,7 +21,7 @@ use crate::report::{SCHEMA_VERSION, needed};
 /// How long a command or a webhook may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Tells the user about the jobs of a worker that wait, while the worker goes on.
+/// Notifies the user of waiting jobs while the worker continues.
 #[derive(Clone)]
 pub(crate) struct JobNotices {
     settings: NotifySettings,
@@ -47,7 +47,7 @@ impl JobNotices {
         });
     }
 
-    /// Waits until the user was told of all of them.
+    /// Waits until all notifications are sent.
     pub(crate) async fn finish(&self) {
         let telling = std::mem::take(&mut *self.lock());
         telling.join_all().await;

@@ -119,7 +119,7 @@ impl ProjectSettings {
 /// Files of one directory of agents that are looked at.
 const MAX_AGENTS: usize = 500;
 
-/// Keys of agents whose values are started: they require trust.
+/// Keys of agent files that start programs, which requires trust.
 const BROUGHT: [&str; 3] = ["mcpServers", "mcp_servers", "hooks"];
 
 /// Returns the files of agents that name servers or hooks, with their texts. Those of another user are left out.

@@ -39,7 +39,7 @@ pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
     })
 }
 
-/// After how many polls timers and signals are looked at. A server that sends interim responses without end makes each poll
+/// The number of polls between two checks of timers and signals. A server that sends interim responses without end makes each poll
 /// of its connection take tens of milliseconds, so that with the default of 61 limits and Ctrl-C would take seconds to have
 /// an effect.
 const POLLS: u32 = 4;
@@ -81,7 +81,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         Err(PromptError::Missing) if origin.goes_on() && !args.steer && args.images.is_empty() => {
             None
         }
-        // The definition may say it.
+        // The definition may have an initial prompt.
         Err(PromptError::Missing) if args.agent.definition.is_some() && !origin.goes_on() => None,
         Err(error) => return Err(error.into()),
     };
@@ -122,7 +122,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     Ok(exit_code)
 }
 
-/// Puts what the agent's definition says first before the prompt of a new session.
+/// Puts the initial prompt of the agent's definition before the prompt of a new session.
 fn first_message(setup: &Setup, prompt: Option<String>) -> Option<String> {
     match &setup.applied {
         Some(applied) => applied.first_message(prompt),

@@ -172,7 +172,7 @@ impl SelectedAgent {
         })
     }
 
-    /// Returns the first message of a new session: what the definition says first, and below it what the user says.
+    /// Returns the first message of a new session: the initial prompt of the definition, followed by the user's prompt.
     pub(crate) fn first_message(&self, prompt: Option<String>) -> Option<String> {
         let first = self.definition.initial_prompt.clone().filter(|_| !self.is_kept);
         match (first, prompt) {

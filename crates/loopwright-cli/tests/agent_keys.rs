@@ -1,25 +1,10 @@
-//! Keys of agent files that need the program: hooks and the first message.
+//! Keys of agent files that the program supports: `hooks` and `initialPrompt`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
-use crate::world::{Done, World};
-
-fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Vec<String>) {
-    let server = Server::start(replies);
-    let model = ["run", "-m", "openai-compatible/test", "--base-url"];
-    let done = world.run(&[&model[..], &[&server.url], options, &["Go."]].concat());
-    let requests = server.heard().into_iter().map(|(_, body)| body.to_string()).collect();
-    (done, requests)
-}
-
-fn removing() -> Vec<Reply> {
-    vec![streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
-}
-
-fn is_there(world: &World) -> bool {
-    world.path("project/a.txt").exists()
-}
+use crate::hooks::{is_there, removing, run};
+use crate::server::{Server, streamed, streamed_tool};
+use crate::world::World;
 
 /// The file of an agent that keeps `a.txt`: a hook refuses its commands.
 fn guarded(name: &str) -> String {
@@ -35,11 +20,28 @@ fn hooks_of_an_agents_file_run_for_that_agent_alone() {
     let (done, requests) = run(&world, removing(), &["--agent", "keeper"]);
     assert!(is_there(&world), "{}", done.stderr);
     assert!(requests[1].contains("blocked by a hook: keep it"), "{}", requests[1]);
-    // A session that goes on has the hooks of the file as it is now.
-    let (_, requests) = run(&world, removing(), &["--continue"]);
+    // A continued session has the hooks of the file as it is now.
+    let (done, requests) =
+        run(&world, removing(), &["--continue", "--output-format", "stream-json"]);
     assert!(is_there(&world), "{requests:?}");
+    let first: Value = serde_json::from_str(done.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(first["loaded"]["hooks"], 1, "{first}");
     run(&world, removing(), &[]);
     assert!(!is_there(&world));
+}
+
+#[test]
+fn hooks_in_the_definition_of_a_session_do_not_run_without_their_file() {
+    let world = World::new().file(".claude/agents/keeper.md", &guarded("keeper"));
+    run(&world, removing(), &["--agent", "keeper"]);
+    std::fs::remove_file(world.path(".claude/agents/keeper.md")).unwrap();
+    let (done, requests) = run(&world, removing(), &["--continue"]);
+    assert_eq!((done.status, requests.len()), (3, 0), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("no agent file contains its hooks at `PreToolUse`"),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn a_definition_of_another_program_works_as_it_is() {
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
     let warning = "line 4: `tools` skips `WebFetch`";
     assert!(done.stderr.contains(warning), "{}", done.stderr);
-    // What changes nothing about the agent is told when its file is checked.
+    // Only the check of a file mentions keys without an effect.
     assert!(!done.stderr.contains("`color`"), "{}", done.stderr);
     let checked = world.run(&["agents", "validate"]).stdout;
     assert!(checked.contains("line 6: `color`"), "{checked}");

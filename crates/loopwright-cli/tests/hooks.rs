@@ -7,7 +7,7 @@ use crate::world::{Done, World};
 
 const OWN: &str = ".config/loopwright/hooks.json";
 
-fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Vec<String>) {
+pub(crate) fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Vec<String>) {
     let server = Server::start(replies);
     let model = ["run", "-m", "openai-compatible/test", "--base-url"];
     let done = world.run(&[&model[..], &[&server.url], options, &["Go."]].concat());
@@ -15,7 +15,7 @@ fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Vec<Strin
     (done, requests)
 }
 
-fn removing() -> Vec<Reply> {
+pub(crate) fn removing() -> Vec<Reply> {
     vec![streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
 }
 
@@ -33,7 +33,7 @@ fn answer(fields: &Value) -> String {
     format!("cat > /dev/null; echo '{answer}'")
 }
 
-fn is_there(world: &World) -> bool {
+pub(crate) fn is_there(world: &World) -> bool {
     world.path("project/a.txt").exists()
 }
 

@@ -242,7 +242,7 @@ fn a_webhook_is_told_that_a_served_session_waits() {
     serving.json(&token, "POST", &format!("{path}/messages"), &json!({"text": "Go."}));
     let (_, events) = serving.send(&token, "GET", &format!("{path}/events"), "");
     assert!(events.contains("\"status\":\"idle\""), "{events}");
-    // What is being told is told before the server ends.
+    // A notification in progress is sent before the server ends.
     assert_eq!(serving.end(), Some(0));
     let heard = &hook.heard()[0].1;
     assert_eq!(

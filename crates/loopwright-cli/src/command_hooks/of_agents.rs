@@ -1,29 +1,25 @@
-//! Hooks that definitions of agents bring.
+//! Hooks of agent files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::{BuildError, HOOKS};
-use loopwright_templates::DefinitionLoader;
+use loopwright_templates::{DefinitionLoader, LoadedDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{CommandHooks, read_events};
+use super::{CommandHook, CommandHooks, HookEvent, read_events};
 use crate::config::ConfigSources;
 use crate::mcp_servers::user_agents;
 use crate::permissions::{ProjectSettings, agent_files};
 
-/// The events at which hooks of definitions run.
-pub(crate) const AGENT_EVENTS: [&str; 6] =
-    ["PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop", "SubagentStop"];
-
-/// The hooks of all definitions, by the name of the agent. They are read from the files: a session or an import brings
-/// none.
+/// The hooks of all agent files, by the name of the agent. Hooks in the definition that a session or an import contains never
+/// run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentHooks {
     brought: BTreeMap<String, Brought>,
-    /// Whether agents are checked and not run, so that trust does not matter.
+    /// Whether agents are only checked, so that trust does not matter.
     only_checks: bool,
 }
 
@@ -35,7 +31,7 @@ struct Brought {
     is_trusted: bool,
 }
 
-/// The configuration of the capability.
+/// The configuration of the capability [`HOOKS`].
 #[derive(Deserialize)]
 struct Config {
     agent: String,
@@ -62,11 +58,9 @@ impl AgentHooks {
 
     fn add(&mut self, path: &Path, text: &str, is_trusted: bool) {
         let kind = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        // What is wrong with the file is told where agents are read.
-        let Ok(read) = DefinitionLoader::new().with_hooks(AGENT_EVENTS).read(kind, text) else {
-            return;
-        };
-        let definition = read.definition;
+        // Errors of the file are shown where agents are read.
+        let loader = DefinitionLoader::new().with_hooks(HookEvent::of_agents());
+        let Ok(LoadedDefinition { definition, .. }) = loader.read(kind, text) else { return };
         let (hooks, warnings) = read_events(path, &definition.hooks);
         let (hooks, file) = (CommandHooks::new(hooks), path.to_path_buf());
         let brought = Brought { hooks, warnings, file, is_trusted };
@@ -74,11 +68,11 @@ impl AgentHooks {
     }
 
     /// Returns the hooks of an agent.
-    pub(crate) fn of(&self, agent: &str) -> impl Iterator<Item = &super::CommandHook> {
+    pub(crate) fn of(&self, agent: &str) -> impl Iterator<Item = &CommandHook> {
         self.brought.get(agent).into_iter().flat_map(|it| it.hooks.iter())
     }
 
-    /// Returns what is odd about the hooks of an agent.
+    /// Returns warnings about the hooks of an agent.
     pub(crate) fn warnings(&self, agent: &str) -> &[String] {
         self.brought.get(agent).map_or(&[], |it| &it.warnings)
     }

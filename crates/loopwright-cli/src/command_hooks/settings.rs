@@ -32,8 +32,7 @@ struct Entry {
 
 /// Reads the hooks of a settings file. What is not understood is a warning, and does not run.
 pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
-    let mut reader =
-        Reader { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() };
+    let mut reader = Reader::new(path);
     match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
         Ok(settings) => reader.settings(&settings),
         // Other readers of the file report that it is no JSON where it holds more than hooks.
@@ -42,13 +41,12 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
     (reader.hooks, reader.warnings)
 }
 
-/// Reads hooks by the names of their events, as a definition brings them.
+/// Reads the hooks of an agent file, by the names of their events.
 pub(crate) fn read_events(
     path: &Path,
     events: &Map<String, Value>,
 ) -> (Vec<CommandHook>, Vec<String>) {
-    let mut reader =
-        Reader { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() };
+    let mut reader = Reader::new(path);
     reader.settings(&json!({ "hooks": events }));
     (reader.hooks, reader.warnings)
 }
@@ -60,6 +58,10 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(path: &Path) -> Self {
+        Self { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() }
+    }
+
     fn warn(&mut self, message: &str) {
         self.warnings.push(format!("{}: {message}", self.path.display()));
     }

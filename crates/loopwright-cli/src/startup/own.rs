@@ -51,7 +51,7 @@ impl Startup {
             agents: agents.iter().map(|it| it.name.clone()).collect(),
             skills: skills.iter().map(|it| it.name().to_owned()).collect(),
             mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
-            hooks: setup.permissions.hooks().map_or(0, |(hooks, _)| hooks.iter().count()),
+            hooks: setup.all_hooks().count(),
         })
     }
 

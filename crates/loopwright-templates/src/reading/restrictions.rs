@@ -36,8 +36,8 @@ const DENYING: &str = "remove it to run the agent without this restriction, or d
     with `toolsDeny`";
 const WORKING: &str = "remove it to let the agent work in the working directory itself";
 
-/// Takes the hooks of the events that the program supports. Others are refused if they can keep the agent from an
-/// action, and are else a warning.
+/// Takes the hooks of the events that the program supports. Other events are an error if their hooks can refuse an action,
+/// and a warning otherwise.
 pub(super) fn hooks(fields: &mut Fields<'_>, supported: &[&'static str]) -> Map<String, Value> {
     let Some((at, hooks)) = fields.take(&["hooks"]) else { return Map::new() };
     let harmless: Vec<&str> = OBSERVED.iter().chain(supported).copied().collect();
