@@ -145,22 +145,26 @@ fn read(wire: WireApi, text: &str, is_streamed: bool) -> Result<usize, String> {
     Ok(parts.filter(|it| matches!(it.content(), Content::ToolCall(_))).count())
 }
 
-type Answers = fn(usize) -> [String; 2];
+/// Returns answers of a wire with so many calls, whole and streamed; `None` for a wire whose streams are not text.
+fn answers(wire: WireApi, calls: usize) -> Option<[String; 2]> {
+    Some(match wire {
+        WireApi::OpenAiChat => chat(calls),
+        WireApi::OpenAiResponses => responses(calls),
+        WireApi::Anthropic => anthropic(calls),
+        WireApi::Gemini => gemini(calls),
+        WireApi::Ollama => ollama(calls),
+        WireApi::Cohere => cohere(calls),
+        #[cfg(feature = "bedrock")]
+        WireApi::BedrockConverse => return None,
+        _ => panic!("`{wire}` has no answers in this test"),
+    })
+}
 
 #[test]
 fn an_answer_has_at_most_1024_calls_on_every_wire() {
-    let wires: [(WireApi, Answers); 6] = [
-        (WireApi::OpenAiChat, chat),
-        (WireApi::OpenAiResponses, responses),
-        (WireApi::Anthropic, anthropic),
-        (WireApi::Gemini, gemini),
-        (WireApi::Ollama, ollama),
-        (WireApi::Cohere, cohere),
-    ];
-    for (wire, answers) in wires {
-        for (is_streamed, (few, many)) in
-            [false, true].into_iter().zip(answers(MAX).into_iter().zip(answers(MAX + 1)))
-        {
+    for wire in WireApi::ALL.iter().copied() {
+        let Some((few, many)) = answers(wire, MAX).zip(answers(wire, MAX + 1)) else { continue };
+        for (is_streamed, (few, many)) in [false, true].into_iter().zip(few.into_iter().zip(many)) {
             assert_eq!(read(wire, &few, is_streamed), Ok(MAX), "{wire} {is_streamed}");
             let error = read(wire, &many, is_streamed).unwrap_err();
             assert!(

@@ -25,6 +25,13 @@ fn check(api: &str, body: &Value, items: &[Item]) {
 }
 
 #[test]
+fn requests_of_every_wire_are_read() {
+    for wire in loopwright_models::WireApi::ALL {
+        assert!(canon(wire.name(), &json!({})).is_some(), "{wire}");
+    }
+}
+
+#[test]
 fn the_messages_wire_is_read() {
     let body = json!({
         "system": [{ "type": "text", "text": "Be brief." }],
