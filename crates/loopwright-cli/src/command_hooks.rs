@@ -188,25 +188,3 @@ impl fmt::Display for CommandHook {
         write!(f, ": {} ({})", self.command, self.source.display())
     }
 }
-
-/// The name that other programs have for a tool; hooks that were written for them look for it.
-fn foreign_name(tool: &str) -> &str {
-    match tool {
-        "bash" | "bash_start" => "Bash",
-        "bash_read" => "BashOutput",
-        "bash_stop" => "KillShell",
-        "read_file" => "Read",
-        "write_file" => "Write",
-        "edit_file" => "Edit",
-        "grep" => "Grep",
-        "search_files" => "Glob",
-        "list_dir" => "LS",
-        "web_fetch" => "WebFetch",
-        "web_search" => "WebSearch",
-        "spawn_subagent" | "research_subagent" => "Task",
-        "load_skill" => "Skill",
-        "todo_write" => "TodoWrite",
-        "ask_user" => "AskUserQuestion",
-        other => other,
-    }
-}

@@ -9,7 +9,8 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::front_matter::is_foreign;
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{
-    Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, claude_settings,
+    Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, ToolKind,
+    claude_settings,
 };
 use loopwright_templates::{DefinitionLoader, DefinitionPaths};
 use sha2::{Digest as _, Sha256};
@@ -22,7 +23,7 @@ use crate::console;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{leads_out, project_root};
 use crate::render::{count, sanitize_terminal};
-use crate::tools::{COMMANDS, FILES};
+use crate::tools::COMMANDS;
 
 /// The file of a project that names servers of the Model Context Protocol.
 pub(crate) const MCP_FILE: &str = ".mcp.json";
@@ -440,7 +441,8 @@ pub(crate) fn hooks(
 /// Returns `true` if nothing that a tool of the program does leaves the working directory: file tools never do, commands
 /// do not where they run in a sandbox. Nothing is known of other tools.
 pub(crate) fn is_confined(tool: &str, are_commands: bool) -> bool {
-    FILES.contains(&tool) || are_commands && COMMANDS.contains(&tool)
+    let is_for_files = matches!(ToolKind::of(tool), ToolKind::Read | ToolKind::Write);
+    is_for_files || are_commands && COMMANDS.contains(&tool)
 }
 
 /// Marks a call of the program's tools as confined if it is.

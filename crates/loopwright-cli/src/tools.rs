@@ -13,10 +13,6 @@ use crate::commands::Commands;
 /// The names of the tools that run commands.
 pub(crate) const COMMANDS: [&str; 2] = ["bash", "bash_start"];
 
-/// The names of the tools for files, which never leave the working directory.
-pub(crate) const FILES: [&str; 6] =
-    ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep"];
-
 /// Takes a directory to work in, by its path without links.
 ///
 /// # Errors

@@ -93,6 +93,12 @@ pub struct Call<'a> {
     pub(crate) is_read_only: bool,
 }
 
+/// Returns the paths in the arguments of a tool for files. A tool may take any of them, so each counts.
+fn paths(arguments: &Value) -> impl Iterator<Item = &str> {
+    let keys = ["path", "file_path", "notebook_path"];
+    keys.into_iter().filter_map(|key| arguments.get(key)?.as_str())
+}
+
 impl<'a> Call<'a> {
     /// Creates a call from the name of the tool and its arguments.
     pub fn new(tool: &'a str, arguments: &'a Value) -> Self {
@@ -114,9 +120,7 @@ impl<'a> Call<'a> {
             is_confined: false,
             is_read_only: false,
         };
-        // A tool may take any of them, so each counts.
-        let keys = ["path", "file_path", "notebook_path"];
-        let mut paths = keys.iter().filter_map(|key| arguments.get(*key)?.as_str()).peekable();
+        let mut paths = paths(arguments).peekable();
         match name.kind {
             ToolKind::Command => {
                 call.command = text(&["command"]);
@@ -205,6 +209,24 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.is_read_only = true;
+        self
+    }
+
+    /// Marks the call as one that reaches nothing but files of the folders. Rules and modes decide
+    /// about it as about the known tools for files: as writing what it declares to write, or as
+    /// reading if it is [free of side effects](Self::read_only).
+    #[must_use]
+    pub fn only_files(mut self) -> Self {
+        if self.tool.kind == ToolKind::Other {
+            let is_reading = self.is_read_only && self.writes.is_empty();
+            self.tool.kind = if is_reading { ToolKind::Read } else { ToolKind::Write };
+            if is_reading && self.reads.is_empty() {
+                self.reads.extend(paths(self.arguments));
+            }
+            if is_reading && self.reads.is_empty() {
+                self.reads.push(".");
+            }
+        }
         self
     }
 

@@ -36,4 +36,5 @@ pub use source::{Source, SourceKind, Warning};
 pub use suggest::SuggestedRule;
 pub use table::{Table, TableError, TableFailure};
 pub use tool_rule::ToolRule;
+pub use tools::{ToolKind, foreign_name};
 pub use verdict::{Reason, Verdict};

@@ -1,8 +1,9 @@
 //! Names of tools: native ones, and those of other programs.
 
-/// What a tool does, as far as rules can tell.
+/// What a tool does, as far as rules can tell by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToolKind {
+#[non_exhaustive]
+pub enum ToolKind {
     /// Runs a command.
     Command,
     /// Reads files.
@@ -25,7 +26,22 @@ pub(crate) enum ToolKind {
     Other,
 }
 
-/// Our name of each known tool, what it does, and its other names.
+impl ToolKind {
+    /// Returns what a tool of this name does.
+    ///
+    /// ```
+    /// use loopwright_permissions::ToolKind;
+    ///
+    /// assert_eq!(ToolKind::of("edit_file"), ToolKind::Write);
+    /// assert_eq!(ToolKind::of("Edit"), ToolKind::Write);
+    /// assert_eq!(ToolKind::of("set_version"), ToolKind::Other);
+    /// ```
+    pub fn of(tool: &str) -> Self {
+        find(tool).kind
+    }
+}
+
+/// Our name of each known tool, what it does, and its other names: first the one for which hooks of other programs look.
 const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("bash", ToolKind::Command, &["Bash", "Shell"]),
     ("bash_start", ToolKind::Command, &[]),
@@ -42,7 +58,7 @@ const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("web_fetch", ToolKind::Web, &["WebFetch"]),
     ("web_search", ToolKind::Other, &["WebSearch"]),
     ("network", ToolKind::Network, &["Network"]),
-    ("spawn_subagent", ToolKind::Agent, &["Agent", "Task"]),
+    ("spawn_subagent", ToolKind::Agent, &["Task", "Agent"]),
     ("research_subagent", ToolKind::Agent, &[]),
     ("load_skill", ToolKind::Skill, &["Skill", "SlashCommand"]),
     ("todo_write", ToolKind::Harmless, &["TodoWrite"]),
@@ -76,6 +92,24 @@ pub(crate) fn find(name: &str) -> ToolName<'_> {
         Some((name, kind, _)) => ToolName { name, kind: *kind },
         None if name.starts_with("mcp__") => ToolName { name, kind: ToolKind::Mcp },
         None => ToolName { name, kind: ToolKind::Other },
+    }
+}
+
+/// Returns the name that other programs have for a tool, or its own. Hooks that were written for them look for it.
+///
+/// ```
+/// use loopwright_permissions::foreign_name;
+///
+/// assert_eq!(foreign_name("edit_file"), "Edit");
+/// assert_eq!(foreign_name("set_version"), "set_version");
+/// ```
+pub fn foreign_name(tool: &str) -> &str {
+    let row = TOOLS.iter().find(|(ours, _, _)| *ours == tool);
+    match row {
+        Some((_, _, [first, ..])) => first,
+        Some((_, ToolKind::Command, [])) => "Bash",
+        Some((_, ToolKind::Agent, [])) => "Task",
+        _ => tool,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `edit_file`.
 
-use loopwright_core::{BoxError, Tool, ToolCx, ToolOutput, Writes};
+use loopwright_core::{BoxError, Reach, Tool, ToolCx, ToolOptions, ToolOutput, Writes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -120,6 +120,10 @@ impl Tool for EditFile {
 
     fn description(&self) -> &'static str {
         DESCRIPTION
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { reach: Reach::Workspace, ..ToolOptions::default() }
     }
 
     fn writes(&self, args: &EditFileArgs) -> Writes {

@@ -8,7 +8,7 @@ use globset::GlobMatcher;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -315,7 +315,11 @@ impl Tool for Grep {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Workspace,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(&self, args: GrepArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

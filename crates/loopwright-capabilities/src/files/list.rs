@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt as _;
 
-use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::{AtFlags, Dir, FileType};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -158,7 +158,11 @@ impl Tool for ListDir {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Workspace,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(&self, args: ListDirArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

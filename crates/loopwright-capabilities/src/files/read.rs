@@ -5,7 +5,7 @@ use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use loopwright_core::{
-    BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, messages::Part,
+    BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, messages::Part,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -284,7 +284,11 @@ impl Tool for ReadFile {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Workspace,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(&self, args: ReadFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

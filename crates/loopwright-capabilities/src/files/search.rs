@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
-use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -258,7 +258,11 @@ impl Tool for SearchFiles {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Workspace,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(&self, args: SearchFilesArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

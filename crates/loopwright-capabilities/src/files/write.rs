@@ -1,6 +1,8 @@
 //! `write_file`.
 
-use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes};
+use loopwright_core::{
+    BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -131,7 +133,11 @@ impl Tool for WriteFile {
 
     fn options(&self) -> ToolOptions {
         // What was written already is written again without a change.
-        ToolOptions { side_effects: SideEffects::Idempotent, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::Idempotent,
+            reach: Reach::Workspace,
+            ..ToolOptions::default()
+        }
     }
 
     fn writes(&self, args: &WriteFileArgs) -> Writes {

@@ -91,6 +91,9 @@ impl Rules {
             if options.side_effects == SideEffects::ReadOnly || options.reach == Reach::Agent {
                 asked = asked.read_only();
             }
+            if options.reach == Reach::Workspace {
+                asked = asked.only_files().confined();
+            }
         }
         if self.is_confined(&call.name, policy) {
             asked = asked.confined();

@@ -1,6 +1,7 @@
 mod definitions;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod files;
+mod own_tools;
 
 use loopwright_agent::{AgentBuilder, UseTools};
 use loopwright_core::{

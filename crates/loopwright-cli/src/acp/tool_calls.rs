@@ -8,6 +8,7 @@ use loopwright_core::{
     ToolOutcome,
     messages::{AgentId, Part, ToolCall},
 };
+use loopwright_permissions::ToolKind;
 use serde_json::{Value, json};
 
 use super::content::{block, fence};
@@ -163,13 +164,13 @@ fn describe(workdir: &Path, call: &ToolCall) -> Value {
 
 /// Returns the kind of a tool, which editors show as a symbol.
 fn kind(tool: &str) -> &'static str {
-    match tool {
-        "read_file" | "list_dir" | "load_skill" => "read",
-        "write_file" | "edit_file" => "edit",
-        "search_files" | "grep" => "search",
-        "bash" | "bash_start" | "bash_read" | "bash_stop" => "execute",
-        "web_fetch" | "web_search" => "fetch",
-        "todo_write" | "self_critic" | "plan_with_subagent" => "think",
+    match (tool, ToolKind::of(tool)) {
+        ("search_files" | "grep", _) => "search",
+        ("web_search", _) | (_, ToolKind::Web) => "fetch",
+        ("todo_write" | "self_critic" | "plan_with_subagent", _) => "think",
+        ("bash_read" | "bash_stop", _) | (_, ToolKind::Command) => "execute",
+        (_, ToolKind::Read | ToolKind::Skill) => "read",
+        (_, ToolKind::Write) => "edit",
         _ => "other",
     }
 }

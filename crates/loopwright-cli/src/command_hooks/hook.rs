@@ -13,7 +13,7 @@ use loopwright_core::{
     AgentState, ApprovalRequest, Arguments, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
     StateEdit, StopDecision, StopSignal, ToolDecision, ToolOutcome,
 };
-use loopwright_permissions::Mode;
+use loopwright_permissions::{Mode, foreign_name};
 use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin, auto_select};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
 
 use super::output::{HookDecision, Said};
-use super::{CommandHooks, HookEvent, OnFailure, foreign_name};
+use super::{CommandHooks, HookEvent, OnFailure};
 use crate::commands::Commands;
 use crate::console;
 use crate::render::sanitize_terminal;

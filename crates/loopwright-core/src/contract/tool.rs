@@ -218,6 +218,10 @@ pub enum Reach {
     /// parent has it.
     #[default]
     World,
+    /// Only files of the working directory. [`Tool::writes`] declares which of them a call writes, and
+    /// permission rules for files decide about it. A sub-agent has the tool only if its parent has
+    /// it.
+    Workspace,
     /// Only the state of the calling agent, and the model that the agent calls in any case. A
     /// capability can give the tool to a sub-agent whose parent does not have it.
     Agent,
