@@ -7,7 +7,7 @@ use loopwright_core::{
     AgentState, ApprovalDecision, PendingApproval, RequestKind,
     messages::{Cost, ToolCall},
 };
-use loopwright_permissions::{Call, Decision};
+use loopwright_permissions::{Call, Decision, Policy};
 use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::notify;
-use crate::permissions::confined;
+use crate::permissions::is_confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
@@ -249,14 +249,24 @@ fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
 
 /// Returns the rules that would allow a call from now on.
 pub(crate) fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
+    let is_confined = setup.mcp.is_confined(&asked.call.name)
+        || is_confined(&asked.call.name, setup.commands.are_confined());
+    rules_for(&setup.permissions.policy(), asked, is_confined)
+}
+
+/// Returns the rules with which a policy would allow a call that waits for approval.
+pub(crate) fn rules_for(
+    policy: &Policy,
+    asked: &PendingApproval<'_>,
+    is_confined: bool,
+) -> Vec<String> {
     if !matches!(asked.kind, RequestKind::Approval { .. }) || asked.question.is_recovery() {
         return Vec::new();
     }
     let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
-    let call = confined(Call::new(&asked.call.name, &arguments), setup.commands.are_confined());
-    let call = if setup.mcp.is_confined(&asked.call.name) { call.confined() } else { call };
-    let rules = setup.permissions.policy().suggest(&call);
-    rules.into_iter().map(|suggested| suggested.rule).collect()
+    let call = Call::new(&asked.call.name, &arguments);
+    let call = if is_confined { call.confined() } else { call };
+    policy.suggest(&call).into_iter().map(|suggested| suggested.rule).collect()
 }
 
 /// Shows what waits, and what can be answered.

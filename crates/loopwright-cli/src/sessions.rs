@@ -37,7 +37,7 @@ pub(crate) use self::list::age;
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
     configured_for(cli, args.store.as_ref(), async |sources, config| {
-        perform(args, &config, &sources).await
+        perform(cli, args, &config, &sources).await
     })
 }
 
@@ -91,6 +91,7 @@ pub fn names(sources: &ConfigSources, most: usize) -> Vec<(String, String)> {
 }
 
 async fn perform(
+    cli: &Cli,
     args: &SessionsArgs,
     config: &Config,
     sources: &ConfigSources,
@@ -115,7 +116,7 @@ async fn perform(
         SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,
         SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,
         SessionsCommand::Rewind(args) => change::rewind(&store, args).await,
-        SessionsCommand::Decide(args) => decide::decide(&store, args).await,
+        SessionsCommand::Decide(args) => decide::decide(cli, &store, args).await,
         SessionsCommand::Stop(args) => change::each(&store, args, change::Task::Stop).await,
         SessionsCommand::Cancel(args) => change::each(&store, args, change::Task::Cancel).await,
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,

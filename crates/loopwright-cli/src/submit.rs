@@ -12,7 +12,7 @@ use loopwright_sessions::{
 use serde_json::json;
 
 use crate::args::jobs::SubmitArgs;
-use crate::args::{Cli, LimitArgs};
+use crate::args::{Cli, LimitArgs, OnAskArg, PermissionArgs};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::Conversation;
@@ -74,8 +74,19 @@ async fn perform(
     tell_end(&conversation, &record, began.elapsed(), is_json).await
 }
 
-/// Checks that nothing is typed for a session that keeps its own: no worker would see it.
+/// Checks that nothing is typed that no worker would see: permissions are those of the worker, and a session keeps its own
+/// prompt and limits.
 fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
+    if args.agent.permissions != PermissionArgs::default()
+        || args.agent.on_ask != OnAskArg::default()
+        || args.agent.answer_within.is_some()
+    {
+        return Err(SessionsError::Usage(
+            "permissions are those of the worker; pass them to `loopwright worker`, or store them \
+             in the configuration"
+                .to_owned(),
+        ));
+    }
     let Some(session) = args.named() else { return Ok(()) };
     let (limits, system) = (&args.agent.limits, args.agent.system_prompt.as_ref());
     let what = match system {

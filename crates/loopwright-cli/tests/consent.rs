@@ -237,3 +237,43 @@ fn chat_asks_at_its_start_about_a_call_that_waits() {
     let seen = terminal.run(&world, &line);
     assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }
+
+#[test]
+fn a_decision_from_the_command_line_holds_from_now_on_after_its_rule_was_confirmed() {
+    let cases = [("approve", "allow", 0, false), ("deny", "deny", 8, true)];
+    for (word, kept, status, is_there) in cases {
+        let world = World::new().file("project/a.txt", "x");
+        let server = Server::start(removing());
+        let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+        assert_eq!(paused.status, 9, "{}", paused.stderr);
+        let listed = world.run(&["approvals", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let id = listed["sessions"][0]["session"]["id"].as_str().unwrap();
+        let decide = |what: &[&str]| world.run(&[&["sessions", "decide", id], what].concat());
+        let refused = decide(&[word, "--always"]);
+        let rule = format!("{kept} Bash(rm a.txt) in ");
+        assert_eq!((refused.status, refused.stderr.contains(&rule)), (2, true), "{refused:?}");
+        let done = decide(&[word, "--always", "--yes"]);
+        assert_eq!(done.status, 0, "{done:?}");
+        assert!(done.stderr.contains(&format!("from now on: {rule}")), "{done:?}");
+        let server = Server::start(removing());
+        let again = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+        let seen = (again.status, world.path("project/a.txt").exists());
+        assert_eq!(seen, (status, is_there), "{}", again.stderr);
+    }
+}
+
+#[test]
+fn only_an_approval_as_it_is_and_a_denial_hold_from_now_on() {
+    let world = World::new().file("project/.claude/agents/finder.md", AGENT);
+    let server = Server::start(locating());
+    let paused = run(&world, &server, &["--agent", "finder", "--output-format", "json", "Go."]);
+    let report = result(&paused);
+    let id = report["session_id"].as_str().unwrap();
+    let decide = |what: &[&str]| world.run(&[&["sessions", "decide", id], what].concat());
+    for what in [&["result", "[46, 7]"][..], &["approve", "{}"], &["deny"]] {
+        let refused = decide(&[what, &["--always", "--yes"]].concat());
+        assert_eq!((refused.status, refused.stderr.contains("--always")), (2, true), "{refused:?}");
+    }
+    assert_eq!(decide(&["result", "[46, 7]"]).status, 0);
+}

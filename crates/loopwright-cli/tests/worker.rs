@@ -235,3 +235,14 @@ fn pruning_removes_finished_jobs() {
     assert_eq!(pruned["jobs"], 1, "{pruned}");
     assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
 }
+
+#[test]
+fn permissions_of_a_job_are_those_of_its_worker() {
+    let place = Place::new([]);
+    for typed in [&["--permission-mode", "plan"][..], &["--allow", "Bash"], &["--on-ask", "deny"]] {
+        let done = place.submit(&[typed, &["Look."]].concat());
+        assert_eq!((done.status, &*done.stdout), (2, ""), "{done:?}");
+        assert!(done.stderr.contains("permissions are those of the worker"), "{}", done.stderr);
+    }
+    assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
+}

@@ -239,6 +239,12 @@ pub struct DecideArgs {
     /// result, or `skip`. For each: `stop` denies it and stops the run
     #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
+    /// Also allow or deny such calls in this project from now on, by the rule that is shown first
+    #[arg(long)]
+    pub always: bool,
+    /// Do not ask for confirmation of the rule
+    #[arg(short, long, requires = "always")]
+    pub yes: bool,
 }
 
 /// Arguments of `sessions delete`.

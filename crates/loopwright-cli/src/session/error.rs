@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use loopwright_core::Timestamp;
+use loopwright_core::{BoxError, Timestamp};
 use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreError};
 
 use super::find::short;
@@ -210,6 +210,9 @@ pub enum SessionsError {
         /// What is missing.
         problem: String,
     },
+    /// The settings of its project cannot be read or changed.
+    #[error(transparent)]
+    Settings(BoxError),
     /// Anything else.
     #[error(transparent)]
     Session(SessionError),
@@ -224,7 +227,7 @@ impl SessionsError {
                 | StoreLocationError::Open { .. }
                 | StoreLocationError::Damaged { .. },
             ) => ExitCode::Internal,
-            Self::Place(_) => ExitCode::Config,
+            Self::Place(_) | Self::Settings(_) => ExitCode::Config,
             Self::Busy { .. } | Self::BusyForSession { .. } => ExitCode::Busy,
             Self::Session(
                 SessionError::NoStep { .. }

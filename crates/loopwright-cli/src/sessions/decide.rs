@@ -1,5 +1,7 @@
 //! `sessions decide`: decisions about waiting calls, and answers to their questions.
 
+mod lasting;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use loopwright_models::Providers;
 use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
 use serde_json::{Map, Value};
 
+use self::lasting::LastingDecision;
+use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
 use crate::commands::Commands;
 use crate::console;
@@ -54,6 +58,7 @@ pub(crate) enum UserDecision {
 
 /// Decides about a call that waits.
 pub(super) async fn decide(
+    cli: &Cli,
     store: &Arc<dyn SessionStore>,
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
@@ -63,6 +68,16 @@ pub(super) async fn decide(
     let pending = session.state().pending();
     let named = |it: &&PendingApproval<'_>| path.as_ref().is_none_or(|path| *path == it.address());
     let asked = pending.iter().find(named);
+    let lasting = match asked.filter(|_| args.always) {
+        Some(asked) => Some(LastingDecision::of(cli, &header, asked, &decision)?),
+        None => None,
+    };
+    if let Some(lasting) = lasting.as_ref().filter(|_| !args.yes)
+        && !lasting.is_confirmed()?
+    {
+        console::tell("nothing decided");
+        return Ok(ExitCode::Done);
+    }
     let resolution = decision.of(asked, session.state());
     let runtime = match asked {
         Some(asked) if asked.needs_agent(&resolution) => checking(store, &header)?,
@@ -75,6 +90,9 @@ pub(super) async fn decide(
         ),
         error => error.into(),
     })?;
+    if let Some(lasting) = lasting {
+        lasting.keep()?;
+    }
     let id = short(&header.id);
     let rest: Vec<String> = session.state().pending().iter().map(address).collect();
     console::tell(&if rest.is_empty() {
