@@ -206,8 +206,13 @@ async fn decide(
         let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
         let rules = suggested(setup, asked);
         show(setup, asked, &rules);
-        let text = match input.answer(signals.as_deref_mut()).await {
+        let left = asked.question.deadline.map(|at| at.since(now));
+        let text = match input.answer_within(signals.as_deref_mut(), left).await {
             InputEvent::TextOrSecret(text) => text,
+            InputEvent::Expired => {
+                console::tell("the time for an answer has passed");
+                continue;
+            }
             InputEvent::Nothing => return Ok(Decided::Later),
             other => return Ok(Decided::Left(other)),
         };

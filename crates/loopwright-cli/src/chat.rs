@@ -208,6 +208,7 @@ impl ChatSession<'_> {
                     console::tell("press Ctrl-C again or Ctrl-D to exit");
                     continue;
                 }
+                InputEvent::Expired => continue,
                 InputEvent::End => return self.failed,
                 InputEvent::Signal(reason) => return exit_code(reason),
                 InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),

@@ -12,6 +12,9 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
@@ -21,6 +24,7 @@ use reedline::{
     ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::ahead::Ahead;
 pub(crate) use self::completer::{ChatCompleter, Completion};
@@ -41,6 +45,9 @@ const NEXT_MODE: &str = "/mode next";
 /// The name of the menu of completions.
 const MENU: &str = "completions";
 
+/// How often an open prompt looks whether its time has passed. What is typed is read at once.
+const LOOKS: Duration = Duration::from_millis(500);
+
 /// How many turns the history remembers.
 const REMEMBERED: usize = 1000;
 
@@ -50,6 +57,8 @@ pub(crate) enum InputEvent {
     TextOrSecret(String),
     /// Ctrl-C instead of words.
     Nothing,
+    /// The time for an answer has passed.
+    Expired,
     /// There is no more.
     End,
     /// A user wants the process to end.
@@ -75,6 +84,8 @@ pub(crate) struct LineEditor {
     ahead: Ahead,
     pastes: Pastes,
     prompt: Question,
+    /// Ends the question that is open.
+    expired: Arc<AtomicBool>,
 }
 
 impl Input {
@@ -97,7 +108,10 @@ impl Input {
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('o'), open);
         let pastes = Pastes::default();
         let menu = Box::new(ColumnarMenu::default().with_name(MENU));
+        let expired = Arc::new(AtomicBool::new(false));
         let mut line = Reedline::create()
+            .with_break_signal(Arc::clone(&expired))
+            .with_poll_interval(LOOKS)
             .with_edit_mode(Box::new(ChatKeys::new(Emacs::new(keys), pastes.clone())))
             .with_transient_prompt(Box::new(Question::default()))
             .with_validator(Box::new(Backslash))
@@ -120,7 +134,7 @@ impl Input {
             }
         }
         let (ahead, prompt) = (Ahead::default(), Question::default());
-        Self::Terminal(Box::new(LineEditor { editor: line, ahead, pastes, prompt }))
+        Self::Terminal(Box::new(LineEditor { editor: line, ahead, pastes, prompt, expired }))
     }
 
     /// Reads lines.
@@ -151,6 +165,28 @@ impl Input {
     /// turn.
     pub(crate) async fn answer(&mut self, signals: Option<&mut Signals>) -> InputEvent {
         self.line(signals, true).await
+    }
+
+    /// Waits for the answer to a question until a time limit has passed. At a terminal, the question closes then, and a
+    /// text that was begun is discarded. `None` means no limit.
+    pub(crate) async fn answer_within(
+        &mut self,
+        signals: Option<&mut Signals>,
+        limit: Option<Duration>,
+    ) -> InputEvent {
+        let timer = match (&*self, limit) {
+            (Self::Terminal(line), Some(limit)) => {
+                let expired = Arc::clone(&line.expired);
+                Some(AbortOnDropHandle::new(tokio::spawn(async move {
+                    tokio::time::sleep(limit).await;
+                    expired.store(true, Ordering::Relaxed);
+                })))
+            }
+            _ => None,
+        };
+        let heard = self.line(signals, true).await;
+        drop(timer);
+        heard
     }
 
     /// Begins to read what is typed while the agent works. Returns `None` if it is not read from a
@@ -210,6 +246,7 @@ impl Input {
 
 impl LineEditor {
     fn read(&mut self, is_answer: bool) -> InputEvent {
+        self.expired.store(false, Ordering::Relaxed);
         self.ahead.absorb();
         if !is_answer && let Some(text) = self.ahead.lines.pop_front() {
             console::tell(&sanitize_terminal(&format!("> {text}")));
@@ -235,6 +272,10 @@ impl LineEditor {
                     continue;
                 }
                 Ok(Signal::HostCommand(command)) => InputEvent::TextOrSecret(command),
+                Ok(Signal::ExternalBreak(_)) => {
+                    self.editor.run_edit_commands(&[EditCommand::Clear]);
+                    InputEvent::Expired
+                }
                 Ok(Signal::CtrlD) => InputEvent::End,
                 Ok(_) => InputEvent::Nothing,
                 Err(error) => InputEvent::Broken(io::Error::other(error)),

@@ -90,6 +90,20 @@ fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
 }
 
 #[test]
+fn an_open_dialog_ends_with_the_deadline_of_its_call_and_the_run_continues() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let options = ["--permission-mode", "ask", "--answer-within", "0.5", "Go."];
+    let line = [&MODEL[..], &[&server.url], &options].concat();
+    // What is typed is never sent.
+    let seen = Terminal::new(100).pressing("1 yes", "1").run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, true), "{}", seen.text());
+    assert!(seen.text().contains("the time for an answer has passed"), "{}", seen.text());
+    let text = "Blocked: no decision or answer arrived before the deadline";
+    assert_eq!(told(&server), text);
+}
+
+#[test]
 fn a_decision_that_stops_ends_the_run_with_the_code_of_denied_work() {
     let world = World::new().file("project/a.txt", "x");
     let server = Server::start(removing());
