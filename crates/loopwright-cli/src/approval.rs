@@ -17,6 +17,7 @@ use crate::conversation::{Conversation, UserInput};
 use crate::cost_consent::{self, CostAnswer};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
+use crate::form;
 use crate::input::{Input, InputEvent};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::notify;
@@ -24,7 +25,7 @@ use crate::permissions::is_confined;
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
-use crate::sessions::{DECLINED, UserDecision, form_fields};
+use crate::sessions::{DECLINED, UserDecision, misses_form};
 use crate::signals::{self, Signals};
 use crate::startup::NoopListener;
 
@@ -295,17 +296,14 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         for (number, option) in options(asked).iter().enumerate() {
             console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
         }
-        let fields = form_fields(asked).filter(|it| it.len() > 1);
+        let fields = schema_of(asked).map(form::describe).filter(|it| it.len() > 1);
         let Some(fields) = fields else {
             return console::tell("  type the answer, or `/decline`");
         };
-        for (name, schema) in fields {
-            let kind = schema["type"].as_str().unwrap_or("any");
-            let about = schema["description"].as_str().map(|it| format!(": {it}"));
-            let line = format!("{name} ({kind}){}", about.unwrap_or_default());
-            console::tell(&format!("  {}", single_line(&line, 200)));
+        for line in fields {
+            console::tell(&format!("  {}", single_line(&line, 400)));
         }
-        return console::tell("  type NAME=VALUE for each, JSON, or `/decline`");
+        return console::tell(&format!("  {}", form::FILL_IN));
     }
     let always = match rules {
         [] => String::new(),
@@ -408,6 +406,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             "" => Answer::Unclear("type the answer, or `/decline`; press Ctrl-C to decide later"),
             "/decline" if is_alone => deny(DECLINED),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
+            _ if misses_form(text, asked) => Answer::Unclear(form::NOT_FILLED_IN),
             _ => Answer::Decide(UserDecision::Reply(chosen(text, asked).to_owned())),
         };
     }

@@ -1,5 +1,6 @@
 //! The command line: commands, arguments and options, without their behavior.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -178,6 +179,36 @@ pub struct CompletionsArgs {
     /// The shell to complete in
     #[arg(value_enum)]
     pub shell: Shell,
+}
+
+impl Cli {
+    /// Reads a command line. What follows the command of an added server is its own, and what follows a URL are options.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the words are not those of a command, or ask for help.
+    pub fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let cli = Self::try_parse_from(&words)?;
+        let Some(added) = cli.added().filter(|it| it.url().is_some() && it.target.len() > 1) else {
+            return Ok(cli);
+        };
+        let url = words.len() - added.target.len();
+        words[url..].rotate_left(1);
+        match Self::try_parse_from(&words) {
+            Ok(read) if read.added().is_some_and(|it| it.target[..] == added.target[..1]) => {
+                Ok(read)
+            }
+            // The command names what is wrong.
+            _ => Ok(cli),
+        }
+    }
+
+    fn added(&self) -> Option<&mcp::McpAddArgs> {
+        match &self.command {
+            Command::Mcp(args) => args.added(),
+            _ => None,
+        }
+    }
 }
 
 impl RunArgs {

@@ -36,6 +36,7 @@ pub mod exit;
 mod explain;
 pub mod files;
 mod folders;
+mod form;
 mod granted;
 mod model_hint;
 mod input;

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode as ProcessExitCode;
 
-use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
@@ -16,7 +15,7 @@ fn main() -> ProcessExitCode {
     // This program is its own sandbox helper.
     loopwright_sandbox::init();
     completions::answer();
-    match Cli::try_parse_from(typed()) {
+    match Cli::parse_words(typed()) {
         Ok(cli) => dispatch(&cli),
         Err(error) => explain(&error).into(),
     }

@@ -263,9 +263,12 @@ fn entry(typed: &McpAddArgs) -> Result<ServerEntry, CommandError> {
     let mut entry = ServerEntry::default();
     let (first, rest) =
         typed.target.split_first().ok_or_else(|| usage("pass a URL or a command".to_owned()))?;
-    let is_url = ["https://", "http://", "unix:"].iter().any(|it| first.starts_with(it));
+    let is_url = typed.url().is_some();
     if is_url && !rest.is_empty() {
-        return Err(usage("a URL takes no arguments".to_owned()));
+        return Err(usage(format!(
+            "unexpected `{}`: only options of `mcp add` can follow a URL",
+            rest.join(" ")
+        )));
     }
     if is_url {
         entry.kind = Some("http".to_owned());

@@ -30,7 +30,7 @@ use crate::startup::{StartError, quoted};
 use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unrecorded};
-pub(crate) use self::decide::{DECLINED, UserDecision, form_fields};
+pub(crate) use self::decide::{DECLINED, UserDecision, misses_form};
 pub use self::history::{HistoryEntry, SessionHistory};
 pub(crate) use self::list::age;
 

@@ -204,3 +204,51 @@ fn what_is_typed_about_a_server_is_kept_and_shown() {
         "{tested:?}"
     );
 }
+
+#[test]
+fn options_may_follow_a_url_which_takes_no_arguments() {
+    let world = world();
+    let options = ["--header", "Authorization: Bearer ${TOKEN}", "--timeout", "5", "-C", "."];
+    let line = [&["mcp", "add", "docs", "https://example.com/mcp"], &options[..]].concat();
+    let added = world.run(&line);
+    assert_eq!(added.status, 0, "{added:?}");
+    let line = [&["mcp", "add"], &options[..4], &["before", "https://example.com/mcp"]].concat();
+    assert_eq!(world.run(&line).status, 0);
+    let file = std::fs::read_to_string(world.path(".config/loopwright/mcp.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let headers = json!({"Authorization": "Bearer ${TOKEN}"});
+    let entry =
+        json!({"type": "http", "url": "https://example.com/mcp", "headers": headers, "timeout": 5});
+    assert_eq!(file["mcpServers"]["docs"], entry);
+    assert_eq!(file["mcpServers"]["before"], entry);
+    for rest in [&["more"][..], &["--header", "a: b", "more"], &["--none"]] {
+        let line = [&["mcp", "add", "other", "https://example.com/mcp"], rest].concat();
+        let refused = world.run(&line);
+        let told = "only options of `mcp add` can follow a URL";
+        assert!(refused.status == 2 && refused.stderr.contains(told), "{rest:?}: {refused:?}");
+    }
+    // Those of a command are its own.
+    assert_eq!(world.run(&["mcp", "add", "own", "serve", "http://a", "--header", "b"]).status, 0);
+}
+
+#[test]
+fn a_program_outside_of_the_sandbox_is_named_and_found_in_a_folder_that_its_server_may_read() {
+    let world = world().file("tools/bin/serve", SERVER);
+    let program = world.path("tools/bin/serve");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let path = format!("{}:/usr/bin:/bin", world.path("tools/bin").display());
+    let world = world.env("PATH", &path);
+    world.run(&["mcp", "add", "hidden", "serve"]);
+    let tested = world.run(&["mcp", "test", "hidden"]);
+    for told in ["the sandbox does not show `", "/tools/bin/serve`; ", "`mcp add --read FOLDER`"] {
+        assert!(tested.stdout.contains(told), "{told}: {tested:?}");
+    }
+    world.run(&["mcp", "add", "none", "no-such-program"]);
+    let tested = world.run(&["mcp", "test", "none"]);
+    assert!(tested.stdout.contains("cannot start `no-such-program`: No such file"), "{tested:?}");
+    // A path is written as in other settings.
+    world.run(&["mcp", "add", "shown", "--read", "~/tools", "serve"]);
+    let tested = world.run(&["mcp", "test", "shown"]);
+    assert_eq!(tested.stdout, "shown: ok, protocol 2025-11-25, 1 tool\n", "{tested:?}");
+}

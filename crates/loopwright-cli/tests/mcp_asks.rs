@@ -128,3 +128,23 @@ fn a_form_of_a_server_is_filled_in_field_by_field() {
     let (heard, _) = told_at_terminal(&world, &typed, &["Done."]);
     assert!(heard[0].contains("name:Ada Byron") && heard[0].contains("age:36"), "{heard:?}");
 }
+
+#[test]
+fn a_form_of_a_server_shows_what_its_fields_take_and_names_the_one_that_is_wrong() {
+    let fields = r#""color":{"type":"string","enum":["red","green"],"default":"red"},"name":{"type":"string"},"sizes":{"type":"array","items":{"anyOf":[{"const":"S","title":"Small"},{"const":"M","title":"M"}]}}"#;
+    let question = OF_USER
+        .replace(r#""name":{"type":"string"}"#, fields)
+        .replace(r#""type":"object","#, r#""type":"object","required":["name"],"#);
+    let world = world(&question, "ask");
+    let typed = [
+        ("sizes (array): any of S (Small), M", "Ada"),
+        ("the question is a form; type NAME=VALUE for each field", "name=Ada color=blue"),
+        ("at /color: \"blue\" is not one of", "name=Ada color=green sizes=S, M"),
+    ];
+    let (heard, seen) = told_at_terminal(&world, &typed, &["Done."]);
+    let content = "color:green,name:Ada,sizes:[S,M]";
+    assert!(heard[0].contains(content), "{heard:?}");
+    for line in ["color (string): one of red, green; default: red", "name (string, required)"] {
+        assert!(seen.text().contains(line), "{line}: {}", seen.text());
+    }
+}

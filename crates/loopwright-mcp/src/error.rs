@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use loopwright_sandbox::SandboxError;
 
+use crate::programs::Missing;
 use crate::template::TemplateError;
 
 /// An error of a server.
@@ -33,6 +34,14 @@ pub enum McpError {
         server: String,
         /// The cause.
         source: Box<SandboxError>,
+    },
+    /// The user can start the program of the server, but its sandbox does not show it.
+    #[error("MCP server `{server}` was not started: {missing}; {}", remedy(missing))]
+    Program {
+        /// The server.
+        server: String,
+        /// The reason.
+        missing: Missing,
     },
     /// The handshake failed.
     #[error("MCP server `{server}` did not complete its start: {reason}")]
@@ -122,4 +131,11 @@ pub enum McpError {
         /// The server.
         server: String,
     },
+}
+
+fn remedy(missing: &Missing) -> &'static str {
+    match missing {
+        Missing::NotInPath(_) => "use the path of the program as the command",
+        _ => "add the folders that the program needs to `read` (`mcp add --read FOLDER`)",
+    }
 }

@@ -1,19 +1,21 @@
 //! The start of server processes.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_sandbox::{
-    Backend, BackendSandbox, Command, Network, OutputLimits, Sandbox, SandboxChild, SandboxPolicy,
-    Stdin,
+    Backend, BackendChoice, BackendSandbox, Command, Network, OutputLimits, Sandbox, SandboxChild,
+    SandboxError, SandboxPolicy, Stdin,
 };
 
 use crate::config::{McpServer, ServerNetwork, StdioServer};
 use crate::credentials::LoginFolder;
 use crate::elicitation::AnswerElicitations;
 use crate::error::McpError;
+use crate::programs::{add_programs, missing};
 use crate::template::{Template, TemplateError};
 
 /// The longest time that a policy can name and every clock can add.
@@ -136,7 +138,7 @@ impl McpHost {
     ) -> Result<SandboxPolicy, McpError> {
         let mut policy = self.policy.clone();
         if let Some(cwd) = &stdio.cwd {
-            policy.workdir = policy.workdir.join(cwd);
+            policy.workdir = policy.workdir.join(self.in_home(cwd));
         }
         policy.staging = None;
         policy.limits.timeout = FOREVER;
@@ -145,14 +147,22 @@ impl McpHost {
         policy.limits.memory = server.sandbox.memory;
         policy.limits.processes = policy.limits.processes.max(PROCESSES);
         policy.output = OutputLimits { head: 0, tail: 0, kill: None };
-        policy.read_paths.extend(server.sandbox.read.iter().cloned());
-        policy.write_paths.extend(server.sandbox.write.iter().cloned());
+        policy.read_paths.extend(server.sandbox.read.iter().map(|it| self.in_home(it)));
+        policy.write_paths.extend(server.sandbox.write.iter().map(|it| self.in_home(it)));
         policy.network = match &server.sandbox.network {
             ServerNetwork::Off => Network::Loopback,
             ServerNetwork::All => Network::Host,
             ServerNetwork::Hosts(hosts) => Network::Domains(hosts.clone()),
         };
         Ok(policy)
+    }
+
+    /// Reads a path as people write it: `~` is the user's home.
+    fn in_home(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), (self.variables)("HOME")) {
+            (Ok(below), Some(home)) if !home.is_empty() => PathBuf::from(home).join(below),
+            _ => path.to_path_buf(),
+        }
     }
 
     pub(crate) async fn start(
@@ -169,7 +179,7 @@ impl McpHost {
         for arg in &stdio.args {
             args.push(self.expand(server, arg)?);
         }
-        let command = Command::new(program).args(args).stdin(Stdin::Piped);
+        let command = Command::new(&program).args(args).stdin(Stdin::Piped);
         let failed =
             |source| McpError::Start { server: server.name.clone(), source: Box::new(source) };
         if !server.sandbox.enabled {
@@ -178,7 +188,22 @@ impl McpHost {
             let host = BackendSandbox::new(Backend::Host);
             return host.spawn(&command, &policy).await.map_err(failed);
         }
-        self.sandbox.spawn(&command, &policy).await.map_err(failed)
+        let user_path = OsString::from((self.variables)("PATH").unwrap_or_default());
+        if !stdio.env.contains_key("PATH") {
+            add_programs(&mut policy, &user_path);
+        }
+        let error = match self.sandbox.spawn(&command, &policy).await {
+            Ok(child) => return Ok(child),
+            Err(error) => error,
+        };
+        let is_start = matches!(error, SandboxError::Start { .. });
+        if !is_start || policy.backend == BackendChoice::Only(Backend::Host) {
+            return Err(failed(error));
+        }
+        match missing(&policy, &program, &user_path) {
+            Some(missing) => Err(McpError::Program { server: server.name.clone(), missing }),
+            None => Err(failed(error)),
+        }
     }
 }
 

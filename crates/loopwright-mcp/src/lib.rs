@@ -26,6 +26,7 @@ mod listeners;
 mod log;
 mod login;
 mod names;
+mod programs;
 mod request;
 mod resource_tool;
 mod resources;
@@ -61,6 +62,7 @@ pub use crate::{
     log::ServerLog,
     login::{Login, LoginOptions},
     names::{MAX_TOOL_NAME, server_part, tool_names},
+    programs::Missing,
     resources::{ListedPrompt, ListedResource, PromptArgument},
     server::{
         ClientReplies, ClientRequests, Completion, PromptCall, PromptReply, ResourceBody,

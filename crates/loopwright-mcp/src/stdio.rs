@@ -106,9 +106,10 @@ impl Transport<RoleClient> for StdioTransport {
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let outgoing = self.outgoing.clone();
         let discovery = discovery(&item);
+        let is_handshake = is_handshake(&item);
         let line = serde_json::to_vec(&item).map(|mut line| {
             line.push(b'\n');
-            Outgoing { line, discovery }
+            Outgoing { line, discovery, is_handshake }
         });
         async move {
             let closed = |_| io::Error::from(io::ErrorKind::BrokenPipe);
@@ -134,6 +135,8 @@ struct Outgoing {
     line: Vec<u8>,
     /// Its id, if it asks for the revisions of the server.
     discovery: Option<RequestId>,
+    /// Whether it starts the handshake of earlier revisions.
+    is_handshake: bool,
 }
 
 fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
@@ -145,6 +148,10 @@ fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
         }
         _ => None,
     }
+}
+
+fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, ClientJsonRpcMessage::Request(it) if matches!(it.request, ClientRequest::InitializeRequest(_)))
 }
 
 /// A question for the revisions that the server has not answered yet, or has answered too late.
@@ -161,7 +168,7 @@ enum Discovery {
 }
 
 /// What is done with a message.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Heard {
     Pass,
     Drop,
@@ -177,6 +184,13 @@ impl Discovery {
         }
     }
 
+    /// The client does not wait any longer: a server that starts slowly answers the question before the handshake.
+    fn give_up(&mut self) {
+        if let Self::Open { id, .. } | Self::Probed(id) = self {
+            *self = Self::GivenUp(id.clone());
+        }
+    }
+
     /// Takes note of a message.
     fn hear(&mut self, message: &ServerJsonRpcMessage) -> Heard {
         let id = match message {
@@ -185,13 +199,10 @@ impl Discovery {
             _ => None,
         };
         if id == Some(&RequestId::String(PROBE.into())) {
-            return match std::mem::replace(self, Self::None) {
-                Self::Probed(asked) => {
-                    *self = Self::GivenUp(asked.clone());
-                    Heard::GiveUp(asked)
-                }
-                _ => Heard::Drop,
-            };
+            let Self::Probed(asked) = &*self else { return Heard::Drop };
+            let asked = asked.clone();
+            *self = Self::GivenUp(asked.clone());
+            return Heard::GiveUp(asked);
         }
         match self {
             Self::Open { id: asked, .. } | Self::Probed(asked) if id == Some(asked) => {
@@ -239,6 +250,9 @@ impl Pump {
                 Next::Stop => break,
                 Next::Send(message) => {
                     self.child.queue_stdin(&message.line);
+                    if message.is_handshake {
+                        self.discovery.give_up();
+                    }
                     if let Some(id) = message.discovery {
                         let probe_at = Instant::now() + DISCOVERY;
                         self.discovery = Discovery::Open { id, probe_at };
@@ -394,5 +408,36 @@ impl LineReader {
             ));
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hear(discovery: &mut Discovery, message: Value) -> Heard {
+        discovery.hear(&serde_json::from_value(message).unwrap())
+    }
+
+    #[test]
+    fn answers_that_the_client_does_not_wait_for_any_longer_are_dropped() {
+        let refusal = json!({"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "?"}});
+        let sign_of_life = json!({"jsonrpc": "2.0", "id": PROBE, "result": {}});
+        let asked = RequestId::Number(0);
+        for late in [[&refusal, &sign_of_life], [&sign_of_life, &refusal]] {
+            let mut discovery = Discovery::Probed(asked.clone());
+            discovery.give_up();
+            for message in late {
+                assert_eq!(hear(&mut discovery, message.clone()), Heard::Drop, "{message}");
+            }
+        }
+        let mut discovery = Discovery::Probed(asked.clone());
+        assert_eq!(hear(&mut discovery, sign_of_life.clone()), Heard::GiveUp(asked.clone()));
+        assert_eq!(hear(&mut discovery, refusal.clone()), Heard::Drop);
+        let mut discovery = Discovery::Probed(asked);
+        assert_eq!(hear(&mut discovery, refusal), Heard::Pass);
+        assert_eq!(hear(&mut discovery, sign_of_life), Heard::Drop);
     }
 }

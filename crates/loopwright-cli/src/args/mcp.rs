@@ -162,6 +162,25 @@ pub struct McpAddArgs {
     pub sampling: Option<SamplingArg>,
 }
 
+impl McpArgs {
+    /// Returns the arguments of `mcp add`, or `None` for other commands.
+    pub(super) fn added(&self) -> Option<&McpAddArgs> {
+        match &self.command {
+            McpCommand::Add(added) => Some(added),
+            _ => None,
+        }
+    }
+}
+
+impl McpAddArgs {
+    /// Returns the URL of the server, or `None` if it is a command.
+    pub(crate) fn url(&self) -> Option<&str> {
+        let first = self.target.first()?;
+        let is_url = ["https://", "http://", "unix:"].iter().any(|it| first.starts_with(it));
+        is_url.then_some(first)
+    }
+}
+
 /// Whether a server may use the models of agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SamplingArg {

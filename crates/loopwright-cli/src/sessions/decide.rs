@@ -217,18 +217,26 @@ fn reply(
     let text = ApprovalDecision::Reply(Value::String(answer));
     let readings = [json.as_ref(), filled.as_ref(), Some(&text)];
     let fitting = readings.into_iter().flatten().find(|it| fits(it)).cloned();
-    fitting.or(json).unwrap_or(text)
+    fitting.or(filled).or(json).unwrap_or(text)
 }
 
 /// Returns the fields of a form that a question asks for, with their schemas.
-pub(crate) fn form_fields<'a>(asked: &PendingApproval<'a>) -> Option<&'a Map<String, Value>> {
+fn form_fields<'a>(asked: &PendingApproval<'a>) -> Option<&'a Map<String, Value>> {
     match asked.kind {
         RequestKind::Question { schema } => schema.as_deref()?.get("properties")?.as_object(),
         _ => None,
     }
 }
 
-/// Reads what is filled into a form: the value of its only field, or `NAME=WORDS` for each one.
+/// Returns `true` if a question is a form of several fields, and an answer is neither JSON nor the value of one of them.
+pub(crate) fn misses_form(answer: &str, asked: &PendingApproval<'_>) -> bool {
+    form_fields(asked).is_some_and(|it| it.len() > 1)
+        && filled(answer, asked).is_none()
+        && !serde_json::from_str(answer).is_ok_and(|it: Value| it.is_object())
+}
+
+/// Reads what is filled into a form: the value of its only field, or `NAME=WORDS` for each one. Commas separate
+/// the texts of a list.
 fn filled(answer: &str, asked: &PendingApproval<'_>) -> Option<Value> {
     let fields = form_fields(asked)?;
     let mut given: Vec<(&str, String)> = Vec::new();
@@ -247,6 +255,9 @@ fn filled(answer: &str, asked: &PendingApproval<'_>) -> Option<Value> {
     }
     let value = |name: &str, text: String| match fields[name]["type"].as_str() {
         Some("string") => Value::String(text),
+        Some("array") if !text.trim_start().starts_with('[') => {
+            text.split(',').map(|it| Value::String(it.trim().to_owned())).collect()
+        }
         _ => serde_json::from_str(&text).unwrap_or(Value::String(text)),
     };
     let members: Map<String, Value> =
