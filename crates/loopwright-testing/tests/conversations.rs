@@ -1,7 +1,7 @@
 //! What becomes of the conversations that agents really have, on every wire: a caller that speaks after whom, and
 //! whatever became of calls.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use loopwright_core::{
     Failure, FailureKind, ToolOutcome, ToolOutput,
@@ -12,7 +12,7 @@ use loopwright_core::{
 };
 use loopwright_models::{Quirks, RequestEncoder, RoleOrder, WireApi};
 use loopwright_testing::recorded::request_problems;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 fn origin(wire: WireApi, model: &str) -> Arc<ModelOrigin> {
     Arc::new(ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: model.into() })
@@ -150,15 +150,18 @@ fn no_wire_writes_a_conversation_that_its_provider_refuses() {
     }
 }
 
-/// Returns a body up to the end of its last turn: without brackets and without the word that the user is made
-/// to say last.
+/// Returns a body up to the end of its last turn, without brackets and without the filler message that the user
+/// says last. The list of turns is the last field of a body.
 fn turns_of(body: &[u8]) -> &[u8] {
-    let text = std::str::from_utf8(body).unwrap();
-    let text = match text.rfind("Continue.") {
-        Some(at) if text.len() - at < 24 => text[..at].rsplit_once("{\"role\"").unwrap().0,
-        _ => text,
+    let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(body).unwrap();
+    let start = |json: &RawValue| json.get().as_ptr().addr() - body.as_ptr().addr();
+    let turns = fields.values().max_by_key(|field| start(field)).unwrap();
+    let turns: Vec<&RawValue> = serde_json::from_str(turns.get()).unwrap();
+    let turns = match turns.last() {
+        Some(last) if last.get().contains("Continue.") => &body[..start(last)],
+        _ => body,
     };
-    text.trim_end_matches([']', '}', ',']).as_bytes()
+    std::str::from_utf8(turns).unwrap().trim_end_matches([']', '}', ',']).as_bytes()
 }
 
 #[test]
