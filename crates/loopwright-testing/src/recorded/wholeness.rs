@@ -175,6 +175,10 @@ fn interruption(subject: &Subject<'_>) -> Option<(&'static [u8], Vec<Range<usize
               \"message\":\"overloaded\"}}\n\n",
             events(body),
         ),
+        "cohere-chat" if is_events => (
+            b"event: error\ndata: {\"type\":\"error\",\"message\":\"overloaded\"}\n\n",
+            events(body),
+        ),
         "gemini-generate" if is_events => (
             b"data: {\"error\":{\"code\":503,\"message\":\"overloaded\",\
               \"status\":\"UNAVAILABLE\"}}\r\n\r\n",
