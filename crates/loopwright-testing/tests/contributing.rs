@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use loopwright_models::WireApi;
+
 use crate::WORKSPACE;
 
 #[test]
@@ -34,6 +36,36 @@ fn name_stands_for_one_part_of_a_path() {
     assert!(matching(&src, "NAME/decode/tests.rs").contains(&src.join("cohere/decode/tests.rs")));
     assert_eq!(matching(&src, "NAME.toml").len(), 2);
     assert_eq!(matching(&src, "decode/tests.rs"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn each_wire_has_a_fuzz_target_and_a_stream_in_the_bench() {
+    let read = |path: &str| fs::read_to_string(Path::new(WORKSPACE).join(path)).unwrap();
+    let (manifest, script) = (read("fuzz/Cargo.toml"), read("scripts/fuzz"));
+    let bench = read("crates/loopwright-models/benches/wires.rs");
+    let targets: Vec<&str> =
+        script.lines().filter(|line| line.starts_with("targets=")).flat_map(words).collect();
+    let mut missing = Vec::new();
+    for wire in WireApi::ALL.iter().map(|wire| wire.name()) {
+        let path = format!("fuzz_targets/{wire}.rs");
+        let has_target = Path::new(WORKSPACE).join("fuzz").join(&path).exists();
+        // The bench does not build the frames of Bedrock.
+        let has_stream = wire == "bedrock-converse" || bench.contains(&format!("{wire:?} => ("));
+        let found = [
+            (has_target, "a file in fuzz/fuzz_targets"),
+            (manifest.contains(&format!("path = {path:?}")), "a [[bin]] in fuzz/Cargo.toml"),
+            (targets.contains(&wire), "a target in scripts/fuzz"),
+            (has_stream, "a stream in benches/wires.rs"),
+        ];
+        let lacking = found.into_iter().filter(|(is_there, _)| !is_there);
+        missing.extend(lacking.map(|(_, what)| format!("{wire}: {what}")));
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+/// Returns the words of a line of a script.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '}'])
 }
 
 /// Returns what is written as code and is a path to a file or a folder.
