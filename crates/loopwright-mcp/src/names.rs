@@ -12,13 +12,21 @@ pub const MAX_TOOL_NAME: usize = 64;
 const MAX_SERVER_NAME: usize = 24;
 
 /// Returns the part of tool names for a server. Names of only letters, digits, `_` and `-`, without
-/// `__`, do not change.
+/// `__` and without `_` at the end, do not change.
+///
+/// The part has no `__` and no `_` at the end, so that the `__` after it is the first one: the name of a tool
+/// belongs to one server, whatever its other tools and servers are called.
 pub fn server_part(server: &str) -> String {
-    let clean = clean(server).replace("__", "_");
-    if clean == server && clean.len() <= MAX_SERVER_NAME {
-        return clean;
+    let mut part = clean(server);
+    while part.contains("__") {
+        part = part.replace("__", "_");
     }
-    shorten(&clean, server, MAX_SERVER_NAME)
+    if part == server && !part.is_empty() && !part.ends_with('_') && part.len() <= MAX_SERVER_NAME {
+        return part;
+    }
+    let hash = hash(server);
+    part.truncate(MAX_SERVER_NAME - hash.len());
+    format!("{}{hash}", part.trim_end_matches('_'))
 }
 
 /// Returns the name of each tool of a server for models, `mcp__SERVER__TOOL`, in the order of `tools`.
@@ -57,13 +65,18 @@ fn clean(name: &str) -> String {
 
 /// Cuts a clean name and ends it with a hash of the name as it is.
 fn shorten(clean: &str, name: &str, room: usize) -> String {
+    let hash = hash(name);
+    let kept = clean.len().min(room - hash.len());
+    format!("{}{hash}", &clean[..kept])
+}
+
+fn hash(name: &str) -> String {
     let mut hash = String::from("_");
     for byte in &Sha256::digest(name)[..4] {
         // Writing to a string does not fail.
         write!(hash, "{byte:02x}").ok();
     }
-    let kept = clean.len().min(room - hash.len());
-    format!("{}{hash}", &clean[..kept])
+    hash
 }
 
 #[cfg(test)]
@@ -111,8 +124,19 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_never_share_a_name() {
-        let parts = ["a b", "a_b", "a.b", "a__b"].map(server_part);
-        assert_eq!(parts.iter().collect::<BTreeSet<_>>().len(), 4, "{parts:?}");
+    fn the_name_of_a_tool_belongs_to_one_server() {
+        let long = format!("{}_{}", "s".repeat(MAX_SERVER_NAME - 10), "t".repeat(20));
+        let servers = [
+            "a b", "a_b", "a.b", "a__b", "a___b", "a", "a_", "a__", "a!_", "_a", "_", "!", "",
+            "日本", &long,
+        ];
+        let parts: BTreeSet<String> = servers.into_iter().map(server_part).collect();
+        assert_eq!(parts.len(), servers.len(), "{parts:?}");
+        for (server, part) in servers.iter().map(|it| (it, server_part(it))) {
+            for name in names(server, &["x", "_x", "_b__x", "__", ""]).into_iter().flatten() {
+                let rest = name.strip_prefix("mcp__").unwrap();
+                assert_eq!(rest.split_once("__").unwrap().0, part, "{server}: {name}");
+            }
+        }
     }
 }
