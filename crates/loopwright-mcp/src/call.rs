@@ -159,7 +159,7 @@ impl<'a> ToolCallRun<'a> {
             }
             Kept::Held(_) => {
                 let held = self.host.key().and_then(|key| self.client.0.held.take(key));
-                let Some(HeldCall { mut running, reply, .. }) = held else {
+                let Some(HeldCall { mut running, reply, asked_at, .. }) = held else {
                     let reason = "its question was lost when the program ended, as this revision of the protocol keeps \
                                   none; the effect of the call is unknown";
                     return Err(self.failed(reason.to_owned()));
@@ -171,7 +171,7 @@ impl<'a> ToolCallRun<'a> {
                     Answer::Later => {}
                 }
                 running.pending.release();
-                running.pending.restart_limits();
+                running.pending.extend_limits(asked_at);
                 self.run(Stage::Wait(Box::new(running))).await
             }
         }
@@ -253,6 +253,7 @@ impl<'a> ToolCallRun<'a> {
         ask: ServerAsk,
     ) -> Result<Reply, CallFailure> {
         let ServerAsk { question, mut reply } = ask;
+        let asked_at = Instant::now();
         let answer = tokio::select! {
             biased;
             // The server does not want to know any more.
@@ -266,13 +267,13 @@ impl<'a> ToolCallRun<'a> {
             (Answer::Later, Some(key)) if self.client.0.host.holds_calls() => {
                 let pause = question.to_pause();
                 running.pending.hold();
-                let call = HeldCall { key: key.clone(), running: *running, reply };
+                let call = HeldCall { key: key.clone(), running: *running, reply, asked_at };
                 self.client.0.held.keep(call);
                 return Ok(Reply::Held(Box::new((Kept::Held(question), pause))));
             }
             (Answer::Later, _) => drop(reply.send(declined(&question))),
         }
-        running.pending.restart_limits();
+        running.pending.extend_limits(asked_at);
         Ok(Reply::Sent(running))
     }
 

@@ -134,7 +134,7 @@ impl Connection {
             ServerTransport::Stdio(stdio) => {
                 let child = host.start(server, stdio).await.map_err(|it| (it, EndedBy::Error))?;
                 let transport = StdioTransport::new(child, log.clone(), end.clone());
-                serve(handler, log, transport, lifecycle).await
+                serve(handler, log, &end, transport, lifecycle).await
             }
             ServerTransport::Http(address) => {
                 let by_error = |error| (error, EndedBy::Error);
@@ -144,7 +144,7 @@ impl Connection {
                     EndpointClient::Socket(client) => {
                         let client = EndingClient::new(client, exchanges.clone());
                         let transport = StreamableHttpClientTransport::with_client(client, config);
-                        serve(handler, log, transport, lifecycle).await
+                        serve(handler, log, &end, transport, lifecycle).await
                     }
                     EndpointClient::Network(client) => {
                         let authorized = login::of_host(server, host, &config.uri, &client).await;
@@ -153,12 +153,12 @@ impl Connection {
                             let client = client.with_before(before);
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
-                            serve(handler, log, transport, lifecycle).await
+                            serve(handler, log, &end, transport, lifecycle).await
                         } else {
                             let client = EndingClient::new(client, exchanges.clone());
                             let transport =
                                 StreamableHttpClientTransport::with_client(client, config);
-                            serve(handler, log, transport, lifecycle).await
+                            serve(handler, log, &end, transport, lifecycle).await
                         }
                     }
                 }
@@ -321,10 +321,11 @@ enum EndedBy {
 async fn serve<T: Transport<RoleClient> + 'static>(
     handler: &Handler,
     log: &ServerLog,
+    end: &EndReason,
     transport: T,
     lifecycle: ClientLifecycleMode,
 ) -> Result<RunningService<RoleClient, Handler>, ClientInitializeError> {
-    let transport = InOrder::new(transport, handler.listeners.clone(), log.clone());
+    let transport = InOrder::new(transport, handler.listeners.clone(), log.clone(), end.clone());
     handler.clone().serve_with_lifecycle(transport, lifecycle).await
 }
 

@@ -6,6 +6,7 @@ use loopwright_core::IdempotencyKey;
 use rmcp::model::ErrorData;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::call::RunningCall;
 
@@ -17,6 +18,8 @@ pub(crate) struct HeldCall {
     pub(crate) key: IdempotencyKey,
     pub(crate) running: RunningCall,
     pub(crate) reply: oneshot::Sender<Result<Value, ErrorData>>,
+    /// When the server asked.
+    pub(crate) asked_at: Instant,
 }
 
 /// The calls of a server that wait.

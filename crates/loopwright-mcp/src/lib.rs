@@ -27,6 +27,7 @@ mod log;
 mod login;
 mod names;
 mod programs;
+mod repair;
 mod request;
 mod resource_tool;
 mod resources;

@@ -197,6 +197,11 @@ impl PendingRequest {
             () = cancel.cancelled() => {
                 Err(self.requester.failed(format!("`{}` was cancelled", self.method)))
             }
+            // What arrives without end must not hide that the time is over.
+            () = tokio::time::sleep_until(self.total_ends) => {
+                let is_total = self.total_ends <= self.idle_ends;
+                Err(self.timeout(if is_total { self.limits.total } else { self.limits.idle }))
+            }
             Some(ask) = self.listener.asks.recv() => Ok(Arrival::Ask(ask)),
             Some(report) = self.listener.reports.recv() => {
                 if matches!(report, Report::Progress(_)) {
@@ -204,13 +209,13 @@ impl PendingRequest {
                 }
                 Ok(Arrival::Report(report))
             }
-            () = tokio::time::sleep_until(self.idle_ends.min(self.total_ends)) => {
-                let is_total = self.total_ends <= self.idle_ends;
-                let after = if is_total { self.limits.total } else { self.limits.idle };
-                let server = self.requester.server.name.clone();
-                Err(McpError::Timeout { server, method: self.method, after })
-            }
+            () = tokio::time::sleep_until(self.idle_ends) => Err(self.timeout(self.limits.idle)),
         }
+    }
+
+    fn timeout(&self, after: Duration) -> McpError {
+        let server = self.requester.server.name.clone();
+        McpError::Timeout { server, method: self.method, after }
     }
 
     /// Returns a report from before the answer, or the answer if there is none left.
@@ -234,10 +239,11 @@ impl PendingRequest {
         self.listener.take_questions();
     }
 
-    /// Lets the time limits begin again: the server has waited for an answer of the client meanwhile.
-    pub(crate) fn restart_limits(&mut self) {
+    /// Takes the time off the limits for which the server has waited for an answer of the client.
+    pub(crate) fn extend_limits(&mut self, asked_at: Instant) {
         let now = Instant::now();
-        (self.idle_ends, self.total_ends) = (now + self.limits.idle, now + self.limits.total);
+        self.idle_ends = now + self.limits.idle;
+        self.total_ends += now - asked_at;
     }
 }
 

@@ -14,6 +14,8 @@ use rmcp::{
     },
     transport::Transport,
 };
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -21,6 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::log::ServerLog;
+use crate::repair::repaired;
 
 /// The longest message that a server may send, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
@@ -47,7 +50,7 @@ pub(crate) struct EndReason(Arc<Mutex<Option<String>>>);
 
 impl EndReason {
     /// Records a reason; the first one stays.
-    fn set(&self, reason: String) {
+    pub(crate) fn set(&self, reason: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
     }
 
@@ -298,6 +301,9 @@ impl Pump {
                 }
                 // What cannot be understood is refused, so that the server does not wait for an answer.
                 Received::Invalid(id) => {
+                    if self.child.queued_stdin() >= MAX_UNSENT {
+                        return Err("the server sends requests and reads no answers".to_owned());
+                    }
                     let error = ErrorData::invalid_request("invalid request", None);
                     let refusal = ClientJsonRpcMessage::error(error, Some(id));
                     if let Ok(mut line) = serde_json::to_vec(&refusal) {
@@ -346,6 +352,14 @@ enum Received {
     Invalid(RequestId),
 }
 
+/// What can be read of a message whose other values are unreadable, such as a number that is too large.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    id: Value,
+    method: Option<IgnoredAny>,
+}
+
 impl LineReader {
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<Received>, String> {
         let mut received = Vec::new();
@@ -373,17 +387,19 @@ impl LineReader {
         if let Ok(message) = serde_json::from_slice(line) {
             return Ok(Some(Received::Message(Box::new(message))));
         }
-        match serde_json::from_slice::<Value>(line) {
-            Ok(value) => self.misread(line, &value),
-            Err(_) => self.noise(line),
+        if let Ok(message) = serde_json::from_slice(&repaired(line)) {
+            return Ok(Some(Received::Message(Box::new(message))));
+        }
+        match serde_json::from_slice(line) {
+            Ok(head) if line.starts_with(b"{") => self.misread(line, head),
+            _ => self.noise(line),
         }
     }
 
     /// Handles JSON that is no message of the protocol.
-    fn misread(&mut self, line: &[u8], value: &Value) -> Result<Option<Received>, String> {
-        let id =
-            value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-        match (id, value.get("method")) {
+    fn misread(&mut self, line: &[u8], head: Head) -> Result<Option<Received>, String> {
+        let id = serde_json::from_value::<RequestId>(head.id).ok();
+        match (id, head.method) {
             (Some(id), Some(_)) => Ok(Some(Received::Invalid(id))),
             (Some(id), None) => {
                 // The request that it answers must not wait for another answer.

@@ -63,6 +63,14 @@ impl BadServer {
         let id = &message["id"];
         if let Some(mode) = self.mode.strip_prefix("call_") {
             return match method {
+                "tools/call" if mode == "half_character" => {
+                    out.stream()?;
+                    let result = r#"{"content":[{"type":"text","text":"\ud83d!"}]}"#;
+                    let event = format!(
+                        "data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n\n"
+                    );
+                    out.write(event.as_bytes())
+                }
                 "tools/call" => self.misbehave(mode, &mut out),
                 _ => behave(&first, method, id, &mut out),
             };
@@ -333,6 +341,7 @@ async fn bad_answers_to_calls_are_errors() {
         ("call_half", "the response was cut off"),
         ("call_silent_stream", "did not answer `tools/call` within 2 s"),
         ("call_ended_stream", "the server closed the connection"),
+        ("call_half_character", "no error: {\"content\":[{\"text\":\"\u{fffd}!\""),
         ("call_resumption_loop", "the server closed the connection"),
         ("call_endless_comments", "did not answer `tools/call` within 2 s"),
         ("call_endless_events", "did not answer `tools/call` within 2 s"),

@@ -335,8 +335,30 @@ impl Server {
                     &json!({"content": [{"type": "image", "data": "%%%", "mimeType": "image/png"}]}),
                 );
             }
+            _ if self.misbehave(id) => {}
             _ => Self::work(id, message["params"]["name"].as_str().unwrap_or_default(), arguments),
         }
+    }
+
+    /// Asks without end, or answers with what cannot be read. Returns `false` if it does neither.
+    fn misbehave(&self, id: &Value) -> bool {
+        match self.mode.as_str() {
+            "asks_forever" => asking::forever(&asking::user_question),
+            "asks_again_forever" => {
+                asking::forever(&|id| asking::user_question(&"e".repeat(id.len())));
+            }
+            "unreadable_asks_forever" => asking::forever(&|id| json!({"id": id, "method": 5})),
+            "asks_one_by_one_forever" => loop {
+                write(&asking::user_question("e"));
+                read_message();
+            },
+            "call_half_character" => call_raw(id, br#""\ud83d \u00e4""#),
+            "call_invalid_utf8" => call_raw(id, b"\"a\xff\""),
+            "call_large_number" => call_raw(id, b"1e999"),
+            "call_deep" => call_raw(id, "[".repeat(100_000).as_bytes()),
+            _ => return false,
+        }
+        true
     }
 
     fn ask_and_answer(id: &Value, message: &Value) {
@@ -379,6 +401,15 @@ impl Server {
             _ => answer(id, &text(arguments["text"].as_str().unwrap_or_default())),
         }
     }
+}
+
+/// Answers with this text as it is.
+fn call_raw(id: &Value, text: &[u8]) {
+    let start =
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"#);
+    let is_open = text.starts_with(b"[");
+    let end = if is_open { "]".repeat(text.len()) } else { String::new() };
+    write_bytes(&[start.as_bytes(), text, end.as_bytes(), b"}]}}\n"].concat());
 }
 
 /// Gets `http://HOST:PORT/`: through the proxy that the environment names, or from the host itself.

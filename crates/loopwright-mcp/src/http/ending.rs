@@ -15,6 +15,8 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio_util::sync::CancellationToken;
 
+use crate::repair::repaired;
+
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Failure<C> = StreamableHttpError<<C as StreamableHttpClient>::Error>;
@@ -62,7 +64,7 @@ impl<C: StreamableHttpClient> EndingClient<C> {
     }
 
     fn events_until_end(&self, events: Events) -> Events {
-        events.take_until(self.end.clone().cancelled_owned()).boxed()
+        events.map(readable).take_until(self.end.clone().cancelled_owned()).boxed()
     }
 
     fn answer_until_end(&self, answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
@@ -73,6 +75,18 @@ impl<C: StreamableHttpClient> EndingClient<C> {
             answer => answer,
         }
     }
+}
+
+/// Repairs the text of an event.
+fn readable(event: Result<Sse, SseError>) -> Result<Sse, SseError> {
+    event.map(|mut event| {
+        let data = event.data.take();
+        event.data = data.map(|data| match String::from_utf8(repaired(data.as_bytes())) {
+            Ok(repaired) => repaired,
+            Err(_) => data,
+        });
+        event
+    })
 }
 
 impl<C: StreamableHttpClient + Sync> StreamableHttpClient for EndingClient<C> {

@@ -69,6 +69,13 @@ pub(super) fn flood(id: &Value, message: &Value) {
     answer(id, &text("flooded"));
 }
 
+/// Says more and more, with long ids that each response repeats, and reads nothing.
+pub(super) fn forever(message: &dyn Fn(&str) -> Value) {
+    for n in 0_u64.. {
+        write(&message(&format!("{n:01000}")));
+    }
+}
+
 /// Asks the user, does not wait, and says what the client then answers.
 pub(super) fn ask_and_give_up(id: &Value) {
     write(&user_question("e"));
