@@ -152,10 +152,11 @@ impl AgentDefinition {
         Self { tools, tools_deny, ..Self::default() }
     }
 
-    /// Returns `true` if the agent can call this tool.
+    /// Returns `true` if the agent can call this tool. `mcp__SERVER` in a list stands for all tools of a server, and
+    /// `*` in names such as `mcp__SERVER__get_*` for any characters.
     pub fn allows_tool(&self, name: &str) -> bool {
-        let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
-        is_listed && !self.tools_deny.contains(name)
+        let is_listed = self.tools.as_ref().is_none_or(|tools| tools.names_tool(name));
+        is_listed && !self.tools_deny.names_tool(name)
     }
 }
 

@@ -18,6 +18,18 @@ impl NameList {
         self.iter().any(|it| it == name)
     }
 
+    /// Returns `true` if the list names a tool, or the server that it is from.
+    pub(crate) fn names_tool(&self, tool: &str) -> bool {
+        let of_server = tool.strip_prefix("mcp__").and_then(|it| it.split_once("__"));
+        self.contains(tool)
+            || of_server.is_some_and(|(server, tool)| {
+                self.iter().filter_map(|it| it.strip_prefix("mcp__")).any(|name| {
+                    let (of, name) = name.split_once("__").unwrap_or((name, "*"));
+                    matches(of, server) && matches(name, tool)
+                })
+            })
+    }
+
     /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -27,6 +39,18 @@ impl NameList {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Returns `true` if a name matches a pattern in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for piece in middle.split('*') {
+        let Some(at) = name.find(piece) else { return false };
+        name = &name[at + piece.len()..];
+    }
+    name.ends_with(last)
 }
 
 impl<S: Into<String>> FromIterator<S> for NameList {

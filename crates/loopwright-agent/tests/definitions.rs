@@ -65,6 +65,35 @@ fn absent_tools_are_all_empty_tools_are_none_and_denial_wins() {
 }
 
 #[test]
+fn the_name_of_a_server_stands_for_its_tools() {
+    let tools =
+        ["mcp__git__get_log", "mcp__git__push", "mcp__gitea__get_log", "mcp_search", "mcp__git"];
+    let listed = |entry: &str| {
+        let allowed = AgentDefinition { tools: Some(names([entry])), ..definition() };
+        let denied = AgentDefinition { tools_deny: names([entry]), ..definition() };
+        let allowed = tools.map(|tool| allowed.allows_tool(tool));
+        assert_eq!(tools.map(|tool| !denied.allows_tool(tool)), allowed, "{entry}");
+        tools
+            .into_iter()
+            .zip(allowed)
+            .filter_map(|(tool, is)| is.then_some(tool))
+            .collect::<Vec<_>>()
+    };
+    let of_git = ["mcp__git__get_log", "mcp__git__push"];
+    assert_eq!(listed("mcp__git__push"), ["mcp__git__push"]);
+    assert_eq!(listed("mcp__git"), [&of_git[..], &["mcp__git"]].concat());
+    for entry in ["mcp__git__*", "mcp__g*t__*", "mcp__*t__**"] {
+        assert_eq!(listed(entry), of_git, "{entry}");
+    }
+    assert_eq!(listed("mcp__git__get_*"), ["mcp__git__get_log"]);
+    assert_eq!(listed("mcp__git__*_*g"), ["mcp__git__get_log"]);
+    assert_eq!(listed("mcp__*"), tools[..3]);
+    for entry in ["mcp__gi", "mcp__GIT", "mcp__", "git", "*", "mcp__git__get_log*g"] {
+        assert!(listed(entry).is_empty(), "{entry}");
+    }
+}
+
+#[test]
 fn a_definition_is_read_and_written_without_loss() {
     let check = |definition: &AgentDefinition, expect: serde_json::Value| {
         let written = serde_json::to_value(definition).unwrap();

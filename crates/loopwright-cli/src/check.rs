@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, DefinitionLoopFactory, LoopFactory as _, UseLlmConfig,
+    AgentBuilder, AgentDefinition, DefinitionLoopFactory, LoopFactory as _, NameList, UseLlmConfig,
 };
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_mcp::server_part;
@@ -41,6 +41,7 @@ impl Check<'_> {
         if !unknown.is_empty() {
             return unknown;
         }
+        let definition = self.without_tools_of_servers(definition);
         let commands = Commands::default();
         let rules = definitions::rules(self.workdir);
         let base = AgentBuilder::base()
@@ -51,6 +52,17 @@ impl Check<'_> {
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()
+    }
+
+    /// Leaves tools of servers out where there are servers: which tools they have is known when they run.
+    fn without_tools_of_servers(&self, mut definition: AgentDefinition) -> AgentDefinition {
+        if !self.defined.servers.is_empty() {
+            let others = |tools: &NameList| {
+                tools.iter().filter(|it| !it.starts_with("mcp__")).collect::<NameList>()
+            };
+            definition.tools = definition.tools.as_ref().map(others);
+        }
+        definition
     }
 
     /// Returns the servers that a definition names and that are not configured.

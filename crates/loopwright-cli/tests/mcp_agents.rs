@@ -48,6 +48,10 @@ fn an_agent_has_the_servers_that_its_definition_names_and_no_others() {
         ("mcpServers: [two]", &["mcp__two__greet"]),
         ("mcpServers: two", &["mcp__two__greet"]),
         ("mcpServers: []", &[]),
+        ("disallowedTools: mcp__one", &["mcp__two__greet"]),
+        ("disallowedTools: [mcp__one__gr*, mcp__three]", &["mcp__two__greet"]),
+        ("disallowedTools: mcp__*", &[]),
+        ("tools: [Read, mcp__two]", &["mcp__two__greet"]),
     ] {
         world = world.file(".config/loopwright/agents/ada.md", &agent(servers));
         let (tools, done) = tools(&world, &["--agent", "ada"]);

@@ -137,9 +137,12 @@ impl DefinitionValidator {
                 None => unknown.push(("capabilities", format!("unknown capability `{name}`"))),
             }
         }
-        let allowed = definition.tools.iter().flat_map(NameList::iter).collect::<NameList>();
-        // What another program brings, or a server, cannot be called here: denying it changes nothing.
-        let is_ours = |it: &&str| it.starts_with(char::is_lowercase) && !it.starts_with("mcp__");
+        // Which tools a server has is known when it runs.
+        let is_built_in = |it: &&str| !it.starts_with("mcp__");
+        let allowed = definition.tools.iter().flat_map(NameList::iter);
+        let allowed = allowed.filter(is_built_in).collect::<NameList>();
+        // What another program brings cannot be called here: denying it changes nothing.
+        let is_ours = |it: &&str| it.starts_with(char::is_lowercase) && is_built_in(it);
         let denied = definition.tools_deny.iter().filter(is_ours).collect::<NameList>();
         let chosen: Vec<&str> = definition.capabilities.iter().collect();
         let known = if allowed.is_empty() && denied.is_empty() {
