@@ -132,14 +132,38 @@ pub(crate) fn compile(parsed: Parsed<'_>, bases: Bases<'_>) -> (Matcher, Option<
     }
 }
 
+/// Characters at the start of the name of a server that are in the names of its tools, if they may be there.
+const MAX_KEPT: usize = 15;
+
 fn mcp(name: &str, specifier: Option<&str>) -> (Matcher, Option<Trouble>) {
     let (server, tool) = name.split_once("__").unwrap_or((name, "*"));
     if server.is_empty() || tool.is_empty() {
         let message = "write `mcp__SERVER` or `mcp__SERVER__TOOL`".to_owned();
         return (Matcher::Never, Some(Trouble::Malformed(message)));
     }
-    let matcher = Matcher::Mcp { server: server.to_owned(), tool: tool.to_owned() };
+    let tool = tool.to_owned();
+    if server.contains(|c: char| !is_of_a_tool_name(c)) {
+        let message = format!(
+            "no tool has `{server}` in its name; write the names that `loopwright mcp show` prints"
+        );
+        return (
+            Matcher::Mcp { server: stricter(server), tool },
+            Some(Trouble::Malformed(message)),
+        );
+    }
+    let matcher = Matcher::Mcp { server: server.to_owned(), tool };
     (matcher, specifier.map(|_| Trouble::Unsupported))
+}
+
+fn is_of_a_tool_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*')
+}
+
+/// Returns a pattern that covers the tools of a server of this name, in whose names other characters replace some.
+fn stricter(server: &str) -> String {
+    let kept = server.chars().take(MAX_KEPT);
+    let kept = kept.map(|c| if is_of_a_tool_name(c) { c } else { '*' });
+    kept.chain(['*']).collect()
 }
 
 impl Compiled {

@@ -167,6 +167,13 @@ fn unreadable_rules_are_read_in_the_stricter_way() {
     check("deny WebFetch(domain:a.example/x)", "WebFetch", Decision::Deny);
     check("deny mcp__a__b(x)", "mcp__a__b", Decision::Deny);
     check("allow mcp__a__b(x)", "mcp__a__b", Decision::Ask);
+    // The names of tools never contain such names of servers.
+    check("deny mcp__größe", "mcp__gr_e_d353a267__echo", Decision::Deny);
+    check("deny mcp__größe", "mcp__gray__echo", Decision::Ask);
+    check("deny mcp__größe__ec*", "mcp__gr_e_d353a267__echo", Decision::Deny);
+    check("deny mcp__größe__get", "mcp__gr_e_d353a267__echo", Decision::Ask);
+    check("ask mcp__a.b.c", "mcp__a_b_c_0123abcd__x", Decision::Ask);
+    check("allow mcp__größe", "mcp__gr_e_d353a267__echo", Decision::Ask);
     // Dead in other programs, and so here.
     check("deny Write(//etc/**)", "write_file", Decision::Ask);
     check("deny MultiEdit(//etc/**)", "MultiEdit", Decision::Ask);
