@@ -1,8 +1,10 @@
 //! The servers of the Model Context Protocol that a directory has.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,6 +52,8 @@ pub(crate) struct KnownServer {
 pub(crate) struct ConfiguredServers {
     pub(crate) servers: Vec<ConfiguredServer>,
     pub(crate) problems: Vec<String>,
+    /// The files of the servers, by what the names of their tools have of them.
+    parts: HashMap<String, PathBuf>,
 }
 
 /// Returns the file of servers of the user.
@@ -152,17 +156,19 @@ impl ConfiguredServers {
             Ok(server) => server,
             Err(error) => return self.problems.push(format!("{}: {error}", plain(file))),
         };
-        let part = server_part(&server.name);
-        if let Some(first) = self.servers.iter().find(|it| server_part(&it.server.name) == part) {
-            let problem = format!(
-                "{}: MCP server `{}` is already defined in {}; rename one of them",
-                plain(file),
-                server.name,
-                plain(&first.file)
-            );
-            return self.problems.push(problem);
-        }
         let file = file.to_path_buf();
+        match self.parts.entry(server_part(&server.name)) {
+            Entry::Occupied(first) => {
+                let problem = format!(
+                    "{}: MCP server `{}` is already defined in {}; rename one of them",
+                    plain(&file),
+                    server.name,
+                    plain(first.get())
+                );
+                return self.problems.push(problem);
+            }
+            Entry::Vacant(place) => place.insert(file.clone()),
+        };
         self.servers.push(ConfiguredServer { server, file, is_trusted, is_brought });
     }
 
@@ -286,28 +292,48 @@ pub(crate) fn host(config: &Config, sources: &ConfigSources, commands: &Commands
     }
 }
 
-/// Changes a file of servers as a whole, keeping what is not known in it.
+/// Changes a file of servers as a whole, keeping what is not known in it, and who may read it. Other processes that do
+/// the same wait.
 pub(crate) fn change(
     path: &Path,
     change: impl FnOnce(&mut McpFile) -> bool,
 ) -> Result<bool, FileError> {
     let failed = |source| FileError::Write { path: path.to_path_buf(), source };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    // The folder is locked, as a file for it would stay in the project. Where folders cannot be locked, nothing waits.
+    let lock = File::open(folder).ok();
+    let _locked = lock.as_ref().map(File::lock);
     let mut file = match read_text(path) {
         Ok(text) => McpFile::parse(&text)
             .map_err(|source| FileError::Read { path: path.to_path_buf(), source })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => McpFile::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => McpFile::default(),
         Err(source) => return Err(failed(source)),
     };
     if !change(&mut file) {
         return Ok(false);
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
     let text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
-    let new = path.with_extension("json.new");
-    fs::write(&new, text + "\n").and_then(|()| fs::rename(&new, path)).map_err(failed)?;
+    replace(path, &(text + "\n")).map_err(failed)?;
     Ok(true)
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let permissions = fs::metadata(path).map(|it| it.permissions()).ok();
+    let new = path.with_extension(format!("json.new-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    if permissions.is_some() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = options.open(&new)?;
+    file.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
+    file.sync_all()?;
+    fs::rename(&new, path)
 }
 
 /// Why a file of servers cannot be changed.
@@ -323,6 +349,6 @@ pub(crate) enum FileError {
     Write {
         path: PathBuf,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
 }

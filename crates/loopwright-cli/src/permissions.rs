@@ -473,5 +473,9 @@ fn text(path: &Path) -> String {
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
-    if is_foreign(path)? { Err(io::ErrorKind::PermissionDenied.into()) } else { read_text(path) }
+    // Opening a named pipe waits for whoever writes to it.
+    if is_foreign(path)? || !path.metadata()?.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    read_text(path)
 }

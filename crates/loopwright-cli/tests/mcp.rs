@@ -58,6 +58,55 @@ fn a_server_is_added_listed_tested_shown_and_removed() {
 }
 
 #[test]
+fn processes_that_add_servers_at_the_same_time_lose_none() {
+    let world = world();
+    let names: Vec<String> = (0..8).map(|n| format!("shell{n}")).collect();
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(|| {
+                let done = world.run(&["mcp", "add", name, "sh", "server.sh"]);
+                assert_eq!(done.status, 0, "{done:?}");
+            });
+        }
+    });
+    let listed = world.run(&["mcp", "list"]).stdout;
+    assert!(names.iter().all(|it| listed.contains(&format!("{it} ("))), "{listed}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_is_no_file_of_servers_is_left_alone() {
+    let world = world();
+    let pipe = world.path("project/.mcp.json");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let listed = world.run(&["mcp", "list"]);
+    assert!(listed.status == 0 && listed.stderr.starts_with("no MCP servers"), "{listed:?}");
+}
+
+#[test]
+fn thousands_of_servers_are_listed() {
+    let servers: serde_json::Map<String, serde_json::Value> =
+        (0..20_000).map(|n| (format!("s{n}"), json!({"command": "sh"}))).collect();
+    let world = world().file("project/.mcp.json", &json!({ "mcpServers": servers }).to_string());
+    let listed = world.run(&["mcp", "list"]);
+    assert_eq!(listed.stdout.lines().filter(|line| line.starts_with('s')).count(), 20_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_servers_that_only_its_user_may_read_stays_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = world();
+    add(&world);
+    let file = world.path(".config/loopwright/mcp.json");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(world.run(&["mcp", "add", "other", "sh"]).status, 0);
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
 fn a_server_that_does_not_start_is_an_error_with_its_last_words() {
     let world = world();
     world.run(&["mcp", "add", "broken", "--", "sh", "-c", "echo no config >&2; exit 3"]);

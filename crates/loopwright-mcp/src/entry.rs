@@ -315,7 +315,8 @@ impl McpFile {
     ///
     /// Returns an error if it is not JSON, or `mcpServers` is not an object.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+        // Some editors write a mark of the encoding at the start.
+        serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
     }
 
     /// Returns the enabled servers, or the error of each invalid one.
@@ -359,7 +360,10 @@ impl McpServer {
                 lines.extend(self.describe_sandbox());
             }
             ServerTransport::Http(http) => {
-                lines.push(format!("connects to: {}", text::line(http.url.as_str())));
+                lines.push(format!(
+                    "connects to: {}",
+                    text::line(&without_login(http.url.as_str()))
+                ));
                 if !http.headers.is_empty() {
                     let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
                     lines.push(format!("headers: {}", text::line(&names.join(", "))));
@@ -427,6 +431,16 @@ impl McpServer {
     }
 }
 
+/// Returns an address without the name and password of a user.
+fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://…@{host}{path}"),
+        None => url.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -461,6 +475,27 @@ mod tests {
                 expected
             };
             assert!(error.contains(expected) && !error.contains("s3cr3t"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_may_begin_with_the_mark_of_its_encoding() {
+        assert_eq!(
+            McpFile::parse(&format!("\u{feff}{FILE}")).unwrap(),
+            McpFile::parse(FILE).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_description_shows_no_login_of_an_address() {
+        for (url, shown) in [
+            ("https://user:s3cret@example.com/mcp?a=b@c", "https://…@example.com/mcp?a=b@c"),
+            ("https://us@er:s3cret@example.com", "https://…@example.com"),
+            ("https://example.com/@mcp", "https://example.com/@mcp"),
+            ("${URL}", "${URL}"),
+        ] {
+            let server = McpServer::http("s", HttpServer::new(url));
+            assert_eq!(server.describe()[0], format!("connects to: {shown}"));
         }
     }
 

@@ -57,6 +57,7 @@ pub(crate) fn endpoint(
         let value = host.expand(server, value)?;
         let is_valid = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value));
         let (Ok(name), Ok(mut value)) = is_valid else {
+            let name = text::line(name);
             let reason = format!("header `{name}` has a name or a value that HTTP does not allow");
             return Err(McpError::Invalid { server: server.name.clone(), reason });
         };
