@@ -10,6 +10,7 @@ use loopwright_core::{
 use loopwright_permissions::{Call, Decision, Policy};
 use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::agent::Setup;
 use crate::console;
@@ -305,19 +306,43 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         }
         return console::tell(&format!("  {}", form::FILL_IN));
     }
-    let always = match rules {
-        [] => String::new(),
-        rules => {
-            let rules: Vec<_> = rules.iter().map(|rule| single_line(rule, 200)).collect();
-            format!("  2 always: {}  s this session", rules.join(", "))
-        }
-    };
+    let keys = keys(asked, rules);
+    in_rows(&keys, columns()).iter().for_each(|row| console::tell(row));
+}
+
+/// Returns the keys that answer whether a call runs, each with its meaning.
+fn keys(asked: &PendingApproval<'_>, rules: &[String]) -> Vec<String> {
     if asked.question.is_recovery() {
-        return console::tell("  1 run it again  d it was done  3 skip it  q stop the run");
+        return ["1 run it again", "d it was done", "3 skip it", "q stop the run"]
+            .map(str::to_owned)
+            .into();
     }
-    let never = if rules.is_empty() { "" } else { "  n! never  ns! not in this session" };
-    let edit = if command_of(asked.call).is_some() { "  e COMMAND" } else { "" };
-    console::tell(&format!("  1 yes{always}  3 no [REASON]{never}  q no, and stop{edit}"));
+    let mut keys = vec!["1 yes".to_owned()];
+    if !rules.is_empty() {
+        let rules: Vec<_> = rules.iter().map(|rule| single_line(rule, 200)).collect();
+        keys.extend([format!("2 always: {}", rules.join(", ")), "s this session".to_owned()]);
+    }
+    keys.push("3 no [REASON]".to_owned());
+    if !rules.is_empty() {
+        keys.extend(["n! never", "ns! not in this session"].map(str::to_owned));
+    }
+    keys.push("q no, and stop".to_owned());
+    if command_of(asked.call).is_some() {
+        keys.push("e COMMAND".to_owned());
+    }
+    keys
+}
+
+/// Lays out phrases in rows of a width. A row breaks between phrases, and a phrase that is longer has its own row.
+fn in_rows(phrases: &[String], width: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for phrase in phrases {
+        match rows.last_mut() {
+            Some(row) if row.width() + 2 + phrase.width() <= width => row.extend(["  ", phrase]),
+            _ => rows.push(format!("  {phrase}")),
+        }
+    }
+    rows
 }
 
 /// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
@@ -438,5 +463,21 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
         }
         // Any other text tells the model what to do instead.
         _ => deny(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_break_between_phrases() {
+        let phrases = ["1 yes", "2 always: Bash(cargo test *)", "3 no"].map(str::to_owned);
+        let all = "  1 yes  2 always: Bash(cargo test *)  3 no";
+        assert_eq!(in_rows(&phrases, all.len()), [all]);
+        let rows = ["  1 yes  2 always: Bash(cargo test *)", "  3 no"];
+        assert_eq!(in_rows(&phrases, all.len() - 1), rows);
+        let rows = ["  1 yes", "  2 always: Bash(cargo test *)", "  3 no"];
+        assert_eq!(in_rows(&phrases, 20), rows);
     }
 }
