@@ -1,13 +1,13 @@
 //! The page as a browser without scripts sees it.
 
-use std::{io::Write as _, sync::Arc};
+use std::{io::Write as _, sync::Arc, time::Duration};
 
 use axum::{body::Body, http::Request};
 use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt as _;
-use loopwright_core::{ApprovalRequest, CallableHook, Interceptor, ToolDecision};
+use loopwright_core::{ApprovalRequest, CallableHook, Interceptor, Timestamp, ToolDecision};
 use loopwright_server::Role;
-use loopwright_sessions::{SessionId, SessionLog, SessionStore as _};
+use loopwright_sessions::{Job, JobOutcome, SessionId, SessionLog, SessionStore as _};
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -457,6 +457,46 @@ async fn text_is_followed_as_it_is_written_also_by_a_page_that_is_cut_off_after_
     }
     assert!(lengths.is_sorted() && lengths.len() > 10, "{lengths:?}");
     assert_eq!(lengths.last(), Some(&shown.len()), "{lengths:?}");
+}
+
+#[tokio::test]
+async fn a_page_is_told_when_the_queue_knows_that_a_run_has_ended() {
+    let world = answering(&["Done."]).await;
+    let browser = Browser::of(&world, LOCAL).await;
+    let path = browser.started("go").await;
+    // As between the last event of a run and the end of its job.
+    let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(0));
+    queue.push(&Job::resume(session_id(&path)), now).await.unwrap();
+    let claimed = queue.claim("worker", now, Duration::from_hours(1)).await.unwrap().unwrap();
+    let page = browser.page(&path).await;
+    assert!(page.contains("Working on step"), "{page}");
+    let following = between(&page, "data-live=\"", "\"");
+    assert_eq!(live(&browser, following).await, []);
+    assert!(queue.settle(&claimed, &JobOutcome::Done, now).await.unwrap());
+    let told: Vec<_> = live(&browser, following).await.into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(told, ["changed"]);
+    assert!(browser.page(&path).await.contains("Done</"));
+}
+
+#[tokio::test]
+async fn a_message_is_shown_once_while_it_is_queued_while_its_run_begins_and_afterwards() {
+    let world = answering(&["Done.", "Again."]).await;
+    let browser = Browser::of(&world, LOCAL).await;
+    let path = browser.started("go").await;
+    let shown = async |expect: usize| {
+        let page = browser.page(&path).await;
+        let messages = page.matches("<p class=\"plain\">go on</p>").count();
+        assert_eq!((messages, page.contains(">Queued</p>")), (1, expect == 1), "{page}");
+    };
+    browser.sends(&format!("{path}/messages"), &[("text", "go on"), ("mode", "queue")]).await;
+    shown(1).await;
+    let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(1 << 50));
+    let claimed = queue.claim("worker", now, Duration::from_hours(1)).await.unwrap().unwrap();
+    shown(1).await;
+    let again = JobOutcome::Retry { at: Timestamp::from_millis(0), reason: "restarted".into() };
+    assert!(queue.settle(&claimed, &again, now).await.unwrap());
+    world.work().await;
+    shown(0).await;
 }
 
 fn session_id(path: &str) -> SessionId {

@@ -124,9 +124,10 @@ impl EventFollower {
     pub async fn next_run(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         let rested = std::mem::take(&mut self.is_at_rest);
         match self.next(at_most).await? {
-            FollowEvent::Timeout if rested && !self.has_jobs().await? => {
+            FollowEvent::Timeout if rested => {
                 self.is_at_rest = true;
-                Ok(FollowEvent::Ended)
+                let has_jobs = self.has_jobs().await?;
+                Ok(if has_jobs { FollowEvent::Timeout } else { FollowEvent::Ended })
             }
             other => Ok(other),
         }

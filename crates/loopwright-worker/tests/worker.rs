@@ -14,7 +14,7 @@ use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, ExecutionStatus, Hook,
-    HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, SideEffects,
+    HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, SideEffects, Timestamp,
     ToolDecision, ToolOptions, ToolOutput,
     messages::{Message, ToolCall, TurnBody},
 };
@@ -143,6 +143,13 @@ async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
     world.push("a", "2").await;
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
+    // A job may end without a run.
+    let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(1 << 50));
+    let claimed = queue.claim("another", now, wait).await.unwrap().unwrap();
+    assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
+    assert!(queue.settle(&claimed, &JobOutcome::Failed("refused".into()), now).await.unwrap());
+    assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
+    world.push("a", "3").await;
     work().await;
     assert!(matches!(reader.next(wait).await.unwrap(), FollowEvent::Entry(_)));
 }

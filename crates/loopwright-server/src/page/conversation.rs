@@ -3,7 +3,8 @@
 use axum::{extract::State, response::Response};
 use loopwright_core::{AgentState, ExecutionStatus};
 use loopwright_sessions::{
-    AgentSession, JobQuery, JobStatus, SessionHeader, SessionQuery, SessionRelation, SessionStatus,
+    AgentSession, JobQuery, JobRecord, JobStatus, JobTask, SessionHeader, SessionQuery,
+    SessionRelation, SessionStatus,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use crate::{
     problem::Problem,
     server::Server,
     tokens::random_token,
+    views::MessageView,
 };
 
 /// The most turns of a page.
@@ -41,7 +43,7 @@ pub(crate) async fn show(
     // Read first: what happens meanwhile is told of by the events.
     let after = live::step_start(&**server.store(), &header.id).await?;
     let session = server.runtime().session(&header.id).await?;
-    let activity = Activity::of(&server, &session).await?;
+    let Queue { activity, messages } = Queue::of(&server, &session).await?;
     let relatives = relatives(&server, &visitor, &header).await?;
     let main = html! {
         h1 { (title(&header)) }
@@ -51,7 +53,7 @@ pub(crate) async fn show(
         section #pending data-region aria-label="Waiting for you" {
             (pending::cards(&visitor, &header, session.state()))
         }
-        (conversation(&session, params.before))
+        (conversation(&session, params.before, &messages))
         div #live .prose {}
         p #notice role="alert" {}
         (composer(&visitor, &header, activity))
@@ -85,7 +87,7 @@ pub(crate) fn tabs(header: &SessionHeader, current: &str) -> Markup {
     }
 }
 
-/// What the queue says of a session.
+/// Whether a session is worked on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Idle,
@@ -93,18 +95,40 @@ enum Activity {
     Running,
 }
 
-impl Activity {
+/// What the queue says of a session.
+struct Queue {
+    activity: Activity,
+    /// Messages that are not part of the conversation yet, the oldest first.
+    messages: Vec<String>,
+}
+
+impl Queue {
     async fn of(server: &Server, session: &AgentSession) -> Result<Self, Problem> {
-        for (status, activity) in
-            [(JobStatus::Running, Self::Running), (JobStatus::Queued, Self::Queued)]
-        {
-            let query =
-                JobQuery { status: Some(status), session: Some(session.id().clone()), limit: 1 };
-            if !server.queue()?.records(&query).await?.is_empty() {
-                return Ok(activity);
-            }
-        }
-        Ok(Self::Idle)
+        let records = async |status| {
+            let session = Some(session.id().clone());
+            let query = JobQuery { status: Some(status), session, ..JobQuery::last(TURNS) };
+            server.queue()?.records(&query).await.map_err(Problem::from)
+        };
+        let (running, queued) =
+            (records(JobStatus::Running).await?, records(JobStatus::Queued).await?);
+        let activity = match (&running[..], &queued[..]) {
+            ([], []) => Activity::Idle,
+            ([], _) => Activity::Queued,
+            _ => Activity::Running,
+        };
+        let text = |record: JobRecord| match record.job.task {
+            JobTask::SendMessage(message) => Some(message.text()),
+            JobTask::Resume => None,
+        };
+        // The message of a run becomes part of the conversation a little after the run has begun.
+        let turns = session.state().transcript().iter().rev();
+        let last = turns.map(|turn| MessageView::from(&**turn)).find(|it| it.role == "user");
+        let begun = running.into_iter().filter_map(text);
+        let begun = begun.filter(|text| last.as_ref().is_none_or(|it| it.text != **text));
+        Ok(Self {
+            activity,
+            messages: begun.chain(queued.into_iter().rev().filter_map(text)).collect(),
+        })
     }
 }
 
@@ -160,7 +184,7 @@ fn controls(visitor: &Visitor, session: &AgentSession, activity: Activity) -> Ma
     }
 }
 
-fn conversation(session: &AgentSession, before: Option<usize>) -> Markup {
+fn conversation(session: &AgentSession, before: Option<usize>, queued: &[String]) -> Markup {
     let (state, header) = (session.state(), session.header());
     let turns = state.transcript();
     let end = before.unwrap_or(usize::MAX).min(turns.len());
@@ -178,6 +202,7 @@ fn conversation(session: &AgentSession, before: Option<usize>) -> Markup {
             @if let Some(open) = open.and_then(|it| turns::open_step(&header.agent_name, it)) {
                 (open)
             }
+            @for text in queued.iter().filter(|_| end == turns.len()) { (turns::queued(text)) }
             @if end < turns.len() {
                 p { a href=(path) { "Latest messages" } }
             }

@@ -26,6 +26,8 @@ use crate::{
 
 /// How often something is sent while nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the queue is asked after a run whether it is over there, too.
+const SETTLES: Duration = Duration::from_millis(500);
 /// The most events that are told of together.
 const MAX_BATCH: usize = 512;
 /// How many events are searched for the beginning of the current step.
@@ -81,6 +83,8 @@ struct Teller {
     step: u64,
     text: String,
     blocks: Vec<String>,
+    /// Whether a page was told that nothing runs or is queued.
+    is_idle: bool,
     _open: Box<dyn Send>,
 }
 
@@ -99,6 +103,7 @@ pub(crate) async fn stream(
         step: 0,
         text: String::new(),
         blocks: Vec::new(),
+        is_idle: false,
         _open: Box::new(server.metrics().stream()),
     };
     let events = stream::unfold(Some(teller), |teller| async {
@@ -118,29 +123,9 @@ impl Teller {
             if let Some(event) = self.waiting.pop_front() {
                 return Some(event);
             }
-            let first = {
-                let shutdown = self.shutdown.clone();
-                let (ended, next) =
-                    (pin!(shutdown.cancelled()), pin!(self.follower.next(HEARTBEAT)));
-                match select(ended, next).await {
-                    Either::Left(_) => return None,
-                    Either::Right((next, _)) => next.ok()?,
-                }
-            };
-            let first = match first {
-                // Another run may begin, by another page or program.
-                FollowEvent::Ended => {
-                    let shutdown = self.shutdown.clone();
-                    let next = pin!(self.follower.next_run(HEARTBEAT));
-                    match select(pin!(shutdown.cancelled()), next).await {
-                        Either::Left(_) => return None,
-                        Either::Right((next, _)) => next.ok()?,
-                    }
-                }
-                first => first,
-            };
-            match first {
+            match self.event().await? {
                 FollowEvent::Entry(entry) => {
+                    self.is_idle = false;
                     let mut batch = Batch::default();
                     self.take(&mut batch, entry.number, &entry.body);
                     for _ in 1..MAX_BATCH {
@@ -153,10 +138,40 @@ impl Teller {
                     }
                     self.tell(&batch);
                 }
+                FollowEvent::Ended if !self.is_idle => {
+                    self.is_idle = true;
+                    self.tell(&Batch { changed: true, has_text: false });
+                }
                 FollowEvent::Timeout | FollowEvent::Ended => {
                     return Some(Event::default().comment("heartbeat"));
                 }
             }
+        }
+    }
+
+    /// Returns the next event; `None` if the server ends or the store fails. A page shows what the queue says, which says a
+    /// little later than the events that a run has ended: `Ended` comes when both say so.
+    async fn event(&mut self) -> Option<FollowEvent> {
+        let (shutdown, is_idle) = (self.shutdown.clone(), self.is_idle);
+        let follower = &mut self.follower;
+        let next = async {
+            let mut left = HEARTBEAT;
+            loop {
+                match follower.next(left).await? {
+                    // Another run may begin, by another page or program.
+                    FollowEvent::Ended if is_idle => return follower.next_run(left).await,
+                    FollowEvent::Ended => {}
+                    other => return Ok(other),
+                }
+                match follower.next_run(SETTLES).await? {
+                    FollowEvent::Timeout if left > SETTLES => left -= SETTLES,
+                    other => return Ok::<_, StoreError>(other),
+                }
+            }
+        };
+        match select(pin!(shutdown.cancelled()), pin!(next)).await {
+            Either::Left(_) => None,
+            Either::Right((next, _)) => next.ok(),
         }
     }
 

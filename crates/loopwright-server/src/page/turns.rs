@@ -66,6 +66,17 @@ impl Call {
     }
 }
 
+/// Shows a message that waits in the queue.
+pub(crate) fn queued(text: &str) -> Markup {
+    html! {
+        article.turn.user aria-label="You" {
+            h2 { "You" }
+            p.plain { (shortened(text)) }
+            p.hint { "Queued" }
+        }
+    }
+}
+
 fn message(id: &str, agent: &str, role: &str, text: &str, calls: &[Call]) -> Markup {
     let is_agent = role == "assistant";
     let name = match role {
