@@ -493,8 +493,8 @@ async fn a_message_is_shown_once_while_it_is_queued_while_its_run_begins_and_aft
     let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(1 << 50));
     let claimed = queue.claim("worker", now, Duration::from_hours(1)).await.unwrap().unwrap();
     shown(1).await;
-    let again = JobOutcome::Retry { at: Timestamp::from_millis(0), reason: "restarted".into() };
-    assert!(queue.settle(&claimed, &again, now).await.unwrap());
+    assert!(queue.settle(&claimed, &JobOutcome::Failed("lost".into()), now).await.unwrap());
+    browser.sends(&format!("{path}/messages"), &[("text", "go on"), ("mode", "queue")]).await;
     world.work().await;
     shown(0).await;
 }
