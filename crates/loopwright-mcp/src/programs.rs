@@ -78,9 +78,9 @@ pub(crate) fn missing(policy: &SandboxPolicy, program: &str, user_path: &OsStr) 
         std::env::split_paths(user_path)
             .filter(|it| it.is_absolute())
             .map(|folder| folder.join(program))
-            .find(|file| file.is_file())
+            .find(|file| is_program(file))
     };
-    let file = file.filter(|it| it.is_file())?;
+    let file = file.filter(|it| is_program(it))?;
     let mut needed = vec![file.clone()];
     let target = real(&file);
     let interpreter = interpreter(&target);
@@ -100,6 +100,17 @@ pub(crate) fn missing(policy: &SandboxPolicy, program: &str, user_path: &OsStr) 
         true if is_path => None,
         true => Some(Missing::NotInPath(file)),
     }
+}
+
+/// Returns `true` for a file that may be executed.
+fn is_program(file: &Path) -> bool {
+    #[cfg(unix)]
+    let is_executable = |it: &std::fs::Metadata| {
+        std::os::unix::fs::PermissionsExt::mode(&it.permissions()) & 0o111 != 0
+    };
+    #[cfg(not(unix))]
+    let is_executable = |_: &std::fs::Metadata| true;
+    file.metadata().is_ok_and(|it| it.is_file() && is_executable(&it))
 }
 
 fn shows(policy: &SandboxPolicy, path: &Path) -> bool {
@@ -145,6 +156,8 @@ mod tests {
             fs::copy("/bin/sh", world.path("tools/sh")).unwrap();
             let script = format!("#!{} -e\nexit\n", world.path("tools/sh").display());
             fs::write(world.path("tools/bin/serve"), script).unwrap();
+            let executable = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(world.path("tools/bin/serve"), executable).unwrap();
             symlink(world.path("tools/bin/serve"), world.path("bin/serve")).unwrap();
             world
         }
