@@ -315,6 +315,7 @@ impl ChatSession<'_> {
             Turned::Ended(exit_code) => exit_code,
             Turned::Left(exit_code) => return Some(exit_code),
         };
+        self.conversation.setup.mcp.tell_failures();
         if self.is_spaced {
             console::tell("");
         }

@@ -44,6 +44,10 @@ enum CommandError {
     )]
     Untrusted(String),
     #[error(
+        "MCP server `{0}` belongs to this project, whose settings have changed since they were trusted; review them with `loopwright mcp list`, then trust the project again with `loopwright trust`"
+    )]
+    TrustEnded(String),
+    #[error(
         "no home directory for your MCP servers; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`"
     )]
     NoPlace,
@@ -68,7 +72,7 @@ impl CommandError {
             Self::Unknown { .. } | Self::Usage(_) | Self::Exists { .. } | Self::NotThere { .. } => {
                 ExitCode::Usage
             }
-            Self::Untrusted(_) => ExitCode::Denied,
+            Self::Untrusted(_) | Self::TrustEnded(_) => ExitCode::Denied,
             Self::Server(_) | Self::Login(_) => ExitCode::Internal,
         }
     }
@@ -98,6 +102,8 @@ struct Surroundings {
     config: Config,
     sources: ConfigSources,
     found: ConfiguredServers,
+    /// Whether the user trusted other settings of the project.
+    has_changed: bool,
 }
 
 impl Surroundings {
@@ -108,7 +114,8 @@ impl Surroundings {
         for problem in &found.problems {
             console::warn(&sanitize_terminal(problem));
         }
-        Ok(Self { config, sources, found })
+        let has_changed = project.has_changed();
+        Ok(Self { config, sources, found, has_changed })
     }
 
     fn find(&self, name: &str) -> Result<&ConfiguredServer, CommandError> {
@@ -124,7 +131,9 @@ impl Surroundings {
     fn client(&self, name: &str) -> Result<McpClient, CommandError> {
         let found = self.find(name)?;
         if !found.is_trusted {
-            return Err(CommandError::Untrusted(name.to_owned()));
+            let error =
+                if self.has_changed { CommandError::TrustEnded } else { CommandError::Untrusted };
+            return Err(error(name.to_owned()));
         }
         let commands = Commands::of(&self.config, &self.sources);
         let host = host(&self.config, &self.sources, &commands);

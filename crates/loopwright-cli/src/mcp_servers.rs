@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_mcp::{
-    EntryError, FileCatalogs, LoginFolder, McpClient, McpFile, McpHost, McpServer, UseMcp,
-    read_entry, server_part,
+    EntryError, FileCatalogs, LoginFolder, McpClient, McpFile, McpHost, McpServer, ServerHealth,
+    UseMcp, read_entry, server_part,
 };
 use loopwright_sandbox::SandboxPolicy;
 use loopwright_templates::DefinitionLoader;
@@ -203,6 +203,8 @@ pub struct McpServers {
     confined: Arc<BTreeSet<String>>,
     /// Whether a user is there to answer what servers ask.
     is_attended: Arc<AtomicBool>,
+    /// The servers whose failures were told.
+    told: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl McpServers {
@@ -239,7 +241,7 @@ impl McpServers {
             client(&server, &host, sources)
         });
         let clients = clients.collect();
-        Self { clients, confined: Arc::new(confined), is_attended }
+        Self { clients, confined: Arc::new(confined), is_attended, told: Arc::default() }
     }
 
     /// Returns the capability with the tools of the servers.
@@ -255,6 +257,18 @@ impl McpServers {
     /// Returns the clients.
     pub(crate) fn clients(&self) -> &[McpClient] {
         &self.clients
+    }
+
+    /// Warns about servers that failed, once each: the model only sees that their tools are missing.
+    pub(crate) fn tell_failures(&self) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for client in &self.clients {
+            let status = client.status();
+            let mut is_new = || told.insert(client.server().name.clone());
+            if status.health == ServerHealth::Failed && is_new() {
+                console::warn(&status.last_error.unwrap_or_default());
+            }
+        }
     }
 
     /// Returns `true` if a tool is one of a server that is confined and has no network.

@@ -93,6 +93,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         let message = message(&prompt, &typed, &setup, media).await;
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
         let exit_code = stage.perform(&setup, asked).await.exit_code;
+        setup.mcp.tell_failures();
         setup.permissions.tell_shadow();
         return Ok(exit_code);
     }
@@ -117,6 +118,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
+    conversation.setup.mcp.tell_failures();
     conversation.setup.permissions.tell_shadow();
     conversation.tell_resume(opening.stage);
     Ok(exit_code)

@@ -113,6 +113,12 @@ fn a_server_that_does_not_start_is_an_error_with_its_last_words() {
     let done = world.run(&["mcp", "test"]);
     assert_eq!(done.status, 1, "{done:?}");
     assert!(done.stdout.contains("exited with status 3; last output: no config"), "{done:?}");
+    // A run goes on without its tools, and the user learns why. The search waits until its tools are known.
+    let calls = [streamed_tool("", "mcp_search", &json!({"query": "x"})), streamed("No.", "stop")];
+    let server = Server::start(calls);
+    let done =
+        world.run(&["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Go."]);
+    assert_eq!(done.stderr.matches("warning: MCP server `broken`").count(), 1, "{done:?}");
 }
 
 #[test]
@@ -134,7 +140,8 @@ fn servers_of_a_project_start_only_after_trust() {
     }
     assert_eq!(world.run(&["mcp", "test"]).stdout, "shell: ok, protocol 2025-11-25, 1 tool\n");
     let world = world.file("project/.mcp.json", &file.to_string().replace("server.sh", "other.sh"));
-    assert!(world.run(&["mcp", "test"]).stdout.contains("not trusted"), "a change ends trust");
+    let ended = world.run(&["mcp", "test"]);
+    assert!(ended.stdout.contains("settings have changed since they were trusted"), "{ended:?}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn a_server_that_a_definition_of_a_project_brings_starts_only_after_trust() {
     assert_eq!(tools(&world, &["--agent", "ada"]).0, names(&["mcp__brought__greet"]));
     let other = agent(&BROUGHT.replace("[server.sh]", "[other.sh]"));
     let world = world.file("project/.claude/agents/ada.md", &other);
-    assert!(test(&world).stdout.contains("not trusted"), "a change ends trust");
+    assert!(test(&world).stdout.contains("settings have changed since they were trusted"));
 }
 
 #[test]

@@ -69,7 +69,10 @@ impl Elicitation {
     pub fn to_text(&self) -> String {
         match &self.url {
             Some(url) => {
-                format!("MCP server `{}` asks you to open {url}: {}", self.server, self.message)
+                let Self { server, message, .. } = self;
+                format!(
+                    "MCP server `{server}` asks you to open {url}: {message}; reply `done` afterwards"
+                )
             }
             None => format!("MCP server `{}` asks: {}", self.server, self.message),
         }
@@ -141,6 +144,9 @@ mod tests {
             url.to_result(ElicitationReply::Accept(json!(true))),
             json!({"action": "accept"})
         );
-        assert!(url.to_text().contains("asks you to open https://example.com"));
+        assert_eq!(
+            url.to_text(),
+            "MCP server `s` asks you to open https://example.com: Who?; reply `done` afterwards"
+        );
     }
 }

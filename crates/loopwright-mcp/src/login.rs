@@ -301,5 +301,22 @@ pub(crate) fn completed(
 
 /// The text of the error may hold what a server has sent, and never a token.
 fn login_error(server: &str, error: &AuthError) -> McpError {
-    McpError::Login { server: server.to_owned(), reason: text::line(&error.to_string()) }
+    let mut reason = text::line(&error.to_string());
+    if let AuthError::RegistrationFailed(_) = error {
+        reason += "; register a client with the server by hand, and pass its ID with `--client-id`";
+    }
+    McpError::Login { server: server.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_registers_no_clients_leads_to_the_option_for_one() {
+        let error = login_error("docs", &AuthError::RegistrationFailed("404 Not Found".to_owned()));
+        let text = error.to_string();
+        assert!(text.contains("404 Not Found; register a client"), "{text}");
+        assert!(text.ends_with("pass its ID with `--client-id`"), "{text}");
+    }
 }
