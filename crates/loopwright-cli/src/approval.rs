@@ -306,8 +306,9 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         }
         return console::tell(&format!("  {}", form::FILL_IN));
     }
-    let keys = keys(asked, rules);
-    in_rows(&keys, columns()).iter().for_each(|row| console::tell(row));
+    for row in in_rows(&keys(asked, rules), columns()) {
+        console::tell(&row);
+    }
 }
 
 /// Returns the keys that answer whether a call runs, each with its meaning.
