@@ -25,6 +25,7 @@ use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::model::USUAL_WINDOW;
 use crate::permissions::RunPermissions;
+use crate::project::plain;
 use crate::render::Verbosity;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
@@ -124,7 +125,8 @@ impl Show {
         self.tell(&format!(
             "\n{BOLD}Next, ask a real model:{BOLD:#}\n  \
              export OPENAI_API_KEY=…     or start Ollama, LM Studio, llama.cpp or vLLM\n  \
-             loopwright run -C {} \\\n    \"{first}\"",
+             {} run -C {} \\\n    \"{first}\"",
+            invocation(),
             folder.workdir.path().display()
         ));
     }
@@ -142,6 +144,21 @@ impl Show {
         };
         self.stage.refuse(error, exit_code, stop_reason)
     }
+}
+
+/// Returns what a user types to start this program: its name if that starts it, otherwise its path.
+fn invocation() -> String {
+    const NAME: &str = "loopwright";
+    let Ok(own) = std::env::current_exe().and_then(fs::canonicalize) else {
+        return NAME.to_owned();
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|it| it.join(NAME)).find(|it| it.is_file());
+    if found.and_then(|it| it.canonicalize().ok()).is_some_and(|it| it == own) {
+        return NAME.to_owned();
+    }
+    let workdir = std::env::current_dir().and_then(fs::canonicalize).unwrap_or_default();
+    plain(own.strip_prefix(workdir).unwrap_or(&own))
 }
 
 fn setup(folder: &Folder) -> Setup {

@@ -1,5 +1,7 @@
 //! The demonstration, word for word.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::world::{World, redact};
@@ -15,12 +17,25 @@ fn settled(text: &str) -> String {
 
 #[test]
 fn the_demonstration_reads_like_this() {
-    let done = World::new().run(&["demo"]);
+    let done = installed().run(&["demo"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert_eq!(done.stdout, include_str!("demo.stdout"));
     let stderr = settled(&redact(&done.stderr));
     assert_eq!(stderr, include_str!("demo.stderr"), "{stderr}");
     assert!(stderr.lines().all(|line| line.chars().count() <= 80), "{stderr}");
+}
+
+/// A user in whose `PATH` the program is.
+fn installed() -> World {
+    let program = Path::new(env!("CARGO_BIN_EXE_loopwright"));
+    World::new().env("PATH", &format!("/usr/bin:{}", program.parent().unwrap().display()))
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_named_by_its_path() {
+    let done = World::new().run(&["demo"]);
+    let line = format!("\n  {} run -C ", env!("CARGO_BIN_EXE_loopwright"));
+    assert!(done.stderr.contains(&line), "{}", done.stderr);
 }
 
 #[test]
