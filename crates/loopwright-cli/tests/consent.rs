@@ -1,5 +1,7 @@
 //! Tools that run elsewhere, deadlines, and answers that stop the run or deny for good.
 
+use std::io::{BufRead as _, BufReader};
+
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
@@ -290,4 +292,44 @@ fn only_an_approval_as_it_is_and_a_denial_hold_from_now_on() {
         assert_eq!((refused.status, refused.stderr.contains("--always")), (2, true), "{refused:?}");
     }
     assert_eq!(decide(&["result", "[46, 7]"]).status, 0);
+}
+
+#[test]
+fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
+    let agent = |name: &str, tools: &str| {
+        format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
+    };
+    let world = World::new()
+        .env("TERM", "xterm-256color")
+        .file("project/a.txt", "x")
+        .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent"))
+        .file("project/.claude/agents/helper.md", &agent("helper", "Bash"));
+    let spawn = json!({ "subagent": "helper", "prompt": "Remove it." });
+    let replies = [streamed_tool("", "spawn_subagent", &spawn), streamed_call("", "rm a.txt")];
+    let server = Server::start(replies);
+    let paused = run(&world, &server, &["--agent", "lead", "--permission-mode", "ask", "Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let replies = ["Removed.", "The helper removed it."].map(|text| streamed(text, "stop"));
+    let server = Server::start(replies);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let line = [&model[..], &["--permission-mode", "ask", "--continue"]].concat();
+    let terminal = Terminal::new(100).typing("1 yes", "1").typing("The helper removed", "/quit");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    assert!(seen.text().contains("? bash of helper"), "{}", seen.text());
+}
+
+#[test]
+fn followed_approvals_show_a_run_that_begins_to_wait() {
+    let world = World::new().file("project/a.txt", "x");
+    let mut follower = world.start(&["approvals", "--follow", "--json"]);
+    let server = Server::start(removing());
+    let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let mut told = String::new();
+    BufReader::new(follower.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["pending"][0]["arguments"], json!({ "command": "rm a.txt" }));
 }
