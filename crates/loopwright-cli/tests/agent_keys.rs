@@ -32,10 +32,22 @@ fn hooks_of_an_agents_file_run_for_that_agent_alone() {
 
 #[test]
 fn hooks_in_the_definition_of_a_session_do_not_run_without_their_file() {
-    let world = World::new().file(".claude/agents/keeper.md", &guarded("keeper"));
+    const FILE: &str = ".claude/agents/keeper.md";
+    let mut world = World::new().file(FILE, &guarded("keeper"));
     run(&world, removing(), &["--agent", "keeper"]);
-    std::fs::remove_file(world.path(".claude/agents/keeper.md")).unwrap();
-    let (done, requests) = run(&world, removing(), &["--continue"]);
+    // Without its hooks, with other keys that are read here, and without the file.
+    for front_matter in ["", "mcpServers: []\n"] {
+        let text = format!("---\nname: keeper\ndescription: Keeps.\n{front_matter}---\nWork.\n");
+        world = world.file(FILE, &text);
+        refused(&world);
+    }
+    std::fs::remove_file(world.path(FILE)).unwrap();
+    refused(&world);
+}
+
+/// A session whose definition has hooks does not continue without them.
+fn refused(world: &World) {
+    let (done, requests) = run(world, removing(), &["--continue"]);
     assert_eq!((done.status, requests.len()), (3, 0), "{}", done.stderr);
     assert!(
         done.stderr.contains("no agent file contains its hooks at `PreToolUse`"),

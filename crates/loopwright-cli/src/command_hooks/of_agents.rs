@@ -84,7 +84,8 @@ impl AgentHooks {
         if self.only_checks {
             return Ok(CommandHooks::default());
         }
-        match self.brought.get(&config.agent) {
+        // A file that no longer has hooks contains none of those that the session began with.
+        match self.brought.get(&config.agent).filter(|it| !it.hooks.is_empty()) {
             Some(brought) if brought.is_trusted => Ok(brought.hooks.clone()),
             Some(brought) => Err(wrong(format!(
                 "the hooks in {} run only if you trust the project: review them, then run `loopwright trust`",
