@@ -10,7 +10,7 @@ use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script([
-        ScenarioStep::tool("I look it up."),
+        ScenarioStep::tool("Let me look it up."),
         ScenarioStep::final_answer("It is a harbour town."),
         ScenarioStep::final_answer("About forty thousand people live there."),
     ]);

@@ -125,7 +125,7 @@ try {
   await page.getByText("turns are the same").waitFor();
   await accessible(page, "compare");
   await page.goto(first);
-  await page.getByRole("button", { name: "Take back the last turn" }).click();
+  await page.getByRole("button", { name: "Undo the last turn" }).click();
   await page.waitForLoadState();
   assert.equal(await page.locator("#conversation").getByText("The file is written.").count(), 0);
   done("a session is forked, compared and rewound");

@@ -135,7 +135,7 @@ async fn ask_about_cost(
     };
     let (used, limit) = asked;
     loop {
-        console::tell(&format!("? {used} of the limit of {limit} are used"));
+        console::tell(&format!("? {used} of the {limit} cost limit used"));
         console::tell(&format!("  1 continue up to the limit  2 {limit} more  3 stop"));
         let text = match input.answer(signals.as_deref_mut()).await {
             InputEvent::TextOrSecret(text) => text,
@@ -314,7 +314,7 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
 /// Returns the keys that answer whether a call runs, each with its meaning.
 fn keys(asked: &PendingApproval<'_>, rules: &[String]) -> Vec<String> {
     if asked.question.is_recovery() {
-        return ["1 run it again", "d it was done", "3 skip it", "q stop the run"]
+        return ["1 run it again", "d mark it as done", "3 skip it", "q stop the run"]
             .map(str::to_owned)
             .into();
     }

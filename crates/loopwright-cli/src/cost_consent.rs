@@ -119,7 +119,7 @@ impl Hook for AskAboutCost {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         Ok(asked(state).map_or(Flow::Continue, |(used, limit)| {
-            let text = format!("{used} of the limit of {limit} are used");
+            let text = format!("{used} of the {limit} cost limit used");
             let signal = StopSignal::new(StopReason::CostLimitReached, SOURCE, text);
             Flow::Stop(signal.with("cost", used.dollars()).with("max_cost", limit.dollars()))
         }))

@@ -305,11 +305,11 @@ fn entry(typed: &McpAddArgs) -> Result<ServerEntry, CommandError> {
         || !typed.write.is_empty();
     if is_url && is_process_only {
         return Err(usage(
-            "`--env`, `--sandbox`, `--network`, `--read` and `--write` are for commands".to_owned(),
+            "`--env`, `--sandbox`, `--network`, `--read` and `--write` require a command instead of a URL".to_owned(),
         ));
     }
     if !is_url && !typed.header.is_empty() {
-        return Err(usage("`--header` is for URLs".to_owned()));
+        return Err(usage("`--header` requires a URL instead of a command".to_owned()));
     }
     entry.sandbox = typed.sandbox.filter(|it| *it == SandboxArg::Off).map(|_| "off".to_owned());
     entry.network = match typed.network.as_slice() {

@@ -165,7 +165,7 @@ fn a_hook_keeps_a_conversation_from_being_compacted() {
     let long = "word ".repeat(2000);
     let server = answering([&*long, "two", "three", "four", "five"]);
     let done = chat(&world, &server, &[], "1?\n2?\n3?\n4?\n5?\n/compact\n");
-    let told = "a hook keeps the conversation as it is: keep it";
+    let told = "a hook prevented the compaction: keep it";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     let input = std::fs::read_to_string(world.path("project/compact.json")).unwrap();
     assert!(input.contains(r#""trigger":"manual""#), "{input}");

@@ -256,7 +256,7 @@ fn what_is_typed_about_a_server_is_kept_and_shown() {
     assert!(socket.stderr.contains("connects to: unix:/run/none.sock"), "{socket:?}");
     let tested = world.run(&["mcp", "test", "socket"]);
     assert!(
-        tested.stdout.contains("there is no such socket; start the server first"),
+        tested.stdout.contains("the socket does not exist; start the server first"),
         "{tested:?}"
     );
 }

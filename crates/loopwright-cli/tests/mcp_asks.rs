@@ -80,8 +80,7 @@ fn heard_after_first(server: &Server) -> Vec<String> {
 #[test]
 fn a_user_is_asked_before_a_server_uses_the_model() {
     let world = world(OF_MODEL, "ask");
-    let question =
-        "MCP server `shell` asks for a response of your model (1 message, up to 9 tokens): 6 x 7?";
+    let question = "MCP server `shell` requests a response from your model (1 message, up to 9 tokens): 6 x 7?";
     let (told_yes, _) = told_at_terminal(&world, &[(question, "yes")], &["forty-two", "Done."]);
     assert_eq!(told_yes[0], "6 x 7?");
     assert!(told_yes[1].contains("heard") && told_yes[1].contains("forty-two"), "{told_yes:?}");
@@ -96,7 +95,7 @@ fn a_run_without_a_user_refuses_the_model_unless_the_configuration_allows_it() {
         let asking = world(OF_MODEL, "ask");
         let (told, done) = told(&asking, &["run", "--on-ask", on_ask, "Go."], &["Done."]);
         assert_eq!(done.status, 0, "{done:?}");
-        assert!(told[0].contains("the user is not there to allow it"), "{on_ask}: {told:?}");
+        assert!(told[0].contains("no user is present to allow the request"), "{on_ask}: {told:?}");
     }
     let allowing = world(OF_MODEL, "allow");
     let listed = allowing.run(&["mcp", "list"]).stdout;

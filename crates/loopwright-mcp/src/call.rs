@@ -160,8 +160,8 @@ impl<'a> ToolCallRun<'a> {
             Kept::Held(_) => {
                 let held = self.host.key().and_then(|key| self.client.0.held.take(key));
                 let Some(HeldCall { mut running, reply, asked_at, .. }) = held else {
-                    let reason = "its question was lost when the program ended, as this revision of the protocol keeps \
-                                  none; the effect of the call is unknown";
+                    let reason = "the question of the server was lost when the program exited, because this revision of \
+                                  the protocol does not keep questions; the effect of the call is unknown";
                     return Err(self.failed(reason.to_owned()));
                 };
                 match answer {
@@ -344,13 +344,15 @@ fn rejected(reason: String) -> ErrorData {
 fn declined(question: &Question) -> Result<Value, ErrorData> {
     match question {
         Question::Elicitation(question) => Ok(question.to_result(ElicitationReply::Decline)),
-        Question::Sampling(_) => Err(rejected("the user is not there to allow it".to_owned())),
+        Question::Sampling(_) => {
+            Err(rejected("no user is present to allow the request".to_owned()))
+        }
     }
 }
 
 impl McpClient {
-    /// Calls a tool by its own name and returns its result as JSON. Questions of the server are answered as the
-    /// [host](crate::McpHost::with_answers) says, and declined otherwise.
+    /// Calls a tool by its own name and returns its result as JSON. The handler of the [host](crate::McpHost::with_answers)
+    /// answers questions of the server; without one, they are declined.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ impl UseMcp {
         Self { sources: clients.into_iter().map(McpToolSource::new).collect() }
     }
 
-    /// Sets what happens to a call whose server has a question to the user; by default, the call waits.
+    /// Sets what happens to a call whose server asks the user a question; by default, the call waits.
     pub fn with_on_question(mut self, on_question: OnQuestion) -> Self {
         let sources = self.sources.into_iter();
         self.sources = sources.map(|it| it.with_on_question(on_question)).collect();

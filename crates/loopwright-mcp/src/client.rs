@@ -241,7 +241,7 @@ impl McpClient {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server is a process, the host keeps no logins, or the server does not say how to log in.
+    /// Returns an error if the server is a process, the host keeps no logins, or the server does not describe its login.
     pub async fn start_login(&self, options: LoginOptions) -> Result<Login, McpError> {
         let (url, credentials) = self.credentials()?;
         let options = login::completed(&self.0.server, &self.0.host, options)?;

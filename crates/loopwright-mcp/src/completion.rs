@@ -30,7 +30,7 @@ pub enum CompletionTarget {
 }
 
 impl McpClient {
-    /// Returns values for an argument that begins with `typed`, starting the server if it does not run. `others` are the
+    /// Returns values for an argument that begins with `typed`, and starts the server if it is not running. `others` are the
     /// values of other arguments. Returns no values if the server does not support completion.
     ///
     /// # Errors

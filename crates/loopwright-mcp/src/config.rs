@@ -81,11 +81,11 @@ pub struct HttpServer {
     pub url: Template,
     /// Headers of every request.
     pub headers: BTreeMap<String, Template>,
-    /// How to log in, where the server does not say everything.
+    /// The details of the login that the server does not provide.
     pub oauth: OAuthClient,
 }
 
-/// A client of OAuth 2.1 that logs in at a server. Missing values are discovered from the server.
+/// A client of OAuth 2.1 that logs in to a server. Missing values are discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 #[non_exhaustive]
@@ -98,20 +98,20 @@ pub struct OAuthClient {
     pub scopes: Vec<String>,
     /// The address of a document that describes the client.
     pub metadata_url: Option<String>,
-    /// The port that the browser returns to; any free one without it.
+    /// The port that the browser returns to. `None` selects any free port.
     pub callback_port: Option<u16>,
-    /// On whose behalf the client acts.
+    /// The party that the client acts for.
     pub grant: OAuthGrant,
 }
 
-/// On whose behalf a client acts.
+/// The party that a client acts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OAuthGrant {
-    /// On that of a user, who agrees in a browser.
+    /// A user, who agrees in a browser.
     #[default]
     User,
-    /// On its own, with its id and secret.
+    /// The client itself, with its ID and secret.
     Client,
 }
 
@@ -136,12 +136,12 @@ pub struct ServerSandbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerNetwork {
-    /// Its own processes.
+    /// Only its own processes.
     #[default]
     Off,
     /// Every host that this machine can reach.
     All,
-    /// Its own processes, and these hosts by name, as with
+    /// Only its own processes, and these hosts by name, as with
     /// [`Network::Domains`](loopwright_sandbox::Network::Domains).
     Hosts(Vec<AllowedDomain>),
 }
@@ -153,9 +153,9 @@ pub enum ServerSampling {
     /// The user decides about each request.
     #[default]
     Ask,
-    /// Each request is answered.
+    /// Each request is allowed.
     Allow,
-    /// Each request is refused. The server learns so when it starts.
+    /// Each request is refused. The handshake tells the server so.
     Deny,
 }
 
@@ -328,7 +328,7 @@ impl HttpServer {
 }
 
 impl HttpServer {
-    /// Sets how to log in.
+    /// Sets the details of the login.
     pub fn with_oauth(mut self, oauth: OAuthClient) -> Self {
         self.oauth = oauth;
         self

@@ -26,12 +26,12 @@ const MAX_CHALLENGE: usize = 4 << 10;
 /// The error of a refresh that another process has done.
 const REFRESHED: &str = "another process has refreshed the token";
 
-/// Keeps the tokens of logins in a folder, one file a server and address. Only the user may read the files.
+/// Stores the tokens of logins in a folder, one file per server and address. Only the user can read the files.
 #[derive(Clone, Debug)]
 pub struct LoginFolder(PathBuf);
 
 impl LoginFolder {
-    /// Keeps tokens in this folder, which is created when there is one to keep.
+    /// Creates a store in this folder, which is created on the first write.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }

@@ -44,7 +44,7 @@ pub struct ServerEntry {
     /// The headers of requests.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Template>,
-    /// How to log in at the address.
+    /// The login to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthEntry>,
     /// `on`, the default, or `off`.
@@ -71,7 +71,7 @@ pub struct ServerEntry {
     /// The enabled tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Whether requests leave the tools out until the model has found them.
+    /// Whether requests omit the tools until the model has found them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defer: Option<bool>,
     /// Whether to trust the server's hints about its tools.
@@ -91,7 +91,7 @@ pub struct ServerEntry {
     pub others: BTreeMap<String, Value>,
 }
 
-/// How to log in at a server, as a file describes it. Missing values are discovered from the server.
+/// The login to a server, as a file describes it. Missing values are discovered from the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
@@ -102,7 +102,7 @@ pub struct OAuthEntry {
     /// Its secret.
     #[serde(alias = "client_secret", skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Template>,
-    /// The requested scopes: a list, or a text with blanks between them.
+    /// The requested scopes: a list, or a string with spaces between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Value>,
     /// The address of a document that describes the client.
@@ -153,7 +153,7 @@ impl OAuthEntry {
         Ok(OAuthClient {
             id: self.client_id.clone(),
             secret: self.client_secret.clone(),
-            scopes: scopes.ok_or("`oauth`: `scopes` must be a list of texts")?,
+            scopes: scopes.ok_or("`oauth`: `scopes` must be a list of strings")?,
             metadata_url: self.client_metadata_url.clone(),
             callback_port: self.callback_port,
             grant,
@@ -207,12 +207,12 @@ impl ServerEntry {
                 McpServer::http(name, HttpServer { url, headers, oauth })
             }
             (Some("sse"), ..) => {
-                return Err(wrong("type `sse` is not supported; use the address for `http`"));
+                return Err(wrong("type `sse` is not supported; use type `http` and its URL"));
             }
             (Some(kind @ ("stdio" | "http" | "streamable-http" | "streamableHttp")), ..) => {
                 let key = if kind == "stdio" { "command" } else { "url" };
                 return Err(wrong(&format!(
-                    "type `{kind}` requires `{key}` and excludes the other of `command` and `url`"
+                    "type `{kind}` requires `{key}`, and not both of `command` and `url`"
                 )));
             }
             (Some(kind), ..) => {

@@ -115,14 +115,14 @@ pub enum McpError {
         /// The tool.
         tool: String,
     },
-    /// The server has no such tool, or its configuration leaves it out.
+    /// The server has no tool of this name, or its configuration excludes the tool.
     #[error("unknown tool `{tool}` of MCP server `{server}`; available: {available}")]
     UnknownTool {
         /// The server.
         server: String,
         /// The tool.
         tool: String,
-        /// The tools that there are.
+        /// The available tools.
         available: String,
     },
     /// The server was closed.

@@ -39,7 +39,7 @@ pub struct McpProgress {
     /// The total of `progress`, if the server knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// The state of the server.
+    /// The server's message about the state of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -57,7 +57,7 @@ impl McpProgress {
         }
     }
 
-    /// Says what `progress` is at the end.
+    /// Sets the value of `progress` at the end of the call.
     #[must_use]
     pub fn with_total(self, total: f64) -> Self {
         Self { total: Some(total), ..self }
@@ -72,7 +72,7 @@ pub struct McpLog {
     pub server: String,
     /// The level, such as `info` or `warning`.
     pub level: String,
-    /// The message, cleaned and cut.
+    /// The message, sanitized and truncated.
     pub message: String,
 }
 
@@ -88,16 +88,16 @@ impl CustomEvent for McpProgress {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct McpToolLog {
-    /// How severe it is.
+    /// The severity of the message.
     pub level: McpLogLevel,
-    /// The part of the program that it comes from.
+    /// The part of the program that the message comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
     /// The message: a text, or any other value.
     pub data: Value,
 }
 
-/// How severe a message is; the last one is the most severe.
+/// The severity of a message, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are those of syslog")]
@@ -118,7 +118,7 @@ impl McpToolLog {
         Self { level, logger: None, data: data.into() }
     }
 
-    /// Names the part of the program that it comes from.
+    /// Sets the part of the program that the message comes from.
     #[must_use]
     pub fn with_logger(self, logger: impl Into<String>) -> Self {
         Self { logger: Some(logger.into()), ..self }

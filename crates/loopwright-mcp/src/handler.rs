@@ -126,7 +126,7 @@ impl ClientHandler for Handler {
         if let Some(answer) = self.asked_of_call(Question::Sampling(request), &context).await {
             typed(answer?)
         } else {
-            let reason = "no call of an agent is running, whose model could answer";
+            let reason = "no call of an agent is running, so no model is available";
             Err(ErrorData::invalid_request(reason, None))
         }
     }

@@ -156,9 +156,9 @@ fn stream_failure<E: std::error::Error + Send + Sync + 'static>(
 fn socket_failure(error: &UnixSocketError) -> String {
     let what = match error {
         UnixSocketError::Io(error) => match error.kind() {
-            ErrorKind::NotFound => "there is no such socket; start the server first".to_owned(),
+            ErrorKind::NotFound => "the socket does not exist; start the server first".to_owned(),
             ErrorKind::ConnectionRefused => {
-                "nothing listens at the socket; start the server".to_owned()
+                "no server listens on the socket; start the server".to_owned()
             }
             _ => format!("no connection: {error}"),
         },

@@ -82,7 +82,7 @@ impl InputRound {
     ) -> Result<Self, String> {
         if round >= MAX_ROUNDS {
             return Err(format!(
-                "MCP server `{server}` asked too many times; the call was abandoned"
+                "MCP server `{server}` requested input too many times; the call was abandoned"
             ));
         }
         let mut next = Self { round: round + 1, ..Self::default() };
@@ -101,9 +101,7 @@ impl InputRound {
                     next.questions.push_back((key, Question::Sampling(question)));
                 }
                 _ => {
-                    return Err(format!(
-                        "MCP server `{server}` requested something that is not supported"
-                    ));
+                    return Err(format!("MCP server `{server}` sent an unsupported request"));
                 }
             }
         }

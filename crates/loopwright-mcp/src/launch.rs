@@ -97,8 +97,8 @@ impl McpHost {
         self
     }
 
-    /// Sets a function that returns `true` while a user is present. Then calls wait in this process for the user's answer
-    /// if their server needs an open connection meanwhile. Otherwise questions of such servers are declined.
+    /// Sets a function that returns `true` while a user is present. While it does, calls wait in this process for the
+    /// user's answer if the server needs an open connection. Otherwise, questions of such servers are declined.
     pub fn with_attendance(
         mut self,
         is_attended: impl Fn() -> bool + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Servers of the Model Context Protocol as tool sources, and tools as a server of it.
+//! Servers of the Model Context Protocol as sources of tools, and a server that offers tools to its clients.
 
 mod backoff;
 mod cache;

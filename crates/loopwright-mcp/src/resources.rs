@@ -173,13 +173,12 @@ impl McpClient {
     }
 
     /// Reads a resource as parts of a message: texts and images. Other content is replaced by a
-    /// note. Starts the server if it is not running. Questions of the server are answered as the
-    /// [host](crate::McpHost::with_answers) says, and declined otherwise. Dropping the future
-    /// cancels the request.
+    /// note. Starts the server if it is not running. The handler of the [host](crate::McpHost::with_answers) answers
+    /// questions of the server; without one, they are declined. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be started, does not answer, or refuses the address.
+    /// Returns an error if the server cannot be started, does not answer, or refuses the URI.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>, Arc<McpError>> {
         self.read_resource_unless(uri, &CancellationToken::new()).await
     }

@@ -26,7 +26,7 @@ pub(crate) const REJECTED: i32 = -1;
 
 /// Why a request outside of an agent's call is refused.
 pub(crate) const WITHOUT_MODEL: &str =
-    "the server asks for the response of a model, which only calls of agents have";
+    "the server requests a response from a model, which is available only to calls of agents";
 
 /// A request of a server for the response of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ impl SamplingRequest {
     pub(crate) fn new(server: &str, params: Value) -> Result<Self, String> {
         if params.to_string().len() > MAX_BYTES {
             return Err(format!(
-                "MCP server `{server}` asks a model with more than {} KiB",
+                "MCP server `{server}` sent a model request of more than {} KiB",
                 MAX_BYTES >> 10
             ));
         }
@@ -140,7 +140,7 @@ impl SamplingRequest {
     pub(crate) fn to_text(&self) -> String {
         let server = &self.server;
         let Ok(params) = self.parse() else {
-            return format!("MCP server `{server}` asks for a response of your model");
+            return format!("MCP server `{server}` requests a response from your model");
         };
         let last = params.messages.last().map(|it| it.content.to_text()).unwrap_or_default();
         let last = text::clean(&text::cut(last.trim(), MAX_SHOWN));
@@ -149,7 +149,7 @@ impl SamplingRequest {
         let tools = if tools > 0 { format!(", {tools} tools") } else { String::new() };
         let messages = if count == 1 { "1 message" } else { &format!("{count} messages") };
         format!(
-            "MCP server `{server}` asks for a response of your model ({messages}{tools}, up to {} tokens): {last}",
+            "MCP server `{server}` requests a response from your model ({messages}{tools}, up to {} tokens): {last}",
             params.max_tokens
         )
     }
@@ -158,15 +158,16 @@ impl SamplingRequest {
         // The error names what is wrong, and may hold what the server has sent.
         Params::deserialize(&self.params).map_err(|error| {
             let server = &self.server;
-            text::line(&format!("MCP server `{server}` asks a model wrongly: {error}"))
+            text::line(&format!("MCP server `{server}` sent an invalid model request: {error}"))
         })
     }
 
     /// Returns the request for the model of an agent, without a selection of the model.
     pub(crate) fn to_inference(&self) -> Result<InferenceRequest, String> {
         let params = self.parse()?;
-        let wrong =
-            |reason: &str| format!("MCP server `{}` asks a model wrongly: {reason}", self.server);
+        let wrong = |reason: &str| {
+            format!("MCP server `{}` sent an invalid model request: {reason}", self.server)
+        };
         let mut transcript = Transcript::new();
         let mut messages = params.messages.into_iter().peekable();
         if messages.peek().is_none() {
@@ -181,7 +182,7 @@ impl SamplingRequest {
             if calls.is_empty() {
                 let Parts { parts, results } = parts;
                 if !results.is_empty() {
-                    return Err(wrong("a tool result belongs to no call"));
+                    return Err(wrong("a tool result has no matching call"));
                 }
                 let turn = Turn::from_message(Message::new(role, parts));
                 transcript.push(turn.map_err(|error| wrong(&error.to_string()))?);
@@ -197,7 +198,7 @@ impl SamplingRequest {
                 ordered.push(result.ok_or_else(|| wrong("a tool call has no result"))?);
             }
             if !others.is_empty() || !results.is_empty() {
-                return Err(wrong("a message with tool results has something else"));
+                return Err(wrong("a message with tool results has other content"));
             }
             let called = calls.into_iter().map(|call| Part::new(Content::ToolCall(call)));
             let reply = Message::new(role, parts.parts.into_iter().chain(called));

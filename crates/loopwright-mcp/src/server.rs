@@ -50,8 +50,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// ```
 ///
 /// Each call is a run of its own: the hooks of the agent see it, and a cancelled call ends. [`McpProgress`](crate::McpProgress)
-/// and [`McpToolLog`](crate::McpToolLog), emitted as events, reach the client. What a hook or a tool asks is asked of the client's
-/// user, if the client can; otherwise the call is refused. Tools can [ask](ClientRequests) clients for more.
+/// and [`McpToolLog`](crate::McpToolLog), emitted as events, reach the client. Questions of hooks and tools go to the client's
+/// user, if the client supports this; otherwise, the call is refused. Tools can [ask](ClientRequests) clients for more.
 #[derive(Clone)]
 pub struct ToolServer {
     agent: AgentLoop,

@@ -33,7 +33,7 @@ impl McpToolSource {
         Self { client, announced, defer_all: false, on_question }
     }
 
-    /// Sets what happens to a call whose server has a question to the user; by default, the call waits.
+    /// Sets what happens to a call whose server asks the user a question; by default, the call waits.
     pub fn with_on_question(mut self, on_question: OnQuestion) -> Self {
         self.on_question = on_question;
         self

@@ -302,7 +302,9 @@ impl Pump {
                 // What cannot be understood is refused, so that the server does not wait for an answer.
                 Received::Invalid(id) => {
                     if self.child.queued_stdin() >= MAX_UNSENT {
-                        return Err("the server sends requests and reads no answers".to_owned());
+                        return Err(
+                            "the server sends requests but does not read the responses".to_owned()
+                        );
                     }
                     let error = ErrorData::invalid_request("invalid request", None);
                     let refusal = ClientJsonRpcMessage::error(error, Some(id));
@@ -419,8 +421,8 @@ impl LineReader {
             .push(&format!("stdout: {}", String::from_utf8_lossy(&line[..line.len().min(1_000)])));
         if self.noise > MAX_NOISE {
             return Err(format!(
-                "the server wrote more than {MAX_NOISE} lines to standard output that are not \
-                    messages"
+                "the server wrote more than {MAX_NOISE} lines that are not protocol messages to \
+                    standard output"
             ));
         }
         Ok(None)

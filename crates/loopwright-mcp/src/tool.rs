@@ -27,7 +27,7 @@ use crate::text;
 use crate::tools::ListedTool;
 
 /// Why a request for a model is refused.
-const NOT_ALLOWED: &str = "the user does not allow MCP servers to use the model for this";
+const NOT_ALLOWED: &str = "the user does not allow this server to use the model";
 
 /// Makes the tool of an agent.
 pub(crate) fn tool(
@@ -170,7 +170,7 @@ impl AgentCall<'_> {
                 Answer::Now(question.to_result(ElicitationReply::Decline))
             }
             (OnQuestion::Decline, Question::Sampling(request)) => Answer::Refused(format!(
-                "the user is not there to allow it; set `sampling = \"allow\"` for MCP server `{}`",
+                "no user is present to allow the request; set `sampling = \"allow\"` for MCP server `{}`",
                 request.server
             )),
             (OnQuestion::Stop, question) => {

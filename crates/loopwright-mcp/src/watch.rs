@@ -80,7 +80,7 @@ impl Drop for ResourceWatch {
 }
 
 impl McpClient {
-    /// Watches a resource of the server, starting it if it does not run.
+    /// Watches a resource of the server, and starts the server if it is not running.
     ///
     /// # Errors
     ///

@@ -116,7 +116,7 @@ async fn a_request_for_the_model_waits_for_the_user_while_the_server_waits() {
         let agent = agent(&client, &model);
         let state = agent.execute(go()).await;
         assert_eq!(state.status(), &ExecutionStatus::Paused);
-        let asked = "MCP server `fake` asks for a response of your model (1 message, up to 100 tokens): \
+        let asked = "MCP server `fake` requests a response from your model (1 message, up to 100 tokens): \
                      What is 6 x 7?\\u{1b}[2J";
         assert_eq!(waiting(&state), [asked]);
         assert_eq!(model.asked(), 1, "nothing is asked before the user allows it");

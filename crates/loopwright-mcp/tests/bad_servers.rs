@@ -202,7 +202,7 @@ async fn bad_answers_to_calls_are_errors_for_the_model() {
         ("unknown_requests", "still here"),
         ("sampling", "-32602"),
         ("elicitation", "decline"),
-        ("asks_model", "the user is not there to allow it"),
+        ("asks_model", "no user is present to allow the request"),
         ("asks_and_gives_up", "never mind"),
         ("asks_flood", "flooded"),
         ("asks_forever", "more than 1000 requests without waiting for responses"),

@@ -231,7 +231,7 @@ async fn a_socket_that_no_server_serves_has_a_clear_error() {
     let closed = world.folder.path().join("closed.sock");
     drop(UnixListener::bind(&closed).unwrap());
     for (address, expected) in [
-        ("unix:/does/not/exist".to_owned(), "there is no such socket; start the server first"),
+        ("unix:/does/not/exist".to_owned(), "the socket does not exist; start the server first"),
         (format!("unix:{}", closed.display()), "nothing listens at the socket"),
         ("unix:relative".to_owned(), "must be `unix:/path/to/socket`"),
     ] {

@@ -32,7 +32,7 @@ async fn a_request_for_the_model_waits_for_the_user_over_a_restart() {
     let first = client();
     first.tools().await.unwrap();
     let state = agent(&first, &model).execute(go()).await;
-    let asked = "MCP server `fake` asks for a response of your model (1 message, up to 100 tokens): \
+    let asked = "MCP server `fake` requests a response from your model (1 message, up to 100 tokens): \
                  What is 6 x 7?\\u{1b}[2J";
     assert_eq!((waiting(&state), model.asked()), (vec![asked.to_owned()], 1));
     let state = moved(&state).decide(0, ApprovalDecision::Reply(json!("yes")));
@@ -61,7 +61,7 @@ async fn a_request_for_the_model_that_is_not_allowed_fails_the_call() {
     let denied = told(&McpClient::new(server, world.host()), OnQuestion::Wait).await;
     assert!(denied.contains("does not allow"), "{denied}");
     let wrong = told(&world.client("stateless_asks_model_wrongly"), OnQuestion::Wait).await;
-    assert!(wrong.contains("asks a model wrongly: there are no messages"), "{wrong}");
+    assert!(wrong.contains("sent an invalid model request: there are no messages"), "{wrong}");
     let by_hand = client.call_tool("echo", Map::new()).await.unwrap_err().to_string();
     assert!(by_hand.contains("which only calls of agents have"), "{by_hand}");
 }

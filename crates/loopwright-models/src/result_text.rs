@@ -15,7 +15,7 @@ pub(crate) fn result_text(result: &ToolResult) -> Cow<'static, str> {
 }
 
 /// What stands in the place of a recording on wires that send files but no recordings.
-pub(crate) const NO_AUDIO: &str = "[audio: not shown, this provider cannot be given it]";
+pub(crate) const NO_AUDIO: &str = "[audio: omitted, because this provider does not accept it]";
 
 /// Returns `true` for a recording.
 pub(crate) fn is_audio(media: &Media) -> bool {

@@ -244,7 +244,7 @@ async fn read_hello(
             match client_hello::read(&read) {
                 ClientHello::Named(name) if name == host => return Ok(Ok(read)),
                 ClientHello::Named(_) => {
-                    return Ok(Err("the TLS connection names another server than the request"));
+                    return Ok(Err("the TLS connection names a different server than the request"));
                 }
                 ClientHello::Refused(reason) => return Ok(Err(reason)),
                 ClientHello::Partial => {}

@@ -243,7 +243,7 @@ async fn steps_are_shown_and_sessions_are_forked_rewound_and_compared_there() {
     );
     assert!(timeline.contains("<span class=\"state done\">done</span>"), "{timeline}");
     let step = browser.page(&format!("{path}/steps/2")).await;
-    let (after, before) = step.split_once("What was said before").unwrap();
+    let (after, before) = step.split_once("Earlier messages").unwrap();
     assert!(after.contains("one answer") && before.contains("scripted"), "{step}");
     assert_eq!(browser.get(&format!("{path}/steps/3")).await.status, 404);
     let fork = browser.sends(&format!("{path}/fork"), &[("step", "1")]).await;

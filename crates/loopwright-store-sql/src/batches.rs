@@ -1,7 +1,7 @@
 //! Reading the changes of a session, a page of batches in each row.
 //!
-//! A row costs more than what a batch holds, so the database strings batches together: a line of text for
-//! each one's place, count, length and checksum, an empty line, and all their bodies.
+//! Reading a row costs more than the content of most batches. So the database joins the batches of a page: a line
+//! of text with the position, count, length and checksum of each batch, an empty line, and all bodies.
 
 use loopwright_sessions::stored::StoredBatch;
 
@@ -15,14 +15,14 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// A body of so many bytes or more comes by itself, so that no page gets larger than a database allows.
+/// A body of at least this size is read separately, so that no page is larger than a database allows.
 const LARGE: usize = 64 << 10;
 
-/// The numbers of changes that are in a page differ by less.
+/// The difference between the numbers of two changes in a page is smaller than this.
 const PAGE: usize = 256;
 
-/// Hands on the batches that lead to a state as they come, in no order: also those of the branches that its own
-/// one leaves.
+/// Passes on the batches that lead to a state as they arrive, in any order, including those of the branches from
+/// which its own branch descends.
 pub(crate) async fn batches(
     transaction: &mut dyn Transaction,
     head: &SessionRow,
@@ -80,7 +80,7 @@ pub(crate) async fn batches(
     Ok(())
 }
 
-/// Returns a body that came by itself.
+/// Returns a body that is read separately.
 async fn body(
     transaction: &mut dyn Transaction,
     session: i64,
@@ -97,13 +97,13 @@ async fn body(
 struct Piece<'a> {
     first: u64,
     count: usize,
-    /// Nothing if it comes by itself.
+    /// `None` if it is read separately.
     body: Option<&'a [u8]>,
     /// The checksum of the body, if it was written with one.
     sum: Option<u32>,
 }
 
-/// Takes a page apart.
+/// Splits a page into its batches.
 fn pieces(page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
     if page.is_empty() {
         return Ok(Vec::new());
@@ -123,7 +123,7 @@ fn pieces(page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
     if bodies.is_empty() { Ok(pieces) } else { Err(damaged(&pieces)) }
 }
 
-/// Takes the body of a batch off those that are left.
+/// Splits the body of a batch off the remaining bodies.
 fn piece<'a>(place: &[u8], bodies: &'a [u8]) -> Option<(Piece<'a>, &'a [u8])> {
     let mut numbers = str::from_utf8(place).ok()?.split(' ');
     let (first, count) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);

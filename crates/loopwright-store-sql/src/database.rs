@@ -132,7 +132,7 @@ pub trait Transaction: Send {
 /// Notifications about log entries.
 #[derive(Debug)]
 pub struct LogNotification {
-    /// Names the log that has new notes; nothing if any may have.
+    /// Receives the name of a log with new entries, or an empty name if any log can have some.
     pub(crate) heard: tokio::sync::broadcast::Receiver<std::sync::Arc<str>>,
     /// Whether notifications are available at present.
     pub(crate) is_on: std::sync::Arc<std::sync::atomic::AtomicBool>,

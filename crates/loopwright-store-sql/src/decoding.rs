@@ -16,26 +16,26 @@ use loopwright_sessions::{
 };
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The most threads that work for one session.
+/// The maximum number of threads for one session.
 const MAX: usize = 4;
 
-/// The changes of a batch, told by its first one and how many they are.
+/// The changes of a batch, with the number of its first change and their count.
 type Decoded = (Seq, usize, Result<Vec<ChangeRecord>, StoreError>);
 
-/// Reads batches on threads of its own, in whatever order they come.
+/// Decodes batches on separate threads, in any order.
 ///
-/// The threads end once this is dropped and what they were given is read.
+/// The threads end once this value is dropped and all of its input is decoded.
 pub(crate) struct Decoding {
     id: SessionId,
     sender: Sender<Vec<StoredBatch>>,
     receiver: Arc<Mutex<Receiver<Vec<StoredBatch>>>>,
-    /// How many threads there may be.
+    /// The maximum number of threads.
     most: usize,
     threads: Vec<JoinHandle<Vec<Decoded>>>,
 }
 
 impl Decoding {
-    /// Begins to read changes of a session.
+    /// Starts to decode the changes of a session.
     pub(crate) fn begin(id: &SessionId) -> Self {
         let (sender, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -43,13 +43,13 @@ impl Decoding {
         Self { id: id.clone(), sender, receiver, most, threads: Vec::new() }
     }
 
-    /// Takes batches that came. Each of the first few pages brings a thread along.
+    /// Adds batches. Each of the first few pages starts another thread.
     pub(crate) fn take(&mut self, batches: Vec<StoredBatch>) {
         if self.threads.len() < self.most {
             let (id, receiver) = (self.id.clone(), Arc::clone(&self.receiver));
             self.threads.push(spawn_blocking(move || decoded(&id, &receiver)));
         }
-        // Whoever would read them panicked, which is told at the end.
+        // If this fails, the decoding threads have panicked, which is reported at the end.
         let _sent = self.sender.send(batches);
     }
 

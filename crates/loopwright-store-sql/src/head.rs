@@ -12,7 +12,7 @@ use crate::{
     seal::{self, SEALED, Sealed, WIDTH},
 };
 
-/// What the header of a session is made of; [`header`] reads it.
+/// The columns of the header of a session, which [`header`] reads.
 pub(crate) const HEADER: &str = "
     SELECT s.id, s.status, s.version, s.length, s.branch, f.id, l.from_branch, l.at, s.parent, s.call,
         s.workdir, s.agent_name, s.agent_label, s.title, s.created_at, s.updated_at, s.key,
@@ -21,12 +21,12 @@ pub(crate) const HEADER: &str = "
     LEFT JOIN branches l ON l.session = s.key AND l.branch = s.branch
     LEFT JOIN sessions f ON f.key = l.from_session";
 
-/// Where [`HEADER`] has the key of the row.
+/// The position of the row's key in [`HEADER`].
 const KEY: usize = 16;
 
-/// Where [`HEADER`] has the columns that a checksum covers, in the order of these.
+/// The positions in [`HEADER`] of the columns that a checksum covers, in the order of the checksum.
 const COVERED: [usize; WIDTH] = [0, 17, 1, 2, 4, 3, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19];
-/// Where [`HEADER`] has the checksum.
+/// The position of the checksum in [`HEADER`].
 const SUM: usize = 20;
 
 /// Reads a row of [`HEADER`].
@@ -59,7 +59,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
     })
 }
 
-/// What a caller that writes a session has to know of it.
+/// The data of a session that a writer needs.
 #[derive(Debug)]
 pub(crate) struct SessionRow {
     pub(crate) key: i64,
@@ -67,17 +67,17 @@ pub(crate) struct SessionRow {
     pub(crate) branch: u32,
     pub(crate) length: Seq,
     pub(crate) updated_at: Timestamp,
-    /// What the last write is known by.
+    /// The identifier of the last write.
     pub(crate) last: Option<Vec<u8>>,
-    /// How many leases there were; the last one has this number.
+    /// The number of leases so far, which is also the number of the last one.
     pub(crate) leases: u64,
     pub(crate) lease: Option<Lease>,
-    /// What the checksum of the row covers.
+    /// The columns that the checksum of the row covers.
     pub(crate) sealed: Sealed,
 }
 
 impl SessionRow {
-    /// Finds a session that was not deleted, and keeps other writers off it until the end of the
+    /// Finds a session that was not deleted, and blocks other writers of the session until the end of the
     /// transaction.
     pub(crate) async fn locked(
         transaction: &mut dyn Transaction,
@@ -140,10 +140,10 @@ impl SessionRow {
     }
 }
 
-/// What the name begins with that stands for a session whose own name is damaged. Its key follows.
+/// The prefix of the placeholder of a damaged session ID. The session's key follows.
 const DAMAGED: &str = "damaged-";
 
-/// Returns the name of a row of [`HEADER`] that cannot be read, or what stands for it.
+/// Returns the ID of a row of [`HEADER`] that cannot be read, or its placeholder.
 pub(crate) fn name_of_damaged(row: &Row) -> Option<SessionId> {
     let own = match row.0.first() {
         Some(Cell::Text(name)) => SessionId::new(name.clone()).ok(),
@@ -156,12 +156,12 @@ pub(crate) fn name_of_damaged(row: &Row) -> Option<SessionId> {
     own.or_else(standing)
 }
 
-/// Returns what stands for a session whose name is damaged.
+/// Returns the placeholder of a damaged session ID.
 pub(crate) fn stands_for(key: i64) -> Option<SessionId> {
     SessionId::new(format!("{DAMAGED}{key}")).ok()
 }
 
-/// Returns the key of a session by what stands for its damaged name.
+/// Returns the key of a session from the placeholder of its damaged ID.
 pub(crate) fn key_of_damaged(id: &SessionId) -> Option<i64> {
     id.as_str().strip_prefix(DAMAGED)?.parse().ok()
 }

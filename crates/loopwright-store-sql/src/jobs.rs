@@ -15,18 +15,18 @@ use crate::{
     row::{Row, values},
 };
 
-/// What a record is made of; [`record`] reads it.
+/// The columns of a record, which [`record`] reads.
 const RECORD: &str = "
     SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.reason,
         j.created_at, j.updated_at, j.crashes
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
-/// How many of the oldest open jobs are looked at first, one after the other.
+/// The number of oldest open jobs that are examined first, one after the other.
 const OLDEST: usize = 256;
-/// How many jobs are found at once, since others may be about to claim the first.
+/// The number of jobs that are found at once, because others may claim the first ones.
 const FOUND: usize = 16;
 
-/// What is true of a job that may be done at a moment, and that no earlier one of its session keeps waiting.
+/// Returns the condition for a job that can run now and that no earlier job of its session blocks.
 fn is_ready(transaction: &dyn Transaction) -> String {
     let by = transaction.indexed_by("jobs_open_by_session");
     format!(
@@ -38,11 +38,10 @@ fn is_ready(transaction: &dyn Transaction) -> String {
     )
 }
 
-/// Makes the statements that find the oldest jobs that may be done at a moment, and whose sessions no earlier
-/// ones keep waiting: the next one is needed where one finds none.
+/// Returns the statements that find the oldest jobs that can run now and that no earlier jobs of their sessions
+/// block. The second statement is only needed if the first one finds none.
 ///
-/// Most often one of the first jobs may be done. Where sessions have long queues, only the first job of each is
-/// looked at.
+/// Usually one of the first jobs can run. If sessions have long queues, only the first job of each is examined.
 pub(crate) fn looks(transaction: &dyn Transaction) -> [String; 2] {
     let (by, is_ready) = (transaction.indexed_by("jobs_open"), is_ready(transaction));
     let first = format!(
@@ -90,13 +89,13 @@ async fn numbers(
     rows.into_iter().map(|mut row| row.int(0)).collect()
 }
 
-/// Does what [`JobQueue::push`](loopwright_sessions::JobQueue::push) says.
+/// Implements [`JobQueue::push`](loopwright_sessions::JobQueue::push).
 pub(crate) async fn push(
     transaction: &mut dyn Transaction,
     job: &Job,
     now: Timestamp,
 ) -> Result<Option<(i64, u64)>, Failure> {
-    // Jobs of one session are numbered in the order in which they can be seen.
+    // Jobs of one session are numbered in the order in which they become visible.
     let key = SessionRow::locked(transaction, &job.session).await?.key;
     let task = encode(&job.session, &job.task)?;
     let sql = "
@@ -109,14 +108,14 @@ pub(crate) async fn push(
     row.map(|mut row| Ok((key, row.number(0)?))).transpose()
 }
 
-/// Does what [`JobQueue::push_if_idle`](loopwright_sessions::JobQueue::push_if_idle) says; `None` if the session is
-/// busy.
+/// Implements [`JobQueue::push_if_idle`](loopwright_sessions::JobQueue::push_if_idle). Returns `None` if the
+/// session is busy.
 pub(crate) async fn push_if_idle(
     transaction: &mut dyn Transaction,
     job: &Job,
     now: Timestamp,
 ) -> Result<Option<Option<(i64, u64)>>, Failure> {
-    // Others that push for the session wait until this transaction has ended.
+    // Other transactions that push for the session wait until this one has ended.
     let key = SessionRow::locked(transaction, &job.session).await?.key;
     let by = transaction.indexed_by("jobs_open_by_session");
     let sql = format!(
@@ -138,7 +137,7 @@ pub(crate) async fn has_ready(
     Ok(!ready(transaction, clock).await?.is_empty())
 }
 
-/// Does what [`JobQueue::claim`](loopwright_sessions::JobQueue::claim) says.
+/// Implements [`JobQueue::claim`](loopwright_sessions::JobQueue::claim).
 pub(crate) async fn claim(
     transaction: &mut dyn Transaction,
     owner: &str,
@@ -150,7 +149,7 @@ pub(crate) async fn claim(
     if found.is_empty() {
         return Ok(None);
     }
-    // What another process is about to claim is passed over, where there may be another process.
+    // Jobs that another process is about to claim are skipped, if there can be other processes.
     let lock = transaction.for_update();
     let skip = if lock.is_empty() { "" } else { " SKIP LOCKED" };
     let found = found.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
@@ -173,7 +172,7 @@ pub(crate) async fn claim(
     Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes }))
 }
 
-/// Does what [`JobQueue::renew`](loopwright_sessions::JobQueue::renew) says.
+/// Implements [`JobQueue::renew`](loopwright_sessions::JobQueue::renew).
 pub(crate) async fn renew(
     transaction: &mut dyn Transaction,
     owner: &str,
@@ -185,7 +184,7 @@ pub(crate) async fn renew(
     Ok(transaction.run(sql, values![until, owner]).await?)
 }
 
-/// Does what [`JobQueue::holds`](loopwright_sessions::JobQueue::holds) says.
+/// Implements [`JobQueue::holds`](loopwright_sessions::JobQueue::holds).
 pub(crate) async fn holds(
     transaction: &mut dyn Transaction,
     claimed: &ClaimedJob,
@@ -195,7 +194,7 @@ pub(crate) async fn holds(
     Ok(transaction.row(sql, values).await?.is_some())
 }
 
-/// Does what [`JobQueue::settle`](loopwright_sessions::JobQueue::settle) says.
+/// Implements [`JobQueue::settle`](loopwright_sessions::JobQueue::settle).
 pub(crate) async fn settle(
     transaction: &mut dyn Transaction,
     claimed: &ClaimedJob,
@@ -217,7 +216,7 @@ pub(crate) async fn settle(
     Ok(transaction.run(sql, values).await? > 0)
 }
 
-/// Does what [`JobQueue::answered`](loopwright_sessions::JobQueue::answered) says.
+/// Implements [`JobQueue::answered`](loopwright_sessions::JobQueue::answered).
 pub(crate) async fn answered(
     transaction: &mut dyn Transaction,
     session: &SessionId,
@@ -231,14 +230,14 @@ pub(crate) async fn answered(
     Ok(transaction.run(sql, values).await?)
 }
 
-/// Does what [`JobQueue::holders`](loopwright_sessions::JobQueue::holders) says.
+/// Implements [`JobQueue::holders`](loopwright_sessions::JobQueue::holders).
 pub(crate) async fn holders(transaction: &mut dyn Transaction) -> Result<Vec<Arc<str>>, Failure> {
     let sql = "SELECT DISTINCT owner FROM jobs WHERE status = 'running' AND owner IS NOT NULL";
     let rows = transaction.rows(sql, &[]).await?;
     rows.into_iter().map(|mut row| Ok(row.text(0)?.into())).collect()
 }
 
-/// Does what [`JobQueue::give_back`](loopwright_sessions::JobQueue::give_back) says.
+/// Implements [`JobQueue::give_back`](loopwright_sessions::JobQueue::give_back).
 pub(crate) async fn give_back(
     transaction: &mut dyn Transaction,
     owner: &str,
@@ -252,7 +251,7 @@ pub(crate) async fn give_back(
     Ok(transaction.run(sql, values![ready_at, now, owner]).await?)
 }
 
-/// Does what [`JobQueue::job`](loopwright_sessions::JobQueue::job) says.
+/// Implements [`JobQueue::job`](loopwright_sessions::JobQueue::job).
 pub(crate) async fn job(
     transaction: &mut dyn Transaction,
     id: &JobId,
@@ -261,14 +260,14 @@ pub(crate) async fn job(
     row.map(|mut row| record(&mut row)).transpose()
 }
 
-/// Does what [`JobQueue::records`](loopwright_sessions::JobQueue::records) says.
+/// Implements [`JobQueue::records`](loopwright_sessions::JobQueue::records).
 pub(crate) async fn records(
     transaction: &mut dyn Transaction,
     query: &JobQuery,
 ) -> Result<Vec<JobRecord>, Failure> {
     let (status, session) = (query.status.map(JobStatus::as_str), query.session.as_ref());
     let session = session.map(SessionId::as_str);
-    // Only what is asked for stands there: so an index is used.
+    // The statement contains only the requested conditions, so that an index is used.
     let mut wanted = Vec::new();
     let mut values = vec![query.limit.into()];
     for (column, value) in [("j.status", status), ("s.id", session)] {
@@ -283,7 +282,7 @@ pub(crate) async fn records(
     rows.into_iter().map(|mut row| record(&mut row)).collect()
 }
 
-/// Does what [`JobQueue::count`](loopwright_sessions::JobQueue::count) says.
+/// Implements [`JobQueue::count`](loopwright_sessions::JobQueue::count).
 pub(crate) async fn count(
     transaction: &mut dyn Transaction,
     status: JobStatus,
@@ -293,7 +292,7 @@ pub(crate) async fn count(
     row.map_or(Ok(0), |mut row| row.number(0))
 }
 
-/// Does what [`JobQueue::forget`](loopwright_sessions::JobQueue::forget) says.
+/// Implements [`JobQueue::forget`](loopwright_sessions::JobQueue::forget).
 pub(crate) async fn forget(
     transaction: &mut dyn Transaction,
     before: Timestamp,

@@ -1,4 +1,4 @@
-//! The right to write, and the control messages for the process that has it.
+//! Leases, and the control messages for the process that holds one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use loopwright_sessions::{
 
 use crate::{database::Transaction, error::Failure, head::SessionRow, row::values};
 
-/// Does what [`SessionStore::lease`](loopwright_sessions::SessionStore::lease) says.
+/// Implements [`SessionStore::lease`](loopwright_sessions::SessionStore::lease).
 pub(crate) async fn lease(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -30,7 +30,7 @@ pub(crate) async fn lease(
     Ok(Lease { id: id.clone(), owner: owner.into(), number, until, last_control })
 }
 
-/// Does what [`SessionStore::renew`](loopwright_sessions::SessionStore::renew) says.
+/// Implements [`SessionStore::renew`](loopwright_sessions::SessionStore::renew).
 pub(crate) async fn renew(
     transaction: &mut dyn Transaction,
     lease: &Lease,
@@ -45,7 +45,7 @@ pub(crate) async fn renew(
     Ok(Lease { owner, until, ..lease.clone() })
 }
 
-/// Does what [`SessionStore::release`](loopwright_sessions::SessionStore::release) says.
+/// Implements [`SessionStore::release`](loopwright_sessions::SessionStore::release).
 pub(crate) async fn release(
     transaction: &mut dyn Transaction,
     lease: &Lease,
@@ -55,7 +55,7 @@ pub(crate) async fn release(
     Ok(())
 }
 
-/// Does what [`SessionStore::send_control`](loopwright_sessions::SessionStore::send_control) says.
+/// Implements [`SessionStore::send_control`](loopwright_sessions::SessionStore::send_control).
 pub(crate) async fn post(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -68,7 +68,7 @@ pub(crate) async fn post(
     Ok((head.key, row.number(0)?))
 }
 
-/// Does what [`SessionStore::take_control`](loopwright_sessions::SessionStore::take_control) says.
+/// Implements [`SessionStore::take_control`](loopwright_sessions::SessionStore::take_control).
 pub(crate) async fn collect(
     transaction: &mut dyn Transaction,
     lease: &Lease,
@@ -85,8 +85,8 @@ pub(crate) async fn collect(
     Ok(posted)
 }
 
-/// Removes the control messages up to a number. The last one stays without its body, so that no later one gets
-/// its number.
+/// Removes the control messages up to a number. The last one stays, without its body, so that no later one gets its
+/// number.
 pub(crate) async fn handled(
     transaction: &mut dyn Transaction,
     session: i64,
@@ -99,7 +99,7 @@ pub(crate) async fn handled(
     Ok(())
 }
 
-/// Checks that a writer may write now.
+/// Checks that a caller may write now.
 pub(crate) async fn check(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -108,13 +108,13 @@ pub(crate) async fn check(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let current = head.lease.as_ref();
-    // Time matters to a writer that shows no lease.
+    // The time matters only for a writer without a lease.
     let is_held = current.is_some() && shown.is_none();
     let now = if is_held { transaction.clock(now).await? } else { now };
     Ok(rules::check_lease(id, current, shown, now)?)
 }
 
-/// Finds the session of a lease that is still had, and keeps other writers off it.
+/// Finds the session of a lease that is still held, and blocks other writers of the session.
 async fn held(transaction: &mut dyn Transaction, lease: &Lease) -> Result<SessionRow, Failure> {
     still(SessionRow::locked(transaction, &lease.id).await, lease)
 }

@@ -12,13 +12,13 @@ use crate::{
     row::{Value, values},
 };
 
-/// Does what [`SessionStore::list`](loopwright_sessions::SessionStore::list) says.
+/// Implements [`SessionStore::list`](loopwright_sessions::SessionStore::list).
 pub(crate) async fn list(
     transaction: &mut dyn Transaction,
     query: &SessionQuery,
 ) -> Result<SessionList, Failure> {
     let (mut headers, mut damaged) = (Vec::new(), Vec::new());
-    // One more shows that there is another page.
+    // One more row shows whether there is another page.
     let wanted = query.limit.saturating_add(1);
     let mut seen = 0;
     while headers.len() < wanted {
@@ -40,19 +40,19 @@ pub(crate) async fn list(
         }
     }
     let is_more = headers.len() > query.limit;
-    // What comes after the last session of this page is on the next one.
+    // Rows after the last session of this page are on the next page.
     damaged.retain(|(before, _)| !is_more || *before < query.limit);
     let unreadable = damaged.into_iter().map(|(_, name)| name).collect();
     Ok(SessionList { unreadable, ..SessionList::from_headers(query, headers) })
 }
 
-/// Does what [`SessionStore::named`](loopwright_sessions::SessionStore::named) says.
+/// Implements [`SessionStore::named`](loopwright_sessions::SessionStore::named).
 pub(crate) async fn named(
     transaction: &mut dyn Transaction,
     beginning: &str,
     most: usize,
 ) -> Result<Vec<SessionId>, Failure> {
-    // Every name that begins so is less than this.
+    // All IDs with this prefix sort before this.
     let end = format!("{beginning}\u{7f}");
     let order = transaction.by_bytes();
     let sql = format!(
@@ -64,10 +64,10 @@ pub(crate) async fn named(
     Ok(names.collect())
 }
 
-/// Writes the statement for a number of sessions of a page, after those that were seen.
+/// Returns the statement for a number of sessions of a page, after those that were already read.
 ///
-/// The indexes leave out who is deleted, or who is active, and a database uses them only if it is told
-/// so in their own words.
+/// The indexes exclude deleted or active sessions. A database uses them only if the statement repeats their
+/// conditions.
 fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<Value<'_>>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut bind = |value| {
@@ -96,7 +96,7 @@ fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<V
             conditions.push(format!("s.parent = {}", bind(parent.as_str().into())));
         }
     }
-    // The tag is the end of the name.
+    // The tag is the end of the ID.
     match &query.scope {
         SessionScope::Any => {}
         SessionScope::Untagged => {

@@ -23,7 +23,7 @@ pub(crate) struct Stored {
     pub(crate) batches: Vec<StoredBatch>,
 }
 
-/// Returns what is known of a session, deleted or not.
+/// Returns the header of a session, deleted or not.
 pub(crate) async fn find(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -34,7 +34,7 @@ pub(crate) async fn find(
     header(&mut row).map(Some)
 }
 
-/// Finds a session by the name that stands for it because its own name is damaged.
+/// Finds a session by the placeholder of its damaged ID.
 async fn damaged_name(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -47,7 +47,7 @@ async fn damaged_name(
     }
 }
 
-/// Returns a session's agent, or `None` if there is no such session or it was deleted.
+/// Returns a session's agent, or `None` if the session does not exist or was deleted.
 pub(crate) async fn definition(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -57,7 +57,7 @@ pub(crate) async fn definition(
     Ok(Some(decode(id, &body)?))
 }
 
-/// Finds a session. Returns `None` if there is none or it was deleted.
+/// Finds a session. Returns `None` if it does not exist or was deleted.
 async fn live(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -83,8 +83,8 @@ async fn definition_of(
     Ok(body)
 }
 
-/// Returns what is intact of a session, or `None` if there is none or it was deleted. The
-/// definition of its agent need not be.
+/// Returns the intact data of a session, or `None` if it does not exist or was deleted. The definition of its agent
+/// can be damaged.
 pub(crate) async fn salvage(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -97,7 +97,7 @@ pub(crate) async fn salvage(
     Ok(Some(Stored { header, definition: Vec::new(), batches: all }.intact()))
 }
 
-/// Returns what a session lost, in words.
+/// Returns a description of what a session lost.
 pub(crate) async fn missing(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -107,7 +107,7 @@ pub(crate) async fn missing(
     row.map_or(Ok(None), |mut row| row.maybe_text(0))
 }
 
-/// Returns a session as it is stored, or `None` if there is none or it was deleted.
+/// Returns a session as it is stored, or `None` if it does not exist or was deleted.
 pub(crate) async fn read(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -117,7 +117,7 @@ pub(crate) async fn read(
     let definition = definition_of(transaction, &head).await?;
     let mut all = Vec::new();
     batches(transaction, &head, |it| all.extend(it)).await?;
-    // Each branch begins where the one that it leaves ends.
+    // Each branch starts at the end of the part that it shares with the previous one.
     all.sort_by_key(|batch| batch.first);
     Ok(Some(Stored { header, definition, batches: all }))
 }
@@ -129,8 +129,8 @@ pub(crate) struct Loading {
     changes: Decoding,
 }
 
-/// Begins to load a session. Returns `None` if there is none or it was deleted. Its changes are
-/// read while others are on their way.
+/// Starts to load a session. Returns `None` if it does not exist or was deleted. Its changes are decoded while
+/// others are still being read.
 pub(crate) async fn begin(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -144,7 +144,7 @@ pub(crate) async fn begin(
 }
 
 impl Loading {
-    /// Returns the session once it is read.
+    /// Returns the session after everything was read.
     pub(crate) async fn end(self) -> Result<LoadedSession, StoreError> {
         let Self { header, definition, changes } = self;
         let definition = decode(&header.id, &definition)?;
@@ -154,7 +154,7 @@ impl Loading {
 }
 
 impl Stored {
-    /// Makes sense of it.
+    /// Decodes the session.
     pub(crate) fn decode(self) -> Result<LoadedSession, StoreError> {
         let Self { header, definition, batches } = self;
         let id = &header.id;
@@ -163,14 +163,14 @@ impl Stored {
         Ok(LoadedSession { definition, changes, header })
     }
 
-    /// Returns what is intact of it.
+    /// Returns the intact data of the session.
     pub(crate) fn intact(self) -> Salvaged {
         let Self { header, batches, .. } = self;
         let (changes, gaps) = decode_intact(&header.id, header.length, &batches);
         Salvaged { header, changes, gaps }
     }
 
-    /// Returns how many changes can be read, counted from the first.
+    /// Returns the number of readable changes, counted from the first.
     pub(crate) fn readable(&self) -> u64 {
         let mut next = 0;
         for batch in &self.batches {

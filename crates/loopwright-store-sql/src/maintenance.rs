@@ -1,4 +1,4 @@
-//! Freeing space, and looking for damage.
+//! Freeing space, and finding damage.
 
 use loopwright_agent::AgentDefinition;
 use loopwright_sessions::{
@@ -16,13 +16,13 @@ use crate::{
     writing::go_back,
 };
 
-/// Does what [`SessionStore::reclaim`](loopwright_sessions::SessionStore::reclaim) says.
+/// Implements [`SessionStore::reclaim`](loopwright_sessions::SessionStore::reclaim).
 pub(crate) async fn reclaim(
     transaction: &mut dyn Transaction,
     abandoned: bool,
 ) -> Result<ReclaimStats, Failure> {
     transaction.stop_writers().await?;
-    // How much is needed of each branch, for the sessions that can be loaded.
+    // The required length of each branch, for the sessions that can be loaded.
     transaction
         .script(
             "CREATE TEMPORARY TABLE needed (session BIGINT, branch BIGINT, until BIGINT,
@@ -56,18 +56,18 @@ pub(crate) async fn reclaim(
     Ok(ReclaimStats { sessions, batches })
 }
 
-/// A session to look at.
+/// A session to check.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) key: i64,
-    /// A damaged name is an error.
+    /// The ID, or the reason why it cannot be read.
     pub(crate) id: Result<SessionId, Failure>,
-    /// What is wrong with the row of a session that says that it was deleted.
+    /// The damage to a row that claims that the session was deleted.
     pub(crate) deleted: Option<Failure>,
 }
 
-/// Returns all sessions that can be loaded, and those whose row says without being right that they were deleted. Those
-/// come first that were there first.
+/// Returns all sessions that can be loaded, and those whose row wrongly claims that they were deleted, oldest
+/// first.
 pub(crate) async fn names(transaction: &mut dyn Transaction) -> Result<Vec<Named>, Failure> {
     let sql = format!("SELECT key, sum, {SEALED} FROM sessions ORDER BY key");
     let mut names = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) async fn names(transaction: &mut dyn Transaction) -> Result<Vec<Named
     Ok(names)
 }
 
-/// Columns of a session's row that hold text, and what takes the place of a damaged one.
+/// The text columns of a session's row, with the replacements for damaged values.
 const TEXTS: [(&str, Option<&str>); 7] = [
     ("parent", None),
     ("call", None),
@@ -97,21 +97,21 @@ const TEXTS: [(&str, Option<&str>); 7] = [
     ("agent_label", Some("unknown")),
 ];
 
-/// What was put right of a session's row.
+/// The repair of a session's row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Restored {
-    /// Nothing: it was right.
+    /// None: the row is intact.
     Nothing,
-    /// These columns held no text or no status any more.
+    /// These columns contained no valid text or status.
     Columns(Vec<&'static str>),
-    /// Some column was altered.
+    /// A column was altered.
     Altered,
-    /// Some column was altered of a session of which nothing else is left, so that it stays deleted.
+    /// A column was altered, and nothing else of the session is left, so it stays deleted.
     Deleted,
 }
 
-/// Puts the row of a session right: columns that hold no text or no status any more, and its checksum. The session
-/// is suspended.
+/// Repairs the row of a session: columns without a valid text or status, and its checksum. The session is
+/// suspended.
 pub(crate) async fn restore_row(
     transaction: &mut dyn Transaction,
     key: i64,
@@ -126,7 +126,7 @@ pub(crate) async fn restore_row(
     let status = "SELECT key FROM sessions WHERE key = $1 AND status = 'deleted'";
     let is_deleted = is_gone && transaction.row(status, values![key]).await?.is_some();
     if !is_deleted {
-        // A branch is never left for an earlier one, and what it holds is beyond doubt.
+        // A session never returns to an earlier branch, so the latest branch is the current one.
         let sql = "UPDATE sessions SET status = 'suspended',
                 branch = COALESCE((SELECT MAX(branch) FROM branches WHERE session = $1), branch)
             WHERE key = $1";
@@ -145,7 +145,7 @@ pub(crate) async fn restore_row(
     })
 }
 
-/// Returns `true` if the row of a session has another checksum than it says.
+/// Returns `true` if the row of a session does not match its checksum.
 async fn is_altered(transaction: &mut dyn Transaction, key: i64) -> Result<bool, Failure> {
     let sql = format!("SELECT sum, {SEALED} FROM sessions WHERE key = $1");
     let Some(mut row) = transaction.row(&sql, values![key]).await? else { return Ok(false) };
@@ -180,10 +180,10 @@ async fn restore_columns(
     Ok(restored)
 }
 
-/// What a loss begins with that was found when the database was opened.
+/// The beginning of a loss that was found when the database was opened.
 pub(crate) const DAMAGED: &str = "the `-wal` file that the database needs is damaged: ";
 
-/// Returns the sessions that lost writes which were acknowledged, and which ones.
+/// Returns the sessions that lost acknowledged writes, with their losses.
 pub(crate) async fn losses(
     transaction: &mut dyn Transaction,
 ) -> Result<Vec<(i64, SessionId, String)>, Failure> {
@@ -195,7 +195,7 @@ pub(crate) async fn losses(
     rows.into_iter().map(loss).collect()
 }
 
-/// Stops naming what a session lost.
+/// Stops reporting the loss of a session.
 pub(crate) async fn accept_loss(
     transaction: &mut dyn Transaction,
     key: i64,
@@ -204,7 +204,8 @@ pub(crate) async fn accept_loss(
     seal(transaction, &[key]).await
 }
 
-/// Replaces the definition of an agent that is damaged or missing, and returns by what. The session is suspended.
+/// Replaces a damaged or missing definition of an agent, and returns a description of the replacement. The session
+/// is suspended.
 pub(crate) async fn restore_definition(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -242,7 +243,7 @@ pub(crate) async fn restore_definition(
     Ok(Some(what))
 }
 
-/// Gives a session whose name is damaged another one. It is suspended.
+/// Gives a session a new ID if its own is damaged. The session is suspended.
 pub(crate) async fn rename(transaction: &mut dyn Transaction, key: i64) -> Result<String, Failure> {
     let name = format!("salvaged-{key}");
     let sql = "UPDATE sessions SET id = $1, status = $2 WHERE key = $3";
@@ -252,18 +253,18 @@ pub(crate) async fn rename(transaction: &mut dyn Transaction, key: i64) -> Resul
     Ok(name)
 }
 
-/// What was found out about a session.
+/// The state of a session.
 #[derive(Debug)]
 pub(crate) enum Health {
-    /// It is in order, or it is gone.
+    /// It is intact, or it does not exist.
     Good,
-    /// So many of its changes can be read.
+    /// Only this number of its changes can be read.
     Part(u64, StoreError),
-    /// It cannot be read, and there is nothing to do about it.
+    /// It can be neither read nor repaired.
     Bad(StoreError),
 }
 
-/// Looks whether a session can be loaded.
+/// Checks whether a session can be loaded.
 pub(crate) async fn look(transaction: &mut dyn Transaction, id: &SessionId) -> Health {
     let stored = match read(transaction, id).await {
         Ok(None) => return Health::Good,
@@ -278,8 +279,8 @@ pub(crate) async fn look(transaction: &mut dyn Transaction, id: &SessionId) -> H
     }
 }
 
-/// Makes a session continue from what can be read of it. Nothing of it deleted. It is suspended: calls
-/// that are not on record any more may have taken effect, so a user has to decide whether it continues.
+/// Makes a session continue from its readable changes. Deletes none of its data. The session is suspended: lost
+/// calls may have taken effect, so a user has to decide whether it continues.
 pub(crate) async fn go_on_from(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -296,7 +297,7 @@ pub(crate) async fn go_on_from(
     seal(transaction, &[head.key]).await
 }
 
-/// Says what was found out about a session.
+/// Returns the finding about a session.
 pub(crate) fn finding(id: &SessionId, error: &StoreError, repaired: Option<String>) -> Finding {
     let problem = match error {
         StoreError::Corrupt { reason, .. } => reason.clone(),

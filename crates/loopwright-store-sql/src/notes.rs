@@ -22,7 +22,7 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// The polling interval with notifications.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
 
-/// Does what [`SessionStore::note`](loopwright_sessions::SessionStore::note) says. Returns the session's key, too.
+/// Implements [`SessionStore::note`](loopwright_sessions::SessionStore::note). Also returns the session's key.
 pub(crate) async fn note(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -54,7 +54,7 @@ pub(crate) async fn note(
     Ok((key, number.map_err(|_| Failure::Form(format!("a note has the number {last}")))?))
 }
 
-/// Does what [`SessionStore::read_log`](loopwright_sessions::SessionStore::read_log) says.
+/// Implements [`SessionStore::read_log`](loopwright_sessions::SessionStore::read_log).
 pub(crate) async fn notes(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -73,12 +73,12 @@ pub(crate) async fn notes(
     rows.into_iter().map(note).collect()
 }
 
-/// Names a log to those who wait for its notes.
+/// Returns the notification that a log has new entries.
 fn news_of(id: &SessionId, log: SessionLog) -> String {
     format!("{id}/{}", log.as_str())
 }
 
-/// Waits until a log may have new notes, or it is time to look again.
+/// Waits until a log may have new entries, or until it is time to poll.
 pub(crate) async fn hear(
     news: Option<&mut LogNotification>,
     id: &SessionId,

@@ -9,12 +9,12 @@ use crate::error::SqlError;
 #[cfg(test)]
 mod tests;
 
-/// Opens a store by its address, and makes it if it is not there: `sqlite:PATH`, or
+/// Opens a store by its URL, and creates it if it does not exist: `sqlite:PATH`, or
 /// `postgres://USER:PASSWORD@HOST/DATABASE`.
 ///
 /// # Errors
 ///
-/// Returns an error if the address is of another kind, or the store cannot be opened.
+/// Returns an error if the scheme of the URL is unknown, or the store cannot be opened.
 pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
     match address.split_once(':').map_or("", |(scheme, _)| scheme) {
         #[cfg(feature = "sqlite")]

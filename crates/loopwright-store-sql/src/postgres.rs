@@ -38,7 +38,7 @@ pub type PostgresStore = SqlStore<Postgres>;
 pub struct Postgres {
     place: Arc<str>,
     pool: Pool<Driver>,
-    /// The connection that receives notifications, once a caller waits for some.
+    /// The connection that receives notifications, opened for the first waiting reader.
     listener: OnceLock<Listener>,
     ears: Pool<Driver>,
     /// The maximum wait for a server that does not respond.
@@ -49,17 +49,17 @@ pub struct Postgres {
 const CONNECTIONS: u32 = 8;
 /// The maximum wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a server is waited for that was there and does not respond any more: while its machine is moved, for
-/// one, or another one takes its place.
+/// The maximum wait for a server that was available and no longer responds, for example while its machine is moved
+/// or replaced.
 const STALL: Duration = Duration::from_mins(2);
-/// How a connection begins. A row is not waited for longer than a caller would wait, what a client that
-/// is gone has locked comes free, and no statement here is worth being compiled.
+/// The settings of each connection. A row is not waited for longer than a caller would wait, the locks of a client
+/// that is gone are released, and no statement is compiled, because that takes longer than it saves.
 const BEGINNING: &str = "
     SET search_path TO loopwright;
     SET jit TO off;
     SET lock_timeout TO '20s';
     SET idle_in_transaction_session_timeout TO '60s'";
-/// The lock of the process that makes the tables.
+/// The lock of the process that creates the tables.
 const MAKING: i64 = 0x4c6f_6f70_7772;
 
 const STEPS: &Steps = &[
@@ -101,7 +101,7 @@ impl PostgresStore {
     }
 }
 
-/// Names a database to people: without the password.
+/// Returns a description of the database without the password.
 fn place(options: &PgConnectOptions) -> Arc<str> {
     let host = options.get_socket().map_or_else(
         || format!("{}:{}", options.get_host(), options.get_port()),
@@ -113,7 +113,7 @@ fn place(options: &PgConnectOptions) -> Arc<str> {
 }
 
 impl Postgres {
-    /// Makes the tables, or brings them to the present version, alone.
+    /// Creates the tables, or migrates them to the current version, while no other process does so.
     async fn prepare(&self) -> Result<(), SqlError> {
         let mut transaction = self.begin(Access::Write).await?;
         let is_there = "SELECT COUNT(*) FROM pg_catalog.pg_tables
@@ -162,8 +162,8 @@ impl Database for Postgres {
         let asked_at = Instant::now();
         let transaction = loop {
             match self.pool.begin_with(sql).await {
-                // It was there, and does not respond at present. A caller that has a lease keeps it: no other process can take
-                // it meanwhile.
+                // The server was available, and does not respond at present. A caller with a lease keeps it,
+                // because no other process can take it in the meantime.
                 Err(Error::PoolTimedOut) if asked_at.elapsed() < self.stall => {}
                 done => break done.map_err(|error| failed(&self.place, error))?,
             }
@@ -175,7 +175,7 @@ impl Database for Postgres {
         Some(self.listener.get_or_init(|| Listener::start(self.ears.clone())).news())
     }
 
-    /// The server does that by itself.
+    /// The server does this automatically.
     async fn give_back(&self) -> Result<(), SqlError> {
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Database for Postgres {
         self.ears.close().await;
     }
 
-    /// The server keeps what is below the tables in order.
+    /// The server checks its own storage.
     async fn look_below(&self, _repair: bool) -> Result<Vec<Finding>, SqlError> {
         Ok(Vec::new())
     }

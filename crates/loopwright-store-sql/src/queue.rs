@@ -36,7 +36,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         }
     }
 
-    /// Most of the time there is nothing to claim, and then nothing is locked.
+    /// Usually there is nothing to claim, and then nothing is locked.
     async fn claim(
         &self,
         owner: &str,

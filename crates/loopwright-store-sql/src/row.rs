@@ -15,10 +15,10 @@ pub enum Value<'a> {
     Bytes(Option<&'a [u8]>),
 }
 
-/// What a row has in a column.
+/// The value of a column in a row.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
-    /// Nothing.
+    /// `NULL`.
     Null,
     /// A number.
     Int(i64),
@@ -38,7 +38,7 @@ impl From<i64> for Value<'_> {
     }
 }
 
-/// Databases count to half of what we can; what is beyond is as good as never.
+/// Databases store signed numbers, so this limits larger values, which are as good as never.
 impl From<u64> for Value<'_> {
     fn from(value: u64) -> Self {
         i64::try_from(value).unwrap_or(i64::MAX).into()
@@ -132,7 +132,7 @@ impl Row {
         self.maybe_int(column)?.ok_or_else(|| is_no("number", column, &Cell::Null))
     }
 
-    /// Takes a number that is not negative.
+    /// Takes a number that must not be negative.
     pub(crate) fn number<T: TryFrom<i64>>(&mut self, column: usize) -> Result<T, Failure> {
         let value = self.int(column)?;
         T::try_from(value).map_err(|_| is_no("number within its bounds", column, &Cell::Int(value)))

@@ -5,14 +5,14 @@ use crate::{database::Transaction, error::SqlError};
 /// The version of the tables that this program writes.
 pub(crate) const VERSION: i64 = 5;
 
-/// The steps from no tables to the present ones; each makes the version of its place.
+/// The steps from an empty database to the current tables. Each one creates the version of its position.
 pub(crate) type Steps = [&'static str; 5];
 
 /// Migrates tables to the current version. Returns `true` if there was anything to do.
 ///
 /// # Errors
 ///
-/// Returns an error if the version is a newer one, or the database refuses.
+/// Returns an error if the version is newer, or the database fails.
 pub(crate) async fn upgrade(
     transaction: &mut dyn Transaction,
     steps: &Steps,

@@ -16,16 +16,16 @@ use crate::{
 pub(crate) const SEALED: &str = "id, format, status, version, branch, length, parent, call, workdir, \
     agent_name, agent_label, title, created_at, updated_at, last, missing";
 
-/// How many columns these are.
+/// The number of these columns.
 pub(crate) const WIDTH: usize = 16;
 
-/// What is said of a row whose checksum is another one.
+/// The finding about a row that does not match its checksum.
 const ALTERED: &str = "its metadata was altered";
 
-/// How many rows a statement names.
+/// The maximum number of rows in a statement.
 const AT_ONCE: usize = 250;
 
-/// A place in [`SEALED`] that a write changes.
+/// A column of [`SEALED`] that a write changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Column {
     Status = 2,
@@ -44,19 +44,19 @@ pub(crate) enum Column {
 pub(crate) struct Sealed(Vec<Cell>);
 
 impl Sealed {
-    /// Makes the columns of the first of them; the others are `NULL`.
+    /// Creates the columns from the values of the first ones. The others are `NULL`.
     pub(crate) fn of(first: &[Value<'_>]) -> Self {
         let mut cells: Vec<_> = first.iter().map(Cell::from).collect();
         cells.resize(WIDTH, Cell::Null);
         Self(cells)
     }
 
-    /// Takes the columns out of a row that has them from some place on.
+    /// Splits the columns off a row, starting at a position.
     pub(crate) fn split_off(row: &mut Row, at: usize) -> Self {
         Self(row.0.split_off(at.min(row.0.len())))
     }
 
-    /// Returns the cells, for a reader of its own.
+    /// Returns the cells as a row, to be read separately.
     pub(crate) fn row(&self) -> Row {
         Row(self.0.clone())
     }
@@ -73,7 +73,7 @@ impl Sealed {
         sum(self.0.iter())
     }
 
-    /// Checks the columns against the checksum that the row has.
+    /// Checks the columns against the stored checksum.
     pub(crate) fn check(&self, found: Option<i64>) -> Result<(), Failure> {
         check(self.0.iter(), found)
     }
@@ -101,7 +101,7 @@ fn sum<'a>(cells: impl Iterator<Item = &'a Cell>) -> u32 {
         match cell {
             Cell::Null => put(0, &[]),
             Cell::Int(value) => put(1, &value.to_le_bytes()),
-            // PostgreSQL has no place for this character.
+            // PostgreSQL cannot store this character.
             Cell::Text(value) => put(2, value.replace('\0', "\u{fffd}").as_bytes()),
             Cell::Bytes(value) => put(3, value),
         }
@@ -109,7 +109,7 @@ fn sum<'a>(cells: impl Iterator<Item = &'a Cell>) -> u32 {
     checksum(&bytes)
 }
 
-/// Gives rows the checksums of what they hold now.
+/// Updates the checksums of rows.
 pub(crate) async fn seal(transaction: &mut dyn Transaction, keys: &[i64]) -> Result<(), Failure> {
     for keys in keys.chunks(AT_ONCE) {
         let places = (1..=keys.len()).map(|it| format!("${it}")).collect::<Vec<_>>().join(", ");

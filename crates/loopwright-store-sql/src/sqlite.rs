@@ -53,7 +53,7 @@ pub struct Sqlite {
     readers: Pool<Driver>,
     guard: Guard,
     acknowledged: Acknowledged,
-    /// Sessions that were acknowledged and of which nothing is left.
+    /// Acknowledged sessions of which no data is left.
     lost: Mutex<Vec<Mark>>,
 }
 
@@ -61,16 +61,16 @@ pub struct Sqlite {
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The maximum wait for the connections of this process, which wait for other processes.
 const QUEUE: Duration = Duration::from_mins(1);
-/// How often a file is tried that is being made by another process.
+/// The interval of attempts to open a file that another process is creating.
 const TRIES_EVERY: Duration = Duration::from_millis(20);
-/// The bytes of a page of a new file. A caller that appends changes some eight of them, each of which is written as a
-/// whole, so small ones are a quarter of the writing; what is read is not slower for it.
+/// The page size of a new file, in bytes. Appending changes writes about eight whole pages, so small pages need a
+/// quarter of the writes. Reads are not slower.
 const PAGE: u32 = 512;
 /// The maximum number of concurrent readers.
 const READERS: u32 = 3;
 /// The application ID that identifies Loopwright's SQLite files.
 const APPLICATION: i64 = 0x4c6f_6f70;
-/// The file that keeps what is written until it is merged is cut to this many bytes.
+/// The size to which the write-ahead log is truncated after it was merged, in bytes.
 const LARGEST_LOG: &str = "16777216";
 
 const STEPS: &Steps = &[
@@ -99,7 +99,7 @@ impl SqliteStore {
             .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
         let open = |mode| Sqlite::connect(&path, &place, patience, mode);
         if !Guard::of(&path).has_room(&path) {
-            // Also who only reads would map a file for which there is no space.
+            // Even a reader would map a file for which there is no space.
             let database = match Mode::of_read_only(&path) {
                 Mode::Immutable => open(Mode::Immutable).await?,
                 Mode::Writable | Mode::ReadOnly => return Err(SqlError::full(&place)),
@@ -107,7 +107,7 @@ impl SqliteStore {
             return Ok(Self { database, place });
         }
         let database = match open(Mode::Writable).await {
-            // SQLite needs a file beside the database, which cannot be made there.
+            // SQLite needs a file beside the database, which cannot be created there.
             Err(error @ (SqlError::Closed { .. } | SqlError::ReadOnly { .. })) => {
                 match open(Mode::of_read_only(&path)).await {
                     Ok(database) if !file::is_writable(&path) => database,
@@ -124,14 +124,14 @@ impl SqliteStore {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Writable,
-    /// Where nothing can be written.
+    /// In a place that cannot be written.
     ReadOnly,
-    /// Where nothing can be written, and the file itself holds everything.
+    /// In a place that cannot be written, if the file itself contains everything.
     Immutable,
 }
 
 impl Mode {
-    /// Returns how a file is opened where nothing can be written.
+    /// Returns how to open a file in a place that cannot be written.
     fn of_read_only(path: &Path) -> Self {
         let log = std::fs::metadata(file::beside(path, "-wal"));
         if log.is_ok_and(|it| it.len() > 0) { Self::ReadOnly } else { Self::Immutable }
@@ -185,8 +185,8 @@ impl Sqlite {
         Ok(database)
     }
 
-    /// Makes the tables, or brings them to the present version. Another process may be at it as well:
-    /// SQLite does not wait for a file that is being made.
+    /// Creates the tables, or migrates them to the current version. Another process can be doing the same: SQLite
+    /// does not wait for a file that is being created.
     async fn prepare(&self, patience: Duration) -> Result<(), SqlError> {
         let patient = async {
             loop {
@@ -202,8 +202,8 @@ impl Sqlite {
         }
     }
 
-    /// Brings the tables to the present version, if it is ours at all: a connection that changes nothing
-    /// finds that out. It stays open for reading, also because who closes the last connection to a file waits
+    /// Migrates the tables to the current version if the file belongs to Loopwright. A connection that changes
+    /// nothing finds that out. It stays open for reading, also because closing the last connection to a file waits
     /// until the log is merged into it.
     async fn upgrade(&self) -> Result<(), SqlError> {
         let mut looking = self.begin(Access::Read).await?;
@@ -224,7 +224,7 @@ impl Sqlite {
         transaction.commit().await
     }
 
-    /// Returns the version of the tables; 0 if there are none.
+    /// Returns the version of the tables, or 0 if there are none.
     async fn version(&self, transaction: &mut dyn Transaction) -> Result<i64, SqlError> {
         let [application, version, tables] = {
             let mut found = [0; 3];
@@ -249,7 +249,7 @@ impl Sqlite {
         Ok(version)
     }
 
-    /// Looks whether the pages of the file are in order, and makes indexes anew if that is all it needs.
+    /// Checks the pages of the file, and rebuilds the indexes if nothing else is damaged.
     async fn soundness(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
         let mut findings = Vec::new();
         let mut problems = self.alone(&self.readers, "PRAGMA integrity_check").await?;
@@ -266,7 +266,7 @@ impl Sqlite {
         Ok(findings)
     }
 
-    /// Refuses to write what could not be kept.
+    /// Refuses a write that could be lost.
     fn guard(&self) -> Result<(), SqlError> {
         if !self.guard.is_there(&self.path) {
             return Err(SqlError::Gone { place: Arc::clone(&self.place) });
@@ -291,7 +291,7 @@ impl Sqlite {
         }
     }
 
-    /// Runs statements that may be in no transaction.
+    /// Runs statements that cannot run in a transaction.
     async fn alone(
         &self,
         pool: &Pool<Driver>,
@@ -349,7 +349,7 @@ impl Database for Sqlite {
     }
 
     fn forget_jobs(&self) {
-        // If they stay, jobs that were removed are named as missing.
+        // If they stay, removed jobs are reported as missing.
         let _removed = self.acknowledged.remove_all(Counter::Jobs);
     }
 
@@ -361,7 +361,7 @@ impl Database for Sqlite {
     fn forget_lost(&self, id: &SessionId) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         for mark in lost.extract_if(.., |it| it.id == *id) {
-            // If it stays, it is named again by the next process.
+            // If it stays, the next process reports it again.
             let _removed = self.acknowledged.remove(mark.key);
         }
     }
@@ -372,7 +372,7 @@ impl Database for Sqlite {
         self.writer.close().await;
         let is_merged = std::fs::metadata(file::beside(&self.path, "-wal")).is_err();
         if is_merged && self.lost().is_empty() {
-            // What is left of it is compared again by the next process.
+            // The next process compares the remaining entries again.
             let _cleared = self.acknowledged.clear();
         }
     }
@@ -388,7 +388,7 @@ impl Database for Sqlite {
             Err(error) => Err(transaction::failed(&self.place, error)),
         };
         if published.is_err() {
-            // Half a copy is of no use.
+            // An incomplete copy is useless.
             let _removed = std::fs::remove_file(partial);
         }
         published

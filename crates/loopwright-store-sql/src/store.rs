@@ -57,7 +57,7 @@ impl<D: Database> SqlStore<D> {
         self.begin(Access::Write).await
     }
 
-    /// Looks for what is wrong with one session, and repairs it.
+    /// Checks one session, and repairs it if `repair` is set.
     async fn check_named(&self, named: Named, repair: bool) -> Result<Option<Finding>, StoreError> {
         let Named { key, id, deleted } = named;
         match (id, deleted) {
@@ -69,7 +69,7 @@ impl<D: Database> SqlStore<D> {
         }
     }
 
-    /// Makes one session look for what is wrong with it, and repairs it.
+    /// Checks one session whose ID is intact, and repairs it if `repair` is set.
     async fn check_session(
         &self,
         key: i64,
@@ -98,7 +98,7 @@ impl<D: Database> SqlStore<D> {
 }
 
 impl<D: Database> SqlStore<D> {
-    /// Puts the row of a session right that cannot be loaded, if that is why.
+    /// Repairs the row of a session that cannot be loaded, if the row is the reason.
     async fn check_row(
         &self,
         key: i64,
@@ -128,7 +128,7 @@ impl<D: Database> SqlStore<D> {
         Ok(maintenance::finding(id, error, repaired))
     }
 
-    /// Says that the name of a session is damaged, and gives it another one.
+    /// Reports that the ID of a session is damaged, and gives the session another one.
     async fn check_name(&self, key: i64, repair: bool) -> Result<Finding, StoreError> {
         let repaired = if repair {
             let name = within!(self.writing, |it| maintenance::rename(it, key))?;
@@ -141,17 +141,17 @@ impl<D: Database> SqlStore<D> {
     }
 }
 
-/// What is said of a session that was acknowledged and is not in the database.
+/// The finding about an acknowledged session that is not in the database.
 const LOST: &str = "the session is lost: the `-wal` file that the database needs is damaged";
 
-/// How many sessions are checked at once.
+/// The number of sessions that are checked concurrently.
 const AT_ONCE: usize = 3;
-/// What is done about a session of which some column was altered.
+/// The repair of a session with an altered column.
 const LOOK: &str = "the session is suspended; check its title, directory and steps";
-/// What is done about one of which nothing else is left.
+/// The repair of a session of which nothing else is left.
 const STAYS: &str = "it stays deleted, because none of its other data exists";
 
-/// Makes what was done happen, or undoes it if it failed.
+/// Commits a transaction, or rolls it back if its operation failed.
 pub(crate) async fn end<T>(
     transaction: Box<dyn Transaction>,
     done: Result<T, Failure>,

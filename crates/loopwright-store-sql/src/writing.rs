@@ -1,4 +1,4 @@
-//! Creating, appending, rewinding, deleting.
+//! Creating, rewinding and deleting sessions, and appending to them.
 
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
@@ -16,7 +16,7 @@ use crate::{
     seal::{Column, Sealed, seal},
 };
 
-/// Does what [`SessionStore::create`](loopwright_sessions::SessionStore::create) says.
+/// Implements [`SessionStore::create`](loopwright_sessions::SessionStore::create).
 pub(crate) async fn create(
     transaction: &mut dyn Transaction,
     new: NewSession<'_>,
@@ -70,7 +70,7 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
     row.ok_or_else(|| StoreError::Exists(header.id.clone()))?.int(0)
 }
 
-/// Returns the key of the session that something is a fork of.
+/// Returns the key of the session that a fork copies.
 async fn source(transaction: &mut dyn Transaction, from: &ForkPoint) -> Result<i64, Failure> {
     let head = SessionRow::locked(transaction, &from.session).await?;
     rules::check_fork(from, head.branch, head.length)?;
@@ -106,7 +106,7 @@ async fn insert_batch(
     Ok(())
 }
 
-/// Does what [`SessionStore::append`](loopwright_sessions::SessionStore::append) says.
+/// Implements [`SessionStore::append`](loopwright_sessions::SessionStore::append).
 pub(crate) async fn append(
     transaction: &mut dyn Transaction,
     write: AppendRequest<'_>,
@@ -163,7 +163,7 @@ pub(crate) async fn append(
     Ok((head.key, expected + 1))
 }
 
-/// Does what [`SessionStore::rewind`](loopwright_sessions::SessionStore::rewind) says.
+/// Implements [`SessionStore::rewind`](loopwright_sessions::SessionStore::rewind).
 pub(crate) async fn rewind(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -183,7 +183,7 @@ pub(crate) async fn rewind(
     Ok((head.key, expected + 1))
 }
 
-/// Begins a new branch of a session, whose row is to be sealed then.
+/// Starts a new branch of a session. The caller must seal its row afterwards.
 pub(crate) async fn go_back(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -202,8 +202,8 @@ pub(crate) async fn go_back(
     Ok(())
 }
 
-/// Does what [`SessionStore::delete_unused`](loopwright_sessions::SessionStore::delete_unused) says. Returns the
-/// keys, names and versions of what was deleted.
+/// Implements [`SessionStore::delete_unused`](loopwright_sessions::SessionStore::delete_unused). Returns the keys,
+/// IDs and versions of the deleted sessions.
 pub(crate) async fn delete_unused(
     transaction: &mut dyn Transaction,
     ids: &[SessionId],
@@ -237,10 +237,10 @@ pub(crate) async fn delete_unused(
     Ok(deleted)
 }
 
-/// How many sessions a statement names.
+/// The maximum number of sessions in a statement.
 const AT_ONCE: usize = 500;
 
-/// Does what [`SessionStore::delete`](loopwright_sessions::SessionStore::delete) says.
+/// Implements [`SessionStore::delete`](loopwright_sessions::SessionStore::delete).
 pub(crate) async fn delete(
     transaction: &mut dyn Transaction,
     id: &SessionId,

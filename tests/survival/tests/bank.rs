@@ -104,7 +104,7 @@ impl<'p> Case<'p> {
         } else {
             let is_first = !self.answered.contains(&sum) || self.interrupted.contains(&sum);
             assert!(is_first, "the call of {sum} asks again: {:?}", self.kill);
-            let is_of_model = asked.question.text.contains("asks for a response of your model");
+            let is_of_model = asked.question.text.contains("requests a response from your model");
             assert_eq!(is_of_model, sum == SUMS[2], "{}", asked.question.text);
             let yes = if is_of_model { json!("yes") } else { json!({ "agreed": true }) };
             ApprovalDecision::Reply(yes)

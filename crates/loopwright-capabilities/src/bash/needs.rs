@@ -121,14 +121,14 @@ fn path(
     let is_plain =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::RootDir));
     if !path.is_absolute() || !is_plain {
-        return Err(need(format!("`{text}` is not a full path; write one without `..`")));
+        return Err(need(format!("`{text}` is not an absolute path without `..`; pass one")));
     }
     let real = path.canonicalize();
     let real = real.map_err(|error| need(format!("`{text}` cannot be used: {error}")))?;
     let path: PathBuf = path.components().collect();
     if real != path {
         let real = real.display();
-        return Err(need(format!("`{text}` is a link to `{real}`; ask for `{real}`")));
+        return Err(need(format!("`{text}` is a link to `{real}`; pass `{real}` instead")));
     }
     // Whoever can change the folder could put links in it, and so mean another path than was asked for.
     let own =

@@ -36,9 +36,9 @@ pub enum McpCommand {
     Add(McpAddArgs),
     /// Remove a server that was added with `mcp add`
     Remove(McpRemoveArgs),
-    /// Approve the tools of a server as they are now
+    /// Approve the current tools of a server
     Approve(McpApproveArgs),
-    /// Log in to a server that has a URL, in a browser
+    /// Log in to a server with a URL, using a browser
     Login(McpLoginArgs),
     /// Delete the login of a server
     Logout(McpLogoutArgs),
@@ -148,16 +148,16 @@ pub struct McpAddArgs {
     /// Let the command read this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub read: Vec<PathBuf>,
-    /// Let the command write this path
+    /// Let the command write to this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub write: Vec<PathBuf>,
     /// Use only this tool of the server; `*` stands for any characters; repeatable
     #[arg(long = "tool", value_name = "NAME")]
     pub tools: Vec<String>,
-    /// Seconds that a call may take without a report of progress [default: 60]
+    /// Stop a call after this many seconds without a progress report [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Whether the server may use the models of your agents [default: ask]
+    /// Choose whether the server may use the models of your agents [default: ask]
     #[arg(long, value_name = "WHICH")]
     pub sampling: Option<SamplingArg>,
 }
@@ -224,7 +224,7 @@ pub struct McpLoginArgs {
     /// Read the secret of that client from this environment variable
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub client_secret_env: Option<String>,
-    /// Ask for this scope besides those that the server names; repeatable
+    /// Request this scope in addition to those that the server names; repeatable
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
 }

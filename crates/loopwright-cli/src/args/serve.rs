@@ -46,7 +46,7 @@ pub struct ServeArgs {
     /// Give each session a directory of its own in this directory, removed with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
-    /// Refuse more than N requests a minute of each principal [default: no limit]
+    /// Reject more than N requests per minute from each principal [default: no limit]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
     /// Append a line of JSON to this file for each request that changes something or is refused
@@ -114,7 +114,7 @@ pub struct TokenCreateArgs {
     /// What the principal may do
     #[arg(long, value_name = "ROLE", value_enum, default_value = "run")]
     pub role: RoleArg,
-    /// Let the token expire after N days
+    /// Make the token expire after N days
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub days: Option<u32>,
     /// Print one JSON object

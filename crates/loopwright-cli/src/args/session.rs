@@ -40,7 +40,7 @@ pub struct ResumeArgs {
     /// Resume a copy of this session, optionally as of a step
     #[arg(long, value_name = "ID[@STEP]", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub fork: Option<ForkRef>,
-    /// Save no session
+    /// Do not save a session
     #[arg(long)]
     pub no_session: bool,
 }

@@ -162,7 +162,7 @@ pub struct OpenArgs {
     /// Sign in with this token file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// Print the address, and open no browser
+    /// Print the address instead of opening a browser
     #[arg(long)]
     pub print: bool,
 }
@@ -236,10 +236,10 @@ pub struct DecideArgs {
     /// For an approval: `approve`, which takes other arguments as JSON, or `deny`, which takes a
     /// reason. For a question: `reply ANSWER` or `decline`. For a tool that runs elsewhere:
     /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, which takes its
-    /// result, or `skip`. For each: `stop` denies it and stops the run
+    /// result, or `skip`. For any call: `stop` denies it and stops the run
     #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
-    /// Also allow or deny such calls in this project from now on, by the rule that is shown first
+    /// Also allow or deny such calls in this project from now on; shows the rule for confirmation
     #[arg(long)]
     pub always: bool,
     /// Do not ask for confirmation of the rule

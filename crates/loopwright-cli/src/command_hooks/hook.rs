@@ -91,7 +91,7 @@ impl CompactionGate for HookSetup {
             self.run(HookEvent::PreCompact, &[trigger], input, &session(state), |_| true).await;
         match (said.stop, said.decision) {
             (Some(reason), _) | (None, Some(HookDecision::Block(reason))) => {
-                (self.tell)(&format!("a hook keeps the conversation as it is: {reason}"));
+                (self.tell)(&format!("a hook prevented the compaction: {reason}"));
                 true
             }
             _ => false,

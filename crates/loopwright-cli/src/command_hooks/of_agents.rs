@@ -94,7 +94,7 @@ impl AgentHooks {
             None => {
                 let events = config.hooks.keys().map(|it| format!("`{it}`")).collect::<Vec<_>>();
                 Err(wrong(format!(
-                    "no agent file contains its hooks at {} any more; restore the file, or start a new session",
+                    "the file that defines the agent's hooks at {} no longer exists or defines others; restore it, or start a new session",
                     events.join(", ")
                 )))
             }

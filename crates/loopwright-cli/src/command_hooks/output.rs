@@ -62,7 +62,7 @@ impl Said {
         let stderr = shortened(&output.stderr.to_text());
         match output.outcome {
             ExitOutcome::Exited(0) => self.answer(event, &output.stdout.to_text()),
-            ExitOutcome::Exited(BLOCKS) => self.block(or(stderr, "a hook blocked this")),
+            ExitOutcome::Exited(BLOCKS) => self.block(or(stderr, "no reason given")),
             outcome => self.fail(&format!("{outcome}: {stderr}"), on_failure),
         }
     }
@@ -122,15 +122,12 @@ impl Said {
             .map(|it| shortened(&it))
             .unwrap_or_default();
         match permission_decision.as_deref().or(answer.decision.as_deref()) {
-            Some("deny" | "block") => self.block(or(reason, "a hook blocked this")),
+            Some("deny" | "block") => self.block(or(reason, "no reason given")),
             Some("ask") => self.decide(HookDecision::Ask(or(reason, "a hook requests approval"))),
             Some("allow" | "approve") => self.decide(HookDecision::Allow),
             None | Some("defer") => {}
             Some(other) => {
-                self.fail(
-                    &format!("its decision `{}` is unknown", shortened(other)),
-                    OnFailure::Block,
-                );
+                self.fail(&format!("unknown decision `{}`", shortened(other)), OnFailure::Block);
             }
         }
         self.input = updated_input.filter(Value::is_object).or(self.input.take());

@@ -117,7 +117,7 @@ impl Calls {
         let is_known = waiting.get(key).is_some_and(|it| it.tool == tool);
         let call = if is_known { waiting.remove(key) } else { None };
         call.ok_or_else(|| {
-            let text = "no call waits with this `requestState`: it was already continued, has expired, or was altered";
+            let text = "no call is waiting for this `requestState`; it was already used, has expired, or was altered";
             ErrorData::invalid_params(text, None)
         })
     }

@@ -108,7 +108,7 @@ impl PromptCall {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PromptReply {
-    /// The messages. A document whose name is an address is an embedded resource.
+    /// The messages. A document whose name is a URI is an embedded resource.
     Messages(Vec<Message>),
     /// Requests that the client must answer first. The prompt is then requested again with the replies.
     Ask(ClientRequests),
@@ -163,7 +163,7 @@ pub trait ServedContent: Send + Sync {
     }
 
     /// Returns a stream with an item for each change of a resource. Returns `None` if changes of this address are not
-    /// reported. The stream is dropped when the client loses interest.
+    /// reported. The stream is dropped when the client unsubscribes.
     async fn watch(&self, uri: &str) -> Option<BoxStream<'static, ()>> {
         let _ = uri;
         None

@@ -28,7 +28,8 @@ const SESSION: &str = "mcp-session-id";
 /// A [`ToolServer`] over streamable HTTP, in both revisions: sessions for clients of 2025-11-25, none for those of 2026-07-28.
 /// Mount [`handle`](Self::handle) as the route `/mcp` of a server. Clones share their sessions.
 ///
-/// It knows no principals. For several of them, make one for each: then no principal can continue what another one began.
+/// It does not distinguish principals. For several principals, create one server for each, so that no principal can
+/// continue the calls of another.
 #[derive(Clone)]
 pub struct HttpToolServer {
     service: StreamableHttpService<Handler, LocalSessionManager>,
@@ -36,16 +37,17 @@ pub struct HttpToolServer {
 }
 
 impl HttpToolServer {
-    /// Serves requests for hosts of this machine (`localhost`, `127.0.0.1`, `::1`), and no page of another origin, so that no
-    /// web page can reach the server through a name of its own. Cancelling the token ends all sessions and streams.
+    /// Serves requests whose host is this machine (`localhost`, `127.0.0.1`, `::1`), and refuses those of pages of other
+    /// origins, so that no web page can reach the server, not even through a host name that leads to this machine.
+    /// Cancelling the token ends all sessions and streams.
     pub fn on_loopback(server: ToolServer, shutdown: CancellationToken) -> Self {
         let origins = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
         let config = StreamableHttpServerConfig::default().with_allowed_origins(origins);
         Self::new(server, config.with_cancellation_token(shutdown))
     }
 
-    /// Serves all requests with at most these bytes: for routers that have checked the host, the origin and who sends the
-    /// request. Cancelling the token ends all sessions and streams.
+    /// Serves all requests of at most `max_body` bytes, for routers that have already checked the host, the origin and the
+    /// sender of the request. Cancelling the token ends all sessions and streams.
     pub fn behind_checks(server: ToolServer, max_body: usize, shutdown: CancellationToken) -> Self {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()

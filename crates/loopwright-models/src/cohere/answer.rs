@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 use super::wire::{Block, Said, each};
 use crate::{json::quoted, lenient::Call};
 
-/// The kind of the part that holds what the model means to do with its tools.
+/// The kind of the part that holds the model's plan for using tools.
 pub(super) const TOOL_PLAN: &str = "tool_plan";
-/// The kind of the part that holds citations of words that are not there.
+/// The kind of the part that holds citations of a message without text.
 pub(super) const CITATIONS: &str = "citations";
 
-/// Puts an answer together, in the order in which it is said.
+/// Builds a response from its pieces, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pieces: Vec<Piece>,
-    /// Whether the next words begin a block.
+    /// Whether the next text starts a new block.
     is_new: bool,
     citations: Vec<String>,
     calls: u16,
@@ -28,7 +28,7 @@ pub(super) struct Answer {
 enum Piece {
     Text(String),
     Thinking(String),
-    /// What the model means to do, which is neither thought nor text.
+    /// The model's plan for using tools, which is neither reasoning nor text.
     Plan(String),
     Call(OpenCall),
 }
@@ -43,16 +43,16 @@ struct OpenCall {
 }
 
 impl Answer {
-    /// Begins another block of content.
+    /// Starts another block of content.
     pub(super) fn begin_block(&mut self) {
         self.is_new = true;
     }
 
-    /// Takes what the model said, but for calls.
+    /// Adds what the model sent, except tool calls.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not what it should be.
+    /// Returns an error if a field is malformed.
     pub(super) fn take(
         &mut self,
         said: &Said<'_>,
@@ -105,11 +105,11 @@ impl Answer {
         self.is_new = false;
     }
 
-    /// Takes calls that begin.
+    /// Starts the tool calls of an event.
     ///
     /// # Errors
     ///
-    /// Returns an error if they are not what they should be.
+    /// Returns an error if a call is malformed.
     pub(super) fn begin_calls(
         &mut self,
         calls: Option<&RawValue>,
@@ -134,11 +134,11 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes more of a call's arguments. Returns false if there is no such call.
+    /// Adds arguments to a call. Returns `false` if the call does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if they are not what they should be.
+    /// Returns an error if a call is malformed.
     pub(super) fn continue_call(
         &mut self,
         calls: Option<&RawValue>,
@@ -159,12 +159,12 @@ impl Answer {
         self.calls > 0
     }
 
-    /// Returns `true` if a call has no name: what there is of it is not a call.
+    /// Returns `true` if a call has no name. Such a fragment is not a call.
     pub(super) fn has_nameless_call(&self) -> bool {
         self.calls().any(|call| call.name.is_empty())
     }
 
-    /// Returns `true` if the arguments of all calls are complete JSON; nothing at all means none.
+    /// Returns `true` if the arguments of all calls are complete JSON. Empty arguments count as complete.
     pub(super) fn has_whole_arguments(&self) -> bool {
         let is_whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
         self.calls().all(|call| call.arguments.trim().is_empty() || is_whole(&call.arguments))
@@ -177,7 +177,7 @@ impl Answer {
         })
     }
 
-    /// Returns the parts of the message. The citations stand beside the last words.
+    /// Returns the parts of the message. The citations are attached to the last text.
     pub(super) fn into_parts(self) -> Vec<Part> {
         let Self { pieces, citations, .. } = self;
         let citations = (!citations.is_empty()).then(|| {

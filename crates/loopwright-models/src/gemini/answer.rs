@@ -15,18 +15,18 @@ use crate::{json::quoted, lenient::Few};
 /// The provider's name for code that it runs itself.
 const CODE: &str = "executableCode";
 
-/// Puts an answer together from its parts, in their order.
+/// Builds a response from its parts, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pieces: Vec<Piece>,
-    /// What the provider says about the answer, which is never sent back.
+    /// The provider's metadata about the response, which is never sent back.
     about: Vec<Part>,
     calls: u16,
-    /// Where a call stands whose arguments are not complete.
+    /// The index of the call whose arguments are incomplete.
     open: Option<usize>,
-    /// Whether a call was left open when the model stopped.
+    /// Whether a call was incomplete when the model stopped.
     is_cut: bool,
-    /// Whether code was written whose result has not come.
+    /// Whether the response contains code whose result has not arrived.
     awaits_result: bool,
 }
 
@@ -37,15 +37,14 @@ enum Piece {
     Part(Part),
 }
 
-/// Words that came without anything else between them.
+/// Consecutive fragments of text.
 #[derive(Debug)]
 struct Run {
     is_thought: bool,
     text: String,
-    /// What is sent back, up to the last piece with a signature. Such a piece must not be joined with
-    /// others.
+    /// The pieces to send back, up to the last piece with a signature. Such a piece must not be joined with others.
     signed: Vec<String>,
-    /// How much of the text is in there.
+    /// The length of the text in `signed`.
     signed_length: usize,
 }
 
@@ -58,28 +57,28 @@ struct OpenCall {
     signature: String,
 }
 
-/// Whether all arguments of a call have come.
+/// Whether all arguments of a call have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arguments {
     Complete,
     Cut,
 }
 
-/// How the parts of an answer relate to each other.
+/// How the parts of a response relate to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parts {
-    /// Each stands for itself.
+    /// Each part is complete.
     Whole,
-    /// Text may continue the text before.
+    /// A text part can continue the previous text.
     Fragments,
 }
 
 impl Answer {
-    /// Takes a part and passes it on.
+    /// Adds a part and emits its deltas.
     ///
     /// # Errors
     ///
-    /// What does not fit, in words.
+    /// Returns a description of the part if it is malformed.
     pub(super) fn take(
         &mut self,
         part: &WirePart<'_>,
@@ -104,7 +103,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes what the provider says about the answer, such as its sources.
+    /// Adds the provider's metadata about the response, such as its sources.
     pub(super) fn take_about(&mut self, kind: &str, raw: Option<&RawValue>) {
         let Some(raw) = raw.map(RawValue::get).filter(|raw| !matches!(*raw, "{}" | "[]")) else {
             return;
@@ -115,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// Notes that the model stopped here.
+    /// Records that the model stopped.
     pub(super) fn stop(&mut self, deltas: &mut dyn DeltaSink) {
         self.is_cut |= self.open.is_some();
         self.close(Arguments::Cut, deltas);
@@ -125,7 +124,7 @@ impl Answer {
         self.calls > 0
     }
 
-    /// Returns `true` if the model stopped in the middle of something.
+    /// Returns `true` if the model stopped before a call or the result of its code was complete.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut || self.awaits_result
     }
@@ -179,7 +178,7 @@ impl Answer {
         }
     }
 
-    /// Takes a part that only the provider understands.
+    /// Adds a part that only the provider understands.
     fn take_other(&mut self, kind: &str, raw: &str) {
         self.awaits_result = kind == CODE;
         self.pieces.push(Piece::Part(provider_part(kind, raw)));
@@ -226,7 +225,7 @@ impl Answer {
         self.pieces.push(Piece::Part(sealed(call, is_signed.then_some(part.raw))));
     }
 
-    /// Passes on that a call begins, and returns its number.
+    /// Emits the start of a call, and returns its number.
     fn pass_on_call(&mut self, call: &FunctionCall<'_>, deltas: &mut dyn DeltaSink) -> u16 {
         let index = self.calls;
         self.calls = self.calls.saturating_add(1);
@@ -267,13 +266,13 @@ impl Answer {
         Ok(())
     }
 
-    /// Makes a part of the open call, if there is one.
+    /// Completes the open call, if there is one.
     fn close(&mut self, completeness: Arguments, deltas: &mut dyn DeltaSink) {
         let Some(piece) = self.open.take().and_then(|at| self.pieces.get_mut(at)) else { return };
         let Piece::Call(OpenCall { index, id, name, arguments, signature }) = piece else { return };
         let mut arguments = Value::Object(std::mem::take(arguments)).to_string();
         if completeness == Arguments::Cut {
-            // What looks like all arguments is not: nobody shall take them for that.
+            // Incomplete arguments must not look complete, so make them invalid JSON.
             arguments.pop();
         }
         deltas.push(Delta::ToolArguments { index: *index, fragment: &arguments });
@@ -297,7 +296,7 @@ impl Run {
         Self { is_thought, text: String::new(), signed: Vec::new(), signed_length: 0 }
     }
 
-    /// Writes down the text since the last signature, to be sent back as one piece.
+    /// Stores the text since the last signature as one piece to send back.
     fn sign_rest(&mut self) {
         let rest = &self.text[self.signed_length..];
         if !rest.is_empty() {
@@ -322,7 +321,7 @@ impl Run {
     }
 }
 
-/// Returns the name of the field that says what a part is, if it is none that is understood.
+/// Returns the field that names the kind of a part, if the kind is unknown.
 fn other_field(raw: &str) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_str(raw).ok()?;
     fields.into_iter().map(|it| it.0).find(|name| !name.starts_with("thought") && name != "text")

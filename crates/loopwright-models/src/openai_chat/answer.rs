@@ -11,15 +11,15 @@ use serde_json::{Map, Value, value::RawValue};
 use super::wire::{Call, Content as WireContent, ContentPart, Detail, Said};
 use crate::{json::quoted as json, lenient::Function};
 
-/// Puts an answer together from what the model said, piece by piece.
+/// Builds a response from the pieces that the model sends.
 ///
-/// Parts stand in the order in which they first appeared. All text is one part, and so is all
-/// reasoning of the reasoning fields: the wire has one field for each. Only where a provider lists
-/// thinking and text as parts of the content, they stay apart.
+/// The parts are in the order of their first appearance. All text is one part, and so is all reasoning of the
+/// reasoning fields, because the API has one field for each. If a provider lists thinking and text as parts of the
+/// content, they stay separate.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pieces: Vec<Piece>,
-    /// Where text is appended.
+    /// The index of the part to which text is appended.
     text: Option<usize>,
     reasoning: Option<Reasoning>,
     refusal: String,
@@ -35,29 +35,29 @@ enum Piece {
         text: String,
         signature: String,
     },
-    /// What the reasoning fields said stands here.
+    /// The text of the reasoning fields.
     Reasoning,
-    /// The refusal stands here.
+    /// The refusal.
     Refusal,
-    /// The next call stands here.
+    /// The next call.
     Call,
 }
 
 #[derive(Debug)]
 struct Reasoning {
-    /// The field it came in, in which it is sent back.
+    /// The field that it was received in, and in which it is sent back.
     field: &'static str,
     text: String,
     details: Vec<OpenDetail>,
-    /// What the details say; counts if there is nothing else.
+    /// The text of the details, used if there is no other reasoning.
     detail_text: String,
 }
 
-/// One of the reasoning details, perhaps in fragments.
+/// A reasoning detail, possibly in fragments.
 #[derive(Debug)]
 struct OpenDetail {
     index: Option<i64>,
-    /// The provider's own form, as long as there is one fragment only.
+    /// The provider's own form, while there is only one fragment.
     whole: Option<String>,
     kind: String,
     id: String,
@@ -79,21 +79,21 @@ struct OpenCall {
     is_custom: bool,
 }
 
-/// How the entries of a list of calls relate to the calls so far.
+/// How the entries of a list of calls relate to the earlier calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
-    /// Each is a call.
+    /// Each entry is a complete call.
     Whole,
-    /// Each begins a call or continues one.
+    /// Each entry starts a call or continues one.
     Fragments,
 }
 
 impl Answer {
-    /// Takes what the model said and passes it on.
+    /// Adds what the model sent and emits its deltas.
     ///
     /// # Errors
     ///
-    /// Returns an error if a piece of reasoning is not what it should be.
+    /// Returns an error if a piece of reasoning is malformed.
     pub(crate) fn take(
         &mut self,
         said: &Said<'_>,
@@ -135,15 +135,14 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes a field that only the provider understands. The pieces of a stream say it once, or each a
-    /// part of it.
+    /// Adds a field that only the provider understands. A stream sends it once, or in pieces.
     fn take_own(&mut self, name: &str, value: Value) {
         if !matches!(&value, Value::Object(fields) if fields.is_empty()) && !value.is_null() {
             merge(self.own.entry(name).or_insert(Value::Null), value);
         }
     }
 
-    /// Returns `true` if nothing was said.
+    /// Returns `true` if nothing was received.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -160,7 +159,7 @@ impl Answer {
         !self.calls.is_empty()
     }
 
-    /// Returns `true` if a call has no name: what there is of it is not a call.
+    /// Returns `true` if a call has no name. Such a fragment is not a call.
     pub(crate) fn has_nameless_call(&self) -> bool {
         self.calls.iter().any(|call| call.name.is_empty())
     }
@@ -184,7 +183,7 @@ impl Answer {
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(part).collect();
         if !own.is_empty() {
             let opaque = ProviderPayload::new(Value::Object(own).to_string());
-            // It belongs to the words, if there are any.
+            // The field is attached to the text, if there is any.
             if let Some(text) = parts.iter_mut().rfind(|part| part.as_text().is_some()) {
                 *text = text.clone().with_provider_payload(opaque);
             } else {
@@ -295,7 +294,7 @@ impl Answer {
         open.take(&call.id, name, arguments, deltas);
     }
 
-    /// Takes a call in the form that came before lists of calls.
+    /// Adds a call in the older form, which has no list of calls.
     fn take_function(&mut self, function: &Function<'_>, deltas: &mut dyn DeltaSink) {
         const KEY: Option<i64> = Some(-1);
         let at = self.position_of(|call| call.key == KEY);
@@ -307,8 +306,8 @@ impl Answer {
 
     /// Finds the call that a fragment continues.
     ///
-    /// Calls are told apart by their index; where that is missing or used twice, by id; and where ids
-    /// are missing as well, a name and arguments after complete arguments begin another call.
+    /// Calls are identified by their index. If the index is missing or used twice, they are identified by ID. If
+    /// IDs are missing as well, a name and arguments after complete arguments start another call.
     fn call_of(&self, index: Option<i64>, id: &str, name: &str, arguments: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.position_of(|call| call.key == index)?,
@@ -344,7 +343,7 @@ impl Answer {
     }
 }
 
-/// Returns `true` if a text is JSON from beginning to end; nothing at all means an empty object.
+/// Returns `true` if a text is complete JSON. An empty text counts as an empty object.
 fn is_whole_json(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -478,7 +477,7 @@ fn thinking_part(text: String, signature: &str) -> Part {
     Part::reasoning(text).with_provider_payload(ProviderPayload::new(opaque))
 }
 
-/// Puts a value into another one: fields of objects are added, anything else is replaced.
+/// Merges a value into another one: adds the fields of objects, and replaces anything else.
 fn merge(into: &mut Value, value: Value) {
     match (into, value) {
         (Value::Object(fields), Value::Object(more)) => {

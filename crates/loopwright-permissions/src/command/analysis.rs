@@ -291,7 +291,7 @@ impl Reader<'_> {
     fn nested(&self, nested: &Nested, cwd: &Cwd, analysis: &mut Analysis) {
         analysis.texts += 1;
         if self.depth >= MAX_DEPTH || analysis.texts > MAX_TEXTS {
-            let reason = "too many texts of commands are inside of each other";
+            let reason = "commands inside strings are nested too deeply";
             analysis.unreadable = analysis.unreadable.or(Some(reason));
             return;
         }

@@ -248,7 +248,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     fn redirects(&mut self, part: &Part, judged: &mut Judged) {
         for file in &part.redirects {
             let Some(paths) = self.resolved(part, file) else {
-                let reason = "a file that is redirected to or from is not in the text";
+                let reason = "the text does not show the target of a redirection";
                 let decision = self.unknown_file(file.access);
                 judged.raise(decision, || Reason::Unreadable(reason));
                 continue;

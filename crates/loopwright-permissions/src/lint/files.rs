@@ -38,7 +38,7 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
     {
         return Some(Found::new(
             LintKind::Dead,
-            "variables are not expanded in paths; write `~/` or a full path",
+            "variables are not expanded in paths; write `~/` or an absolute path",
         ));
     }
     if let Some(rest) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/'))

@@ -1,8 +1,8 @@
-//! Whether a command has more memory than it may, counted from outside of it.
+//! Memory of a command that belongs to none of its processes, measured from outside.
 //!
-//! Files without names, memory that is shared and was unmapped again, and descriptors on their way through a socket
-//! belong to no process that could be asked. The kernel tells only how much of all that the whole machine has: when
-//! that grows by more than a command may have and the command has something that could hide it, it counts as its own.
+//! Deleted files in memory, unmapped shared memory, and descriptors in transit through a socket belong to no
+//! process. The kernel only reports their total for the whole machine. If that total grows by more than the limit
+//! of a command, and the command has something that could hide such memory, the growth counts as its own.
 
 use std::fs;
 
@@ -11,12 +11,12 @@ use rustix::process::Pid;
 use super::process_tree::{self, Usage};
 use crate::job::Held;
 
-/// What a command has, apart from what its processes say.
+/// The memory of a command, except that which its processes report.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// The least shared memory that the machine has had since the start.
+    /// The smallest amount of shared memory on the machine since the start.
     least: u64,
-    /// What the namespaces hold.
+    /// The memory that the namespaces hold.
     pub(crate) held: Held,
 }
 
@@ -25,7 +25,8 @@ impl Account {
         Self { least: shared_of_machine(), held: Held::default() }
     }
 
-    /// Whether the descendants of a process have more than this. A quick look decides for most commands.
+    /// Returns `true` if the descendants of a process use more than the limit. A cheap check decides for most
+    /// commands.
     pub(crate) fn exceeds(&mut self, root: Pid, usage: Usage, limit: u64) -> bool {
         let now = shared_of_machine();
         self.least = self.least.min(now);
@@ -36,7 +37,8 @@ impl Account {
             return false;
         }
         let Some(mapped) = process_tree::shares(root) else { return usage.memory > limit };
-        // Part of what is mapped may be part of what is known; the growth tells, if no other process has a part in it.
+        // Mapped and known memory can overlap. The growth shows by how much, if no other process uses shared
+        // memory.
         let shared = grown.clamp(known.max(mapped.shared), known + mapped.shared);
         mapped.own + shared + usage.kernel + self.held.kernel > limit
             || grown - shared.min(grown) > limit
@@ -44,7 +46,7 @@ impl Account {
     }
 }
 
-/// Bytes of shared memory of the whole machine; zero if the kernel does not tell.
+/// Returns the bytes of shared memory of the whole machine, or zero if the kernel does not report it.
 fn shared_of_machine() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     process_tree::kilobytes(&text, "Shmem:").unwrap_or(0) << 10

@@ -1,5 +1,5 @@
-//! The same sandbox with a root that `bwrap` builds. Its arguments are carried out in their order: what comes
-//! later covers what came before.
+//! The same sandbox with a root that `bwrap` builds. `bwrap` applies its arguments in their order: later mounts
+//! cover earlier ones.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::home::{HOME, SCRATCH};
 use crate::job::{self, LaunchRequest, NAME, Refusal, STAGE};
 use crate::policy::Network;
 
-/// Who the administrator's command is inside.
+/// The user ID of the command in the sandbox if root started the agent.
 const AGENT: &str = "1000";
 
 /// Limits of the user namespace.
@@ -53,7 +53,7 @@ pub(crate) fn launch(
             .map_err(|error| at("descriptors")(error.into()))?;
         arguments.push(descriptor.as_raw_fd().to_string().into());
     }
-    // Its environment would be read in the sandbox as that of its first process.
+    // Its environment would be visible in the sandbox as the environment of its first process.
     let child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -109,13 +109,13 @@ pub(crate) fn arguments(job: &LaunchRequest, view: &View, own: &Path) -> Vec<OsS
     arguments.add(["--size", &size, "--tmpfs", SCRATCH, "--dir", HOME]);
     arguments.add(["--proc", "/proc", "--dev", "/dev", "--size", &size, "--tmpfs", "/dev/shm"]);
     for path in root::SETTINGS {
-        // bwrap leaves these writable for the administrator.
+        // For root, `bwrap` leaves these writable.
         let path = format!("/{path}");
         if Path::new(&path).exists() {
             arguments.add(["--ro-bind", &path, &path]);
         }
     }
-    // These belong to the user namespace, and take that one right.
+    // These settings belong to the user namespace. Writing them needs this one capability.
     arguments.add(["--bind-try", SHARE, SHARE]);
     for entry in &view.entries {
         arguments.entry(entry);

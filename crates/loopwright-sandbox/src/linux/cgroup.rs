@@ -1,4 +1,4 @@
-//! Control groups: limits on memory and processes that the kernel keeps, where this user may make groups.
+//! Control groups: kernel limits on memory and processes, if this user can create groups.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,17 +11,18 @@ use crate::beneath::random;
 use crate::job::LaunchRequest;
 use crate::policy::{self, Limits};
 
-/// How the names of groups begin; the helper's process id follows.
+/// The prefix of the names of groups; the process ID of the helper follows.
 const PREFIX: &str = "loopwright-";
 
-/// Processes and threads of the sandbox itself: its first process, the thread that hears, what has started them.
+/// Processes and threads of the sandbox itself: its first process, that process's control thread, and its parent.
 const OWN_PROCESSES: u64 = 4;
 
-/// The groups of one command; dropping them removes them.
+/// The groups of one command. Dropping them removes them.
 #[derive(Debug)]
 pub(crate) struct Groups {
     folders: Vec<Group>,
-    /// Where the kernel counts what it has ended for want of memory. `None` while nothing limits memory.
+    /// The file in which the kernel counts the processes that it killed because memory ran out. `None` without a
+    /// memory limit.
     memory: Option<PathBuf>,
     processes: bool,
 }
@@ -29,7 +30,7 @@ pub(crate) struct Groups {
 #[derive(Debug)]
 struct Group {
     folder: PathBuf,
-    /// The group that the helper is in.
+    /// The original group of the helper.
     former: PathBuf,
 }
 
@@ -41,7 +42,7 @@ struct Hierarchy {
     own: PathBuf,
 }
 
-/// Makes groups if the policy asks for them. Nothing if none can be made that limits memory.
+/// Creates groups if the policy asks for them. Returns `None` if no group that limits memory can be created.
 pub(crate) fn make(job: &LaunchRequest) -> Option<Groups> {
     match job.policy.cgroup {
         policy::Cgroup::Off => None,
@@ -57,7 +58,7 @@ pub(crate) fn make(job: &LaunchRequest) -> Option<Groups> {
     }
 }
 
-/// Where the groups of a controller of the first version are, or without one those of the second version.
+/// Returns the hierarchy of a controller of version 1, or of version 2 if `controller` is `None`.
 fn hierarchy(mounts: &str, membership: &str, controller: Option<&str>) -> Option<Hierarchy> {
     let own = membership.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -82,7 +83,7 @@ fn hierarchy(mounts: &str, membership: &str, controller: Option<&str>) -> Option
     })
 }
 
-/// Starts something in groups, if the policy asks for them and they can be made: this process is in them meanwhile.
+/// Runs `work` in new groups, if the policy asks for groups and they can be created.
 pub(crate) fn around<T>(job: &LaunchRequest, work: impl FnOnce() -> T) -> (T, Option<Groups>) {
     let own = rustix::process::getpid();
     let groups = make(job).filter(|groups| groups.add(own).is_ok());
@@ -94,8 +95,8 @@ pub(crate) fn around<T>(job: &LaunchRequest, work: impl FnOnce() -> T) -> (T, Op
 }
 
 impl Groups {
-    /// One group with every controller. It stands beside the one that this process is in, because a group with
-    /// processes passes no controllers on; below it only where that is the root.
+    /// Creates one group with all controllers. It is a sibling of this process's group, because a group that
+    /// contains processes passes no controllers on. It is below that group only if that is the root.
     fn unified(hierarchy: &Hierarchy, name: &str, limits: &Limits) -> Option<Self> {
         let beside = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.root));
         let mut groups = Self { folders: Vec::new(), memory: None, processes: false };
@@ -108,7 +109,7 @@ impl Groups {
         Some(groups)
     }
 
-    /// A group for each controller, below the one that this process is in.
+    /// Creates a group for each controller, below the group of this process.
     fn separate(mounts: &str, membership: &str, name: &str, limits: &Limits) -> Option<Self> {
         let mut groups = Self { folders: Vec::new(), memory: None, processes: false };
         let memory = hierarchy(mounts, membership, Some("memory"))?;
@@ -133,17 +134,17 @@ impl Groups {
         Some(folder)
     }
 
-    /// Puts a process into the groups, before it starts others.
+    /// Adds a process to the groups. The process must not have started others.
     pub(crate) fn add(&self, pid: Pid) -> io::Result<()> {
         self.folders.iter().try_for_each(|group| join(&group.folder, pid))
     }
 
-    /// Whether the number of processes is limited as well as the memory.
+    /// Returns `true` if the number of processes is limited as well as the memory.
     pub(crate) fn limit_processes(&self) -> bool {
         self.processes
     }
 
-    /// Whether the kernel has ended a process for want of memory.
+    /// Returns `true` if the kernel has killed a process because memory ran out.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let text =
             self.memory.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
@@ -156,7 +157,7 @@ fn with_own(limits: &Limits) -> u64 {
     limits.processes.saturating_add(OWN_PROCESSES)
 }
 
-/// Writes to a file that the kernel has made. A folder without it is no group, whatever its place.
+/// Writes to a file that the kernel has created. A folder without this file is not a group.
 fn set(folder: &Path, file: &str, value: u64) -> io::Result<()> {
     let mut file = File::options().write(true).open(folder.join(file))?;
     file.write_all(value.to_string().as_bytes())
@@ -169,7 +170,7 @@ fn join(folder: &Path, pid: Pid) -> io::Result<()> {
 impl Drop for Groups {
     fn drop(&mut self) {
         for group in &self.folders {
-            // A group is busy for a moment after its last process.
+            // A group stays busy for a moment after its last process ends.
             for _ in 0..100 {
                 match fs::remove_dir(&group.folder) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -182,7 +183,7 @@ impl Drop for Groups {
     }
 }
 
-/// Removes groups whose helpers were ended from outside.
+/// Removes groups whose helpers were killed.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

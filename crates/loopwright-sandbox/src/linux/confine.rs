@@ -1,4 +1,4 @@
-//! The last steps of the process that becomes the command: limits, rights, Landlock, the filter, the program.
+//! The last steps before a process becomes the command: limits, rights, Landlock, the filter, the program.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -21,16 +21,16 @@ use crate::home::has_own_home;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Limits, Network};
 
-/// Where the command reads and writes.
+/// The streams of the command.
 pub(crate) struct Streams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    /// Where the socket goes through which hosts are reached by name; the command does not get it.
+    /// The channel for the socket that reaches hosts by name. The command does not get it.
     pub(crate) gate: Option<OwnedFd>,
 }
 
-/// Who the command is, inside of its user namespace.
+/// The identity of the command in its user namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) user: u32,
@@ -39,26 +39,26 @@ pub(crate) struct Identity {
 
 /// How a process is confined before it becomes the command.
 pub(crate) struct Confinement {
-    /// Whom to become, if not whom it is.
+    /// The identity to change to, if it differs.
     pub(crate) identity: Option<Identity>,
     pub(crate) rights: Rights,
     pub(crate) processes: Processes,
-    /// Where it starts.
+    /// The folder to start in.
     pub(crate) folder: PathBuf,
 }
 
-/// Whether a limit on processes counts those of the command only.
+/// Whether a limit on processes counts only those of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
     Limited,
     Unlimited,
 }
 
-/// What is taken away from the process.
+/// The rights that the process gives up.
 pub(crate) enum Rights {
-    /// Nothing: the command has the rights of the agent.
+    /// None: the command has the rights of the agent.
     Kept,
-    /// Capabilities, system calls, and files except these.
+    /// Capabilities, system calls, and all files except these.
     Reduced { files: Files, sockets: Sockets, kernel: Kernel, landlock: Landlock },
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Rights {
 pub(crate) enum Landlock {
     /// It is the only confinement of files.
     Required,
-    /// It is a second one.
+    /// It is a second confinement.
     IfPresent,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Files {
     pub(crate) terminals: Vec<PathBuf>,
 }
 
-/// Becomes the command. Returns only if that fails.
+/// Executes the command. Returns only if that fails.
 pub(crate) fn exec(job: &LaunchRequest, confinement: &Confinement, streams: &Streams) -> Refusal {
     match prepare(job, confinement, streams) {
         Ok(()) => {
@@ -126,7 +126,7 @@ fn prepare(
     sys::close_on_exec_from(3).map_err(at("closing of descriptors"))
 }
 
-/// Tells git in a home of the command's own who commits. Without it git asks for a name, which is clear enough.
+/// Sets the author for git in a separate home of the command. Without an author, git explains how to set one.
 fn write_author(job: &LaunchRequest) {
     let home = job.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     let settings = job.policy.author.as_ref().map(Author::git_settings).unwrap_or_default();
@@ -138,7 +138,7 @@ fn write_author(job: &LaunchRequest) {
 }
 
 fn become_user(identity: Identity) -> io::Result<()> {
-    // While the right to do so is still there.
+    // While the process still has the capability for it.
     sys::drop_bounding_set();
     let group = rustix::fs::Gid::from_raw(identity.group);
     let user = rustix::fs::Uid::from_raw(identity.user);
@@ -166,7 +166,7 @@ fn limit(limits: &Limits, processes: Processes) -> io::Result<()> {
         wanted.push((Resource::Nproc, limits.processes));
     }
     for (resource, value) in wanted {
-        // A limit that is lower already stays.
+        // A lower limit stays.
         let most = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX).min(value);
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
@@ -180,19 +180,19 @@ fn connect(streams: &Streams) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up every capability, and every way to get one back.
+/// Drops every capability, and every way to regain one.
 fn drop_capabilities() -> io::Result<()> {
     keep_capabilities(CapabilitySet::empty())
 }
 
-/// The same, except for what the first process needs in order to ask another user's command to end.
+/// The same, except for the capability that the first process needs to signal a command of another user.
 pub(crate) fn keep_signalling() -> io::Result<()> {
     keep_capabilities(CapabilitySet::KILL)
 }
 
 fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     rustix::thread::clear_ambient_capability_set()?;
-    // Needs a capability that is gone already when another user was changed to; then it is not needed.
+    // Needs a capability that is gone if the user was changed. In that case, it is not needed.
     rustix::thread::set_capabilities_secure_bits(
         CapabilitiesSecureBits::NO_ROOT
             | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -202,7 +202,7 @@ fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     )
     .ok();
     sys::drop_bounding_set();
-    // A process that has none to begin with keeps none.
+    // A process that starts without capabilities keeps none.
     let kept = kept & rustix::thread::capabilities(None)?.permitted;
     let sets =
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
@@ -249,7 +249,7 @@ fn restrict_files(
         let mut created = ruleset.create()?;
         for (paths, access) in rules {
             for path in paths {
-                // What does not exist needs no rule.
+                // A missing path needs no rule.
                 let Ok(opened) = PathFd::new(path) else { continue };
                 let access = suitable(opened.as_fd(), access, abi);
                 created = created.add_rule(PathBeneath::new(opened, access))?;
@@ -264,7 +264,7 @@ fn restrict_files(
     }
 }
 
-/// The rights that make sense for what is not a folder.
+/// Returns the rights that apply to an object other than a folder.
 fn suitable(opened: BorrowedFd<'_>, access: BitFlags<AccessFs>, abi: ABI) -> BitFlags<AccessFs> {
     let folder = rustix::fs::fstat(opened).is_ok_and(|status| {
         rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::Directory
@@ -283,7 +283,7 @@ fn last_os_error(error: &landlock::RulesetError) -> io::Error {
     io::Error::from_raw_os_error(libc::EOPNOTSUPP)
 }
 
-/// Opens the file that reads as nothing and swallows what is written.
+/// Opens `/dev/null`.
 pub(crate) fn open_null() -> io::Result<OwnedFd> {
     Ok(File::options().read(true).write(true).open(Path::new("/dev/null"))?.into())
 }

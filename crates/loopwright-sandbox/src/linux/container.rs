@@ -1,4 +1,4 @@
-//! A command in a container. The container has a name, because ending the client does not end what it started.
+//! A command in a container. The container has a name, because ending its client does not end it.
 
 mod syscalls;
 
@@ -19,16 +19,17 @@ use crate::job::{LaunchRequest, Refusal};
 use crate::output::ExitOutcome;
 use crate::policy::{Backend, Network};
 
-/// How long the client is waited for, when it is to do something with the container.
+/// The maximum time that the client can take for an operation on the container.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a client exits with that did not start the container: it failed, or the program cannot be run or does not exist.
+/// Exit statuses of a client that did not start the container: it failed, or the program cannot be run or does not
+/// exist.
 const CLIENT_FAILED: RangeInclusive<i32> = 125..=127;
 
-/// How the time begins at which a container was started that never was.
+/// The beginning of the start time of a container that was never started.
 const NEVER: &str = "0001-01-01";
 
-/// Starts the client, with the command's environment in a private file and not among its arguments.
+/// Starts the client. It receives the command's environment in a private file instead of its arguments.
 pub(crate) fn launch(
     job: &LaunchRequest,
     view: &View,
@@ -60,8 +61,8 @@ pub(crate) fn launch(
     Ok(Pid::from_child(&child))
 }
 
-/// Returns `true` if the container was started, so that the status of the client is the command's. A client that
-/// fails before says so by its status alone, which could be the command's as well.
+/// Returns `true` if the container was started, so that the exit status of the client is the command's. If the
+/// client fails before that, only its exit status shows it, and the command could have the same status.
 pub(crate) fn was_started(
     job: &LaunchRequest,
     scratch: &Path,
@@ -81,17 +82,18 @@ pub(crate) fn was_started(
     !is_doubtful || !never()
 }
 
-/// The file in which the client writes which container it has made.
+/// Returns the file in which the client writes the ID of its container.
 fn identity(job: &LaunchRequest, scratch: &Path) -> PathBuf {
     scratch.join(format!("{}.id", job.backend.name()))
 }
 
-/// Ends the container, if there may be one, and forgets it.
+/// Ends and removes the container, if there may be one.
 pub(crate) fn remove(job: &LaunchRequest) {
     ask(job, removal(job), job.container.as_deref().unwrap_or_default(), Stdio::null());
 }
 
-/// The words that end a container at once. Podman asks its processes to end otherwise, and waits ten seconds.
+/// Returns the arguments that end a container at once. By default, Podman asks its processes to end and waits ten
+/// seconds.
 fn removal(job: &LaunchRequest) -> &'static [&'static str] {
     match job.backend {
         Backend::Podman => &["rm", "--force", "--time=0"],
@@ -99,8 +101,8 @@ fn removal(job: &LaunchRequest) -> &'static [&'static str] {
     }
 }
 
-/// Ends the container of a helper that was ended from outside and left this folder. Returns `false` if it is one of
-/// another program.
+/// Removes the container of a helper that was killed and left this folder. Returns `false` if the container belongs
+/// to another program.
 pub(crate) fn remove_left(job: &LaunchRequest, scratch: &Path) -> bool {
     if let Ok(id) = fs::read_to_string(identity(job, scratch)) {
         ask(job, removal(job), id.trim(), Stdio::null());
@@ -110,7 +112,7 @@ pub(crate) fn remove_left(job: &LaunchRequest, scratch: &Path) -> bool {
     !fs::read_dir(scratch).into_iter().flatten().flatten().any(is_identity)
 }
 
-/// Has the client do something with a container, and returns what it prints. `None` means that it takes too long or
+/// Runs a command of the client on a container, and returns its output. Returns `None` if it takes too long or
 /// cannot be started.
 fn ask(job: &LaunchRequest, words: &[&str], container: &str, stdout: Stdio) -> Option<String> {
     let mut asked = client(job)
@@ -128,7 +130,7 @@ fn ask(job: &LaunchRequest, words: &[&str], container: &str, stdout: Stdio) -> O
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    // It is short enough to be in the pipe as a whole.
+    // The output is short enough for the buffer of the pipe.
     let mut text = String::new();
     if let Some(mut output) = asked.stdout.take() {
         output.read_to_string(&mut text).ok()?;
@@ -166,7 +168,7 @@ fn write_environment(job: &LaunchRequest, path: &Path) -> Result<(), Refusal> {
         .map_err(|error| Refusal::setup("environment file", &error))
 }
 
-/// The arguments of the client, from its subcommand to the command's last argument.
+/// Returns the arguments of the client, from its subcommand to the command's last argument.
 pub(crate) fn arguments(
     job: &LaunchRequest,
     view: &View,
@@ -223,9 +225,9 @@ pub(crate) fn arguments(
     Ok(arguments)
 }
 
-/// Returns how many processes the user of a container may have. Without a limit of its own Podman sets one that is higher
-/// than this user may have, and fails; its own is at most how many numbers the machine has for processes. `None` means that
-/// there is no limit.
+/// Returns the maximum number of processes of a container, or `None` if there is no limit. By default, Podman sets
+/// a limit that can exceed this user's own, and then fails. Its default is at most the number of process IDs of the
+/// machine.
 fn most_processes() -> Option<u64> {
     let most = rustix::process::getrlimit(Resource::Nproc).maximum?;
     let numbers = fs::read_to_string("/proc/sys/kernel/pid_max").ok();

@@ -1,4 +1,4 @@
-//! The system calls that a confined command may not make.
+//! The system calls that a confined command cannot make.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,25 +8,25 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// Which sockets a command may make.
+/// The sockets that a command can create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
-    /// Any but those to hypervisors; the network is the host's.
+    /// All except those to hypervisors. The network is the host's.
     Host,
-    /// Local, internet and kernel sockets; a network namespace confines them.
+    /// Local, internet and kernel sockets. A network namespace confines them.
     Namespaced,
-    /// Local and kernel sockets; a namespace confines the local ones.
+    /// Local and kernel sockets. A namespace confines the local ones.
     Local,
-    /// Pairs of connected streams only; nothing else confines them.
+    /// Only pairs of connected streams. Nothing else confines sockets.
     Pairs,
 }
 
-/// Whose shared memory of System V and whose watched files a command's are among.
+/// The scope of a command's shared memory of System V and of its watched files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// Those of its own namespaces.
+    /// The command's own namespaces.
     Own,
-    /// The user's: they would outlive the command, or be taken from other programs.
+    /// The user. The memory would outlive the command, and the watches would be taken from other programs.
     Users,
 }
 
@@ -42,7 +42,7 @@ const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
 const AF_VSOCK: u64 = 40;
 
-/// Refused whatever the arguments are.
+/// Refused with any arguments.
 const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -107,7 +107,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Calls that set a file's mode, and which argument holds it. A set-user-id file would outlive the sandbox.
+/// System calls that set a file's mode, with the index of its argument. A set-user-id file would outlive the
+/// sandbox.
 const MODES: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -127,7 +128,7 @@ const MODES: &[(i64, u8)] = &[
     (libc::SYS_open, 2),
 ];
 
-/// Calls that take from what a user has for all programs. Programs know kernels without them.
+/// System calls that use what all programs of a user share. Programs run on kernels without them.
 const USERS: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -145,7 +146,7 @@ const USERS: &[i64] = &[
     libc::SYS_inotify_init,
 ];
 
-/// The programs to install, one after the other.
+/// Returns the filters to install, in order.
 pub(crate) fn programs(sockets: Sockets, kernel: Kernel) -> io::Result<Vec<BpfProgram>> {
     let users = match kernel {
         Kernel::Own => &[],
@@ -153,8 +154,8 @@ pub(crate) fn programs(sockets: Sockets, kernel: Kernel) -> io::Result<Vec<BpfPr
     };
     let mut programs = vec![
         compile(refusals(sockets).map_err(io::Error::other)?, libc::EPERM)?,
-        // Their flags and modes are behind a pointer that a filter cannot follow; without them the C library
-        // falls back to the calls above.
+        // Their flags and modes are behind a pointer that a filter cannot follow. If they are missing, the C
+        // library falls back to the calls above.
         compile(
             [libc::SYS_clone3, libc::SYS_openat2]
                 .iter()
@@ -236,7 +237,7 @@ impl Sockets {
 
 type Made<T> = Result<T, seccompiler::BackendError>;
 
-/// Compares the lower 32 bits, which are all that the kernel reads of such arguments.
+/// Compares the lower 32 bits, because the kernel reads no others of such arguments.
 fn condition(argument: u8, comparison: SeccompCmpOp, value: u64) -> Made<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)
 }
@@ -266,7 +267,7 @@ fn compile(rules: Rules, errno: i32) -> io::Result<BpfProgram> {
     filter.try_into().map_err(io::Error::other)
 }
 
-/// Refuses the second table of system calls of this processor, which the rules above do not see.
+/// Refuses the second table of system calls of this processor, which the rules above do not cover.
 fn no_x32() -> BpfProgram {
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![

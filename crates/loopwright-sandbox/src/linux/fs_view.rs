@@ -11,11 +11,11 @@ use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{BroadPaths, WorkdirAccess};
 
-/// Programs and libraries of the system.
+/// Folders with the programs and libraries of the system.
 const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
-/// What programs need of `/etc`; the rest of it is not seen.
+/// The parts of `/etc` that programs need. Commands do not see the rest.
 const ETC: [&str; 41] = [
     "ld.so.cache",
     "ld.so.conf",
@@ -46,7 +46,7 @@ const ETC: [&str; 41] = [
     "fonts",
     "java-17-openjdk",
     "java-21-openjdk",
-    // Not its `settings.xml`, which holds passwords.
+    // Not its `settings.xml`, which contains passwords.
     "maven/logging",
     "maven/m2.conf",
     "python3",
@@ -61,59 +61,59 @@ const ETC: [&str; 41] = [
     "gai.conf",
 ];
 
-/// Folders that hold more than a project; their parents are too broad as well.
+/// Folders that contain more than a project. Their parents are too broad as well.
 const BROAD: [&str; 16] = [
     "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
     "/sbin", "/sys", "/tmp", "/usr", "/var",
 ];
 
-/// Everything that a command sees, with the root's own parts left out.
+/// Everything that a command sees, without the parts that every root has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct View {
     /// The working folder without links in its path.
     pub(crate) workdir: PathBuf,
-    /// From the root down, so that what comes later stands on what came before.
+    /// From the root down, so that later entries are mounted on earlier ones.
     pub(crate) entries: Vec<Entry>,
-    /// The folders that may be written to.
+    /// The writable folders.
     pub(crate) writable: Vec<PathBuf>,
 }
 
-/// One thing that is seen.
+/// An entry of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) at: PathBuf,
     pub(crate) seen: Seen,
 }
 
-/// How something is seen.
+/// The access to an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Seen {
     /// A part of the system, read-only.
     System(Shape),
-    /// What the caller lets the command read.
+    /// A path that the caller lets the command read.
     Readable(Shape),
-    /// Where changes to the working folder are collected; the command does not see it as it is.
+    /// The folder in which changes to the working folder are collected. The command does not see it directly.
     Staging,
-    /// What the command may change.
+    /// A path that the command can change.
     Writable(Shape),
-    /// This folder, which the command may change as well.
+    /// A cache: this folder, which the command can change as well.
     Cache(PathBuf),
-    /// A part of a writable folder, below which it is bound on its own.
+    /// A part of a writable folder that is mounted separately.
     Part { root: PathBuf, shape: Shape, covered: Covered },
     /// A link to this path.
     Link(PathBuf),
 }
 
-/// How a part of a writable folder differs from it.
+/// How a part of a writable folder differs from the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Covered {
-    /// Not; but it cannot be renamed, so that what is below stays where it is.
+    /// Not at all. But it cannot be renamed, so that the paths below it stay valid.
     Pinned,
     /// It cannot be changed.
     Protected,
     /// It cannot be read.
     Hidden,
-    /// Not, although changes to the folder around it are collected.
+    /// Not at all, although changes to the folder around it are collected.
     Direct,
 }
 
@@ -125,12 +125,12 @@ pub(crate) enum Shape {
 }
 
 impl Entry {
-    /// Whether it is bound as a part of the project and so belongs to the user.
+    /// Returns `true` if the entry is mounted as a part of the project, and so belongs to the user.
     pub(crate) fn owned(&self) -> bool {
         !matches!(self.seen, Seen::System(_) | Seen::Link(_))
     }
 
-    /// Where it is outside of the sandbox.
+    /// Returns the path outside the sandbox.
     pub(crate) fn source(&self) -> &Path {
         match &self.seen {
             Seen::Cache(folder) => folder,
@@ -203,7 +203,7 @@ impl View {
         }
         let mut parts = Parts::default();
         let staged = policy.staging.is_some();
-        // Of what is collected, the screen says what becomes real; nothing needs to be covered.
+        // The screen decides which collected changes are applied, so nothing needs to be covered.
         for root in writable.iter().filter(|root| !(staged && **root == workdir)) {
             for path in &policy.protected {
                 parts.cover(root, path, Covered::Protected)?;
@@ -216,10 +216,10 @@ impl View {
             parts.cover(&workdir, path, Covered::Hidden)?;
         }
         entries.extend(parts.entries);
-        // Stable: of two entries at one place, the one that was added last is seen.
+        // The sort is stable: of two entries with the same path, the one added last is visible.
         entries.sort_by_key(|entry| entry.at.components().count());
         if let Some(staging) = &policy.staging {
-            // The working folder is put together of what stands there and of this.
+            // The working folder is an overlay of its content and this.
             let seen = Seen::Staging;
             entries.insert(0, Entry { at: existing("staging folder", staging)?, seen });
         }
@@ -249,7 +249,7 @@ fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Adds a path of the system if it exists. A link stays a link, and what it leads to is added as well.
+/// Adds a path of the system if it exists. A link stays a link, and its target is added as well.
 fn add_system(entries: &mut Vec<Entry>, path: &Path) {
     let Ok(metadata) = fs::symlink_metadata(path) else { return };
     if !metadata.is_symlink() {
@@ -271,8 +271,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Covers `path` below `root`, and pins every folder on the way, so that none of them can be renamed and a
-    /// new one put in its place.
+    /// Covers `path` below `root`, and pins every folder in between, so that none of them can be renamed and
+    /// replaced.
     fn cover(&mut self, root: &Path, path: &Path, covered: Covered) -> Result<(), Refusal> {
         let components: Vec<_> = path.components().collect();
         if components.is_empty()

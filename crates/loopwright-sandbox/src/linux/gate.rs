@@ -1,4 +1,4 @@
-//! The one way out of a network namespace: a socket that is made in it, and served by the agent outside.
+//! The only way out of a network namespace: a socket that is created in it and served by the agent outside.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,10 +10,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Where the sandbox finds the proxy, in its own network.
+/// The port of the proxy in the sandbox's own network.
 pub(crate) const PORT: u16 = 3128;
 
-/// Makes the socket in the network of this process, and sends it to the agent.
+/// Creates the socket in the network of this process, and sends it to the agent.
 pub(crate) fn open(channel: &impl AsFd) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
     hand_over(channel, listener.as_fd())

@@ -10,10 +10,10 @@ use crate::guarantee::Guarantee::{
 use crate::guarantee::Guarantees;
 use crate::policy::{self, Backend, SandboxPolicy};
 
-/// The Landlock version that can keep a command from signalling others.
+/// The version of Landlock that can keep a command from signalling other processes.
 const SCOPES: i32 = 6;
 
-/// What a command under this policy gets from this backend, if everything could be set up.
+/// Returns what this backend enforces for a command under this policy, if every step of the setup succeeds.
 pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
     let limits = [MemoryPerProcess, FileSize, Environment];
     let all = Guarantees::all();
@@ -36,7 +36,7 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
                 )
                 .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes, ProtectedPaths]);
             let some = match policy.network {
-                // The driver does not run these.
+                // The driver refuses these.
                 policy::Network::Host | policy::Network::Domains(_) => some,
                 policy::Network::Off | policy::Network::Loopback => {
                     some.with(Enforced, [Network, UnixSockets])

@@ -1,4 +1,4 @@
-//! Memory that belongs to the namespaces of a command and to none of its processes, seen from inside of them.
+//! Memory that belongs to the namespaces of a command and to none of its processes, measured from inside.
 
 use std::io;
 use std::mem::size_of;
@@ -10,7 +10,8 @@ use crate::home::{SCRATCH, SHARED_MEMORY};
 use crate::job::Held;
 use crate::policy::Network;
 
-/// What is held at this moment. The buffers of a network that is the host's are not counted: they are every caller's.
+/// Returns the memory that is held now. The buffers of the host's network do not count, because all programs share
+/// them.
 pub(crate) fn now(network: &Network) -> Held {
     let files = [SCRATCH, SHARED_MEMORY].map(|path| {
         rustix::fs::statvfs(path).map_or(0, |status| {
@@ -25,12 +26,12 @@ pub(crate) fn now(network: &Network) -> Held {
     Held { shared: files.iter().sum::<u64>() + segments, kernel: messages + sockets }
 }
 
-/// What is asked of the kernel for one family of sockets.
+/// A query to the kernel for one family of sockets.
 struct Query {
     request: Vec<u8>,
-    /// Bytes of an answer before its attributes.
+    /// The length of an answer before its attributes.
     fixed: usize,
-    /// The attribute with what is allocated, and that with what waits to be read.
+    /// The attribute with the allocated bytes, and the one with the unread bytes.
     memory: u16,
     waiting: Option<u16>,
 }
@@ -59,7 +60,7 @@ impl Query {
     }
 }
 
-/// Bytes in the buffers of every socket of this network.
+/// Returns the bytes in the buffers of all sockets of this network.
 fn sockets() -> io::Result<u64> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -74,7 +75,7 @@ fn sockets() -> io::Result<u64> {
     }
     let mut total = 0;
     for query in queries {
-        // A family that this kernel cannot list adds nothing.
+        // A family that this kernel cannot list counts as zero.
         total += ask(&socket, &query).unwrap_or(0);
     }
     Ok(total)
@@ -110,7 +111,7 @@ fn ask(socket: &std::os::fd::OwnedFd, query: &Query) -> io::Result<u64> {
     }
 }
 
-/// The first message: its kind, its body, and what follows it.
+/// Splits off the first message: its kind, its body, and the rest.
 fn message_of(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = word(bytes, 0)? as usize;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -118,14 +119,14 @@ fn message_of(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, body, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// What one socket has allocated, and what waits in it to be read.
+/// Returns the allocated and the unread bytes of one socket.
 fn memory_of(body: &[u8], query: &Query) -> (u64, u64) {
     let (mut memory, mut unread) = (0, 0);
     let mut rest = body.get(query.fixed..).unwrap_or_default();
     while let Some((kind, value, after)) = attribute(rest) {
         let number = |at: usize| word(value, at * size_of::<u32>()).map_or(0, u64::from);
         if kind == query.memory {
-            // Received, sent or queued, reserved, options, not taken in yet.
+            // Received, sent or queued, reserved, options, backlog.
             memory = number(0) + number(2).max(number(5)) + number(4) + number(6) + number(7);
         } else if Some(kind) == query.waiting {
             unread = number(0);
@@ -135,7 +136,7 @@ fn memory_of(body: &[u8], query: &Query) -> (u64, u64) {
     (memory, unread)
 }
 
-/// The first attribute: its kind, its value, and what follows it.
+/// Splits off the first attribute: its kind, its value, and the rest.
 fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);

@@ -1,5 +1,5 @@
-//! The helper process: one for each command. It stands outside of the sandbox, starts the command, watches over
-//! it, and ends it when its agent ends.
+//! The helper process, one for each command. It runs outside the sandbox, starts the command, supervises it, and
+//! ends it when the agent ends.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,7 +14,7 @@ use super::confine::{self, Streams};
 use super::{stage, start, supervisor, sys};
 use crate::job::{self, Event, LaunchRequest, NAME, Refusal, STAGE};
 
-/// Whether this process was started to be a helper.
+/// Returns `true` if this process was started as a helper.
 pub(crate) fn is_wanted() -> bool {
     let name = std::env::args_os().next();
     name.is_some_and(|name| {
@@ -22,10 +22,10 @@ pub(crate) fn is_wanted() -> bool {
     })
 }
 
-/// Does what a helper does. Does not return.
+/// Runs the helper. Does not return.
 pub(crate) fn main() -> ! {
     if threads() != 1 {
-        // A process with more threads cannot be copied; without an answer the agent refuses the command.
+        // A process with several threads cannot be cloned. Without an answer, the agent refuses the command.
         exit(FAILED)
     }
     if std::env::args_os().nth(1).is_some_and(|argument| argument == STAGE) {
@@ -59,7 +59,7 @@ fn serve() -> io::Result<()> {
     }
 }
 
-/// Says why nothing was started.
+/// Reports why nothing was started.
 fn refuse(mut socket: &UnixStream, refusal: Refusal) -> io::Result<()> {
     job::send(&mut socket, &Event::Refused(refusal))
 }

@@ -1,5 +1,5 @@
-//! The first process inside of a sandbox: starts the command, waits for everything that ends, and ends itself
-//! with the command or with its watcher. Its end is the end of every process in its namespace.
+//! The first process in a sandbox. It starts the command, reaps ended processes, and ends when the command or its
+//! supervisor ends. Then the kernel ends every process in its namespace.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,18 +19,18 @@ use crate::policy::Network;
 /// The exit status of a process that failed; no caller relies on it.
 pub(crate) const FAILED: i32 = 125;
 
-/// Asks the command to end.
+/// The request to end the command.
 pub(crate) const END: u8 = b'T';
-/// Asks what the namespaces hold.
+/// The request to measure the memory that the namespaces hold.
 pub(crate) const COUNT: u8 = b'M';
 
-/// How the first process and its watcher are connected.
+/// The connections of the first process to its supervisor.
 pub(crate) struct InitPipes {
-    /// [`END`] asks the command to end, [`COUNT`] asks what is held; the end of the stream ends everything.
+    /// Receives [`END`] and [`COUNT`]. When it is closed, everything ends.
     pub(crate) control: OwnedFd,
-    /// What happened, as [`InitReport`]s.
+    /// Sends [`InitReport`]s.
     pub(crate) reports: OwnedFd,
-    /// Where the socket goes through which hosts are reached by name.
+    /// The channel for the socket that reaches hosts by name.
     pub(crate) gate: Option<OwnedFd>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn start(
             drop(failure);
             let refusal = confine::exec(job, &confinement, &streams);
             let mut failed = failed;
-            // If this does not arrive, the silence of a process that is gone says the same.
+            // If this does not arrive, the end of this process tells the supervisor the same.
             job::send(&mut failed, &refusal).ok();
             exit(FAILED)
         }
@@ -100,12 +100,12 @@ pub(crate) fn run(
     }
 }
 
-/// Passes on the request to end, says what is held, and ends when the watcher is gone.
+/// Executes requests to end and to measure, and ends when the supervisor is gone.
 fn obey(mut control: File, mut answers: File, network: &Network) {
     let mut request = [0];
     loop {
         match control.read(&mut request) {
-            // A report is shorter than what a pipe takes at once, so the reports of two threads do not mix.
+            // A report is short enough to be written to a pipe at once, so reports of two threads do not mix.
             Ok(1) if request == [COUNT] => {
                 job::send(&mut answers, &InitReport::Held(held::now(network))).ok();
             }
@@ -119,7 +119,7 @@ fn obey(mut control: File, mut answers: File, network: &Network) {
     }
 }
 
-/// How a process ended by itself.
+/// Returns the outcome of a process that ended by itself.
 pub(crate) fn outcome(status: WaitStatus) -> ExitOutcome {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(status), _) => ExitOutcome::Exited(status),

@@ -1,4 +1,4 @@
-//! Protected files where the kernel cannot protect them: their content before a command, to put it back afterwards.
+//! Backups of protected files that the kernel cannot protect, made before a command to restore them afterwards.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -10,14 +10,14 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use crate::beneath::open_below;
 
-/// A larger file is not kept.
+/// The maximum size of a stored file.
 const MAX_FILE: u64 = 1 << 20;
-/// No more is kept in all.
+/// The maximum total size.
 const MAX_TOTAL: u64 = 16 << 20;
-/// How deep folders are kept.
+/// The maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
-/// Files below a folder, as they were.
+/// Files below a folder, with their original content.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     files: Vec<KeptFile>,
@@ -26,14 +26,14 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 struct KeptFile {
-    /// Below the folder.
+    /// The path below the folder.
     path: PathBuf,
     content: Vec<u8>,
     mode: u32,
 }
 
 impl Kept {
-    /// Keeps what is at these paths below a folder, with all that is in them.
+    /// Stores the files at these paths below a folder, and all files below them.
     pub(super) fn of(root: &Path, paths: &[PathBuf]) -> Self {
         let mut kept = Self::default();
         for path in paths {
@@ -60,7 +60,7 @@ impl Kept {
         }
     }
 
-    /// Writes those files that are not there any more, and returns their paths. Follows no link.
+    /// Restores deleted files, and returns their paths. Follows no link.
     pub(super) fn put_back(&self, root: &Path) -> Vec<PathBuf> {
         let is_gone = |file: &&KeptFile| fs::symlink_metadata(root.join(&file.path)).is_err();
         let gone = self.files.iter().filter(is_gone);

@@ -1,4 +1,4 @@
-//! The namespaces of a command: made by the helper, filled by the first process in them.
+//! The namespaces of a command, which the helper creates and their first process sets up.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -20,30 +20,30 @@ use super::sys::{self, Side};
 use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::policy::Network;
 
-/// Where the users of a sandbox of the administrator begin on the host; no other process uses these.
+/// The first host user ID of a sandbox that root starts. No other process uses these IDs.
 const FIRST_USER: u32 = 100_000;
-/// Who the administrator's command is inside of its sandbox.
+/// The user ID of the command in the sandbox if root started the agent.
 const AGENT: u32 = 1000;
 
-/// A first process that has been started.
+/// A started first process.
 pub(crate) struct Launched {
     pub(crate) pid: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) reports: OwnedFd,
-    /// Holds the command's mounts until it is closed.
+    /// Keeps the command's mounts until it is closed.
     pub(crate) mounts: OwnedFd,
     pub(crate) notes: Vec<String>,
     pub(crate) groups: Option<Groups>,
-    /// Whether its processes are the administrator's, whose the kernel does not count.
+    /// Whether the processes belong to root, so that the kernel does not count them.
     pub(crate) uncounted: bool,
 }
 
-/// Who the command is on the host.
+/// The user of the command on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Users {
     /// The user who started the agent.
     Same { user: u32, group: u32 },
-    /// A user who owns nothing, seen as the owner of the project through mapped mounts.
+    /// A user who owns no files, and appears as the owner of the project through mapped mounts.
     Mapped,
 }
 
@@ -55,7 +55,7 @@ impl Users {
         }
     }
 
-    /// Maps the users of a sandbox of the administrator, from outside, as only the administrator can.
+    /// Maps the users of a sandbox that root starts, from outside, as only root can.
     fn map_from_outside(self, pid: Pid) -> io::Result<()> {
         let Self::Mapped = self else { return Ok(()) };
         let map = format!("0 {FIRST_USER} 65536\n");
@@ -64,8 +64,8 @@ impl Users {
         fs::write(path("gid_map"), &map)
     }
 
-    /// Maps the one user of a sandbox from inside, as every caller can. The files to write belong to the process only
-    /// while others of its user may look into it, and there is nothing to see yet.
+    /// Maps the only user of a sandbox from inside, as every caller can. The process owns the files to write only
+    /// while it is dumpable, and it contains nothing secret yet.
     fn map_from_inside(self) -> io::Result<()> {
         let Self::Same { user, group } = self else { return Ok(()) };
         let inside = self.identity();
@@ -122,8 +122,9 @@ pub(crate) fn launch(
     }
 }
 
-/// Leaves the namespace of this process's mounts in the other end of a socket. When the last process has ended, the
-/// kernel takes the mounts apart, which takes milliseconds after many changes; it waits with that until the socket is closed.
+/// Keeps the mount namespace of this process open through the other end of a socket. After the last process ends,
+/// the kernel removes the mounts, which takes milliseconds after many changes. It waits with that until the socket
+/// is closed.
 fn keep_mounts(socket: &UnixStream) -> io::Result<()> {
     gate::hand_over(socket, fs::File::open("/proc/self/ns/mnt")?.as_fd())
 }
@@ -141,7 +142,7 @@ fn namespaces(network: &Network) -> u64 {
     }
 }
 
-/// Clones the user's trees so that what the administrator owns on disk is owned by the agent's user inside.
+/// Clones the user's mount trees so that files of root on disk belong to the agent's user inside.
 fn map_trees(entries: &[Entry]) -> io::Result<Trees> {
     let map = user_map()?;
     let tree = |entry: &Entry| {
@@ -155,13 +156,13 @@ fn map_trees(entries: &[Entry]) -> io::Result<Trees> {
     entries.iter().map(tree).collect()
 }
 
-/// A user namespace that maps the administrator to the agent's user; only mounts use it.
+/// Creates a user namespace that maps root to the agent's user. Only mounts use it.
 fn user_map() -> io::Result<OwnedFd> {
     let (mut wait, go) = io::pipe()?;
     match sys::clone_process(sys::NEW_USER)? {
         Side::Child => {
             drop(go);
-            // Ends when its parent is done with it.
+            // Ends when its parent no longer needs it.
             wait.read_exact(&mut [0]).ok();
             exit(0)
         }
@@ -175,7 +176,7 @@ fn user_map() -> io::Result<OwnedFd> {
             };
             let made = made();
             drop(go);
-            // It ends now, and is waited for when the command has ended.
+            // It ends now, and is reaped when the command has ended.
             Ok(made?.into())
         }
     }
@@ -191,7 +192,7 @@ fn inside(
     wires: InitPipes,
     mut go: io::PipeReader,
 ) -> ! {
-    // The watcher has one thread, so this is sent at its end and not before.
+    // The supervisor has one thread, so the signal comes when it ends and not before.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     if go.read_exact(&mut [0]).is_err() {
         exit(init_process::FAILED);
@@ -258,7 +259,7 @@ fn confinement(job: &LaunchRequest, view: &View, users: Users, kernel: Kernel) -
     }
 }
 
-/// What Landlock allows inside of a root of its own.
+/// Returns what Landlock allows inside a separate root.
 pub(crate) fn files(view: &View) -> Files {
     let mut files = Files {
         listed: vec!["/".into()],

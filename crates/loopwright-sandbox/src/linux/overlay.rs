@@ -1,4 +1,4 @@
-//! The working folder of a command whose changes are collected: what stands there, and what the command changes
+//! The working folder of a command whose changes are collected: the existing content, and the changes in a layer
 //! above it.
 
 use std::ffi::CStr;
@@ -12,21 +12,21 @@ use super::confine::Identity;
 use super::root::{attach, folder};
 use super::sys;
 
-/// What is said to have failed where changes cannot be collected.
+/// The name of the failed step if changes cannot be collected.
 pub(crate) const STAGE: &str = "overlay";
 
-/// Where the layers are while the mount is made, in the folder in which the root is put together.
+/// The mount points of the layers while the overlay is mounted, in the folder in which the root is built.
 const LOWER: &str = ".lower";
 const UPPER: &str = ".staging";
 
 const SYNCED: &CStr = c"lowerdir=.lower,upperdir=.staging/upper,workdir=.staging/work,userxattr";
 
-/// The same without waiting for the disk: when the mount goes, the kernel would otherwise write out everything that
-/// is unwritten on the whole file system. What is collected is not promised to survive a power cut. Linux 5.10 and newer.
+/// The same without syncing. Otherwise the kernel writes all unwritten data of the file system to disk when the
+/// overlay is unmounted. Collected changes need not survive a power cut. Linux 5.10 and newer.
 const UNSYNCED: &CStr =
     c"lowerdir=.lower,upperdir=.staging/upper,workdir=.staging/work,userxattr,volatile";
 
-/// Lays what is collected in `staging` over `lower`, at `place`.
+/// Mounts `staging` as an overlay over `lower`, at `place`.
 pub(super) fn lay(
     lower: &OwnedFd,
     staging: Option<&OwnedFd>,
@@ -39,12 +39,12 @@ pub(super) fn lay(
         attach(tree, Path::new(at))?;
     }
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
-    // What the file system makes for itself belongs to who mounts it, and only the command's user is mapped.
+    // Files that the overlay creates itself belong to the mounting user, and only the command's user is mapped.
     let mounted = sys::with_file_user(identity.user, identity.group, || {
         let lay = |options| mount("overlay", place, "overlay", quiet, Some(options));
         lay(UNSYNCED).or_else(|_| lay(SYNCED))
     });
-    // The mount holds on to its layers.
+    // The mount keeps its layers open.
     for at in [LOWER, UPPER] {
         unmount(at, UnmountFlags::DETACH)?;
         rustix::fs::rmdir(at)?;

@@ -1,4 +1,4 @@
-//! The processes that descend from one process: what they use, and ending them.
+//! The descendants of a process: measuring them, and ending them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,48 +9,50 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-/// How long processes that multiply are chased. A namespace needs no chase.
+/// How long to keep killing processes that multiply. Not needed with a namespace.
 const CHASE: Duration = Duration::from_secs(10);
 
-/// What a tree of processes uses at one moment.
+/// The resources that a process tree uses at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Bytes of memory; shared ones are counted for each process that has them.
+    /// Bytes of memory. Shared memory counts for each process that has it.
     pub(crate) memory: u64,
-    /// Those of it that the kernel has for the processes: tables of pages, and what open files may hold.
+    /// The kernel memory in it: page tables, and what open files can hold.
     pub(crate) kernel: u64,
-    /// Bytes that were touched since the start, at most, again and again if they were given back meanwhile.
+    /// The maximum number of bytes touched since the start. Memory that was returned and touched again counts
+    /// again.
     pub(crate) touched: u64,
     pub(crate) processes: u64,
     pub(crate) cpu: Duration,
 }
 
-/// What the kernel tells about a process.
+/// What the kernel reports about a process.
 struct Stat {
     parent: i32,
     ended: bool,
     memory: u64,
     addresses: u64,
-    /// Pages that it or a child that has ended was given.
+    /// The page faults of the process and of its ended children.
     faults: u64,
     ticks: u64,
 }
 
-/// What the processes of a tree have in memory, where what they share is divided among those who share it.
+/// The memory of a process tree. Shared memory is divided among the processes that share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     pub(crate) own: u64,
-    /// Memory that is shared by its nature, and mapped.
+    /// Mapped memory that is shared by its nature.
     pub(crate) shared: u64,
 }
 
-/// A process with fewer addresses has small tables of pages.
+/// A process with less address space has small page tables.
 const MANY_ADDRESSES: u64 = 512 << 20;
 
-/// What the kernel keeps for an open pipe once the user has many: a page for each end.
+/// The kernel memory of an open pipe of a user with many pipes: one page for each end.
 const OPEN_FILE: u64 = 4096;
 
-/// What the descendants of a process use; the process itself counts only with the time of its ended children.
+/// Returns what the descendants of a process use. Of the process itself, only the time of its ended children
+/// counts.
 pub(crate) fn usage(root: Pid) -> Usage {
     let root = root.as_raw_pid();
     let mut usage = Usage::default();
@@ -61,7 +63,7 @@ pub(crate) fn usage(root: Pid) -> Usage {
             usage.processes += 1;
             ticks += stat.ticks;
             faults += stat.faults;
-            // Newer kernels tell the number of open files as the length of the folder.
+            // Newer kernels report the number of open files as the size of the folder.
             let files = fs::metadata(format!("/proc/{pid}/fd")).map_or(0, |folder| folder.len());
             usage.kernel += files * OPEN_FILE;
             if stat.addresses > MANY_ADDRESSES {
@@ -77,7 +79,7 @@ pub(crate) fn usage(root: Pid) -> Usage {
     usage
 }
 
-/// The shares of a tree. Slower than [`usage`]. Returns `None` if the kernel does not tell.
+/// Returns the shares of a tree. Slower than [`usage`]. Returns `None` if the kernel does not report them.
 pub(crate) fn shares(root: Pid) -> Option<Shares> {
     let mut total = Shares::default();
     for pid in below(root.as_raw_pid()) {
@@ -90,7 +92,7 @@ pub(crate) fn shares(root: Pid) -> Option<Shares> {
                 total.own += all.saturating_sub(shared) + swapped;
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // A process without memory of its own, which is about to end, says so here.
+            // A process that is about to end has no memory, and reports this error.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(_) => return None,
         }
@@ -98,14 +100,14 @@ pub(crate) fn shares(root: Pid) -> Option<Shares> {
     Some(total)
 }
 
-/// Bytes of the tables of a process's pages, and of its pages that are not in memory now.
+/// Returns the bytes of a process's page tables and of its swapped pages.
 fn tables(pid: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let of = |name| kilobytes(&text, name).unwrap_or(0) << 10;
     of("VmPTE:") + of("VmSwap:")
 }
 
-/// Bytes of the files without names, in memory, that the processes of a tree have open.
+/// Returns the bytes of the files in memory without names that the processes of a tree have open.
 pub(crate) fn memory_files(root: Pid) -> u64 {
     let mut files = BTreeMap::new();
     for pid in below(root.as_raw_pid()) {
@@ -120,14 +122,14 @@ pub(crate) fn memory_files(root: Pid) -> u64 {
     files.values().sum()
 }
 
-/// Whether a process of a tree has what can hold memory that is not seen: files without names that are mapped and not
-/// open, descriptors in a socket, and, if the tree has `touched` enough for that, shared memory without a name, of which
-/// a part may be unmapped.
+/// Returns `true` if a process of a tree could hold memory that is not visible: files without names that are mapped
+/// but not open, descriptors in a socket, or, if the tree has `touched` enough, shared memory without a name that
+/// is partly unmapped.
 pub(crate) fn may_hide_memory(root: Pid, touched: bool) -> bool {
     below(root.as_raw_pid()).into_iter().any(|pid| {
         let maps = match fs::read_to_string(format!("/proc/{pid}/maps")) {
             Ok(maps) => maps,
-            // One that cannot be looked at may.
+            // A process that cannot be inspected may.
             Err(error) => return error.kind() == std::io::ErrorKind::PermissionDenied,
         };
         let files: Vec<(PathBuf, PathBuf)> = open_files(pid).collect();
@@ -151,7 +153,7 @@ fn is_memory_file(target: &Path) -> bool {
     target.as_os_str().as_bytes().starts_with(b"/memfd:")
 }
 
-/// What is said of mapped memory without a name, and of mapped files without one.
+/// How the kernel names mapped memory without a name, and mapped files without one.
 const NAMELESS: &str = " /dev/zero (deleted)";
 const MAPPED_MEMORY_FILE: &str = " /memfd:";
 
@@ -182,7 +184,8 @@ pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Walks the lists of children that the kernel keeps; looks at every process where it keeps none.
+/// Returns the descendants from the kernel's lists of children, or from all processes if the kernel has no such
+/// lists.
 fn below(root: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut open = vec![root];
@@ -206,7 +209,7 @@ fn below(root: i32) -> Vec<i32> {
     found
 }
 
-/// Every descendant, from a look at every process.
+/// Returns all descendants, found by inspecting every process.
 fn descendants(root: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -227,7 +230,7 @@ fn descendants(root: i32) -> BTreeSet<i32> {
     found
 }
 
-/// How many processes a user has.
+/// Returns the number of processes of a user.
 pub(crate) fn owned_by(user: u32) -> u64 {
     let owned = fs::read_dir("/proc").into_iter().flatten().flatten().filter(|entry| {
         entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
@@ -238,7 +241,7 @@ pub(crate) fn owned_by(user: u32) -> u64 {
 
 fn stat(pid: i32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, also parentheses.
+    // The name before it can contain anything, including parentheses.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Stat {
@@ -259,8 +262,9 @@ pub(crate) fn ask_to_end(root: Pid) {
     }
 }
 
-/// Ends every descendant of this process, which must be their reaper, and waits for them. All are stopped before
-/// any is ended, so that those which start others get no turn; that is a race, and it is given up after a while.
+/// Kills every descendant of this process, which must be their reaper, and waits for them. It stops all of them
+/// before it kills any, so that those that start others cannot run. This is a race, which it gives up after a
+/// while.
 pub(crate) fn end_all() -> Result<(), usize> {
     let started = Instant::now();
     loop {
@@ -287,7 +291,7 @@ enum Left {
     Nobody,
 }
 
-/// Waits for the children that have ended.
+/// Reaps the children that have ended.
 fn reap() -> Left {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -20,35 +20,36 @@ use crate::job::LaunchRequest;
 use crate::policy::Backend;
 use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
 
-/// Where such files go, below the folder in which they were found.
+/// The folder for such files, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
 
-/// How deep folders are looked through.
+/// The maximum depth of the check.
 const DEEPEST: usize = 128;
 
-/// What is looked through when a command has ended.
+/// The check of the folders when a command has ended.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     roots: Vec<Root>,
-    /// What the command could not change.
+    /// The paths that the command could not change.
     covered: Vec<PathBuf>,
     began: (i64, i64),
-    /// The folders that were there, by path and number: one that is renamed brings along what is older than the command.
+    /// The folders that existed, by path and inode. A renamed folder contains files that are older than the
+    /// command.
     folders: HashSet<(PathBuf, u64)>,
 }
 
-/// A folder that is looked through.
+/// A folder to check.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// What is obeyed in it, as settings said before the command.
+    /// The screen of the folder, with the settings from before the command.
     screen: Screen,
-    /// What the command could change although it is protected.
+    /// The protected files that the command could change.
     kept: Kept,
 }
 
 impl Sweep {
-    /// Everything that a command may change at once from now on.
+    /// Prepares the check of everything that a command can change directly.
     pub(crate) fn of(view: &View, job: &LaunchRequest) -> Self {
         let policy = &job.policy;
         let is_collected = |root: &&PathBuf| policy.staging.is_some() && **root == view.workdir;
@@ -57,7 +58,7 @@ impl Sweep {
             Seen::Part { covered: Covered::Direct, .. } => Some(entry.at.clone()),
             _ => None,
         });
-        // Parts of a folder that may be written to are protected by mounts only.
+        // Parts of a writable folder are protected by mounts only.
         let is_covered = job.backend != Backend::Landlock;
         let covered = view.entries.iter().filter_map(|entry| match entry.seen {
             Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } if is_covered => {
@@ -65,7 +66,7 @@ impl Sweep {
             }
             _ => None,
         });
-        // What could not be changed had it been there does not appear either, whatever it holds.
+        // A protected path that did not exist must not appear either, whatever its content.
         let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
         let screen = policy.screen(screen);
         let roots = roots.chain(direct).map(|path| {
@@ -77,7 +78,7 @@ impl Sweep {
     }
 
     fn beginning(roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
-        // The clock that file systems read.
+        // The clock that file systems use.
         let now = clock_gettime(ClockId::RealtimeCoarse);
         let mut folders = HashSet::new();
         for root in &roots {
@@ -86,8 +87,8 @@ impl Sweep {
         Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders }
     }
 
-    /// Moves what is to be moved, and tells of each. For the time when every process of the command has ended; still,
-    /// no step follows a link, because the command may have left some.
+    /// Moves the files that must be moved, and returns a note about each. Every process of the command must have
+    /// ended. No step follows a link, because the command may have left some.
     pub(crate) fn run(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for Root { path: root, screen, kept } in &self.roots {
@@ -135,7 +136,7 @@ impl Sweep {
             let age = if age == Age::New || self.appeared(&at, &status) { Age::New } else { age };
             let is_new = age == Age::New || self.is_new(&status);
             let judged = || screen.judge(&path, root, &Ended { root, sweep: self });
-            // What was in a folder before stays.
+            // Older content of a folder stays.
             let stays = || status.is_dir() && age != Age::New && self.holds_older(&at);
             match is_new.then(judged).flatten() {
                 Some(reason) if !stays() => found.push((path, reason)),
@@ -149,7 +150,7 @@ impl Sweep {
         (status.ctime(), status.ctime_nsec()) >= self.began
     }
 
-    /// Returns `true` if a folder was made or renamed by the command, with all that is in it.
+    /// Returns `true` if the command created or renamed the folder, with all its content.
     fn appeared(&self, at: &Path, status: &Metadata) -> bool {
         status.is_dir()
             && self.is_new(status)
@@ -163,7 +164,7 @@ impl Sweep {
         names(folder).iter().any(older)
     }
 
-    /// Returns `true` if what is at a path below a folder was there when the command began.
+    /// Returns `true` if the path existed below the folder when the command started.
     fn was_there(&self, root: &Path, path: &Path) -> bool {
         path.ancestors().filter(|at| !at.as_os_str().is_empty()).all(|at| {
             let at = root.join(at);
@@ -172,14 +173,14 @@ impl Sweep {
     }
 }
 
-/// Whether what is in a folder may have been there before.
+/// Whether the content of a folder can be older than the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Age {
     Unknown,
     New,
 }
 
-/// Notes which folders are in one, without looking at each file.
+/// Records the folders below a folder, without inspecting each file.
 fn note_folders(folder: &Path, depth: usize, found: &mut HashSet<(PathBuf, u64)>) {
     if depth > DEEPEST {
         return;
@@ -188,7 +189,7 @@ fn note_folders(folder: &Path, depth: usize, found: &mut HashSet<(PathBuf, u64)>
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        // Of a folder on which another is mounted, the entry has the number of the one below.
+        // For a mount point, the entry has the inode of the folder below the mount.
         if let Ok(status) = entry.metadata() {
             let path = entry.path();
             note_folders(&path, depth + 1, found);
@@ -197,12 +198,12 @@ fn note_folders(folder: &Path, depth: usize, found: &mut HashSet<(PathBuf, u64)>
     }
 }
 
-/// One that cannot be read has none that could be looked at.
+/// Returns the names in a folder. A folder that cannot be read counts as empty.
 fn names(folder: &Path) -> Vec<OsString> {
     screen::entries(folder).unwrap_or_default()
 }
 
-/// A folder as a command has left it.
+/// A folder after a command has ended.
 struct Ended<'a> {
     root: &'a Path,
     sweep: &'a Sweep,
@@ -241,7 +242,7 @@ fn move_away(root: &Path, path: &Path) -> io::Result<String> {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let parent = open_below(folder.as_fd(), parent)?;
     statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    // A command may have taken the right to change its folder.
+    // A command may have removed its own permission to change the folder.
     for opened in [&parent, &OwnedFd::from(folder.try_clone()?)] {
         make_open_writable(opened);
     }

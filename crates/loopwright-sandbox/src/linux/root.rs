@@ -39,7 +39,7 @@ pub(crate) const SETTINGS: [&str; 7] = [
     "proc/acpi",
 ];
 
-/// Parts of `/proc` that tell about the host.
+/// Parts of `/proc` that reveal the state of the host.
 const SECRETS: [&str; 7] = [
     "proc/kcore",
     "proc/keys",
@@ -50,17 +50,17 @@ const SECRETS: [&str; 7] = [
     "proc/config.gz",
 ];
 
-/// A file system in memory of size zero would have no limit.
+/// A file system in memory with size zero would have no limit.
 const SMALLEST: u64 = 4096;
 
-/// Where the new root is put together; any folder that exists everywhere.
+/// The folder in which the new root is built. It exists on every system.
 const BASE: &str = "/tmp";
 
-/// The trees of a view, cloned while the host's paths can still be seen; in the order of the view's entries.
+/// The mount trees of a view, cloned while the host's paths are visible, in the order of the view's entries.
 pub(crate) type Trees = Vec<Option<OwnedFd>>;
 
-/// Clones the tree of an entry. Paths below a writable folder are resolved without links, because other commands
-/// may be changing that folder at this moment.
+/// Clones the mount tree of an entry. Paths below a writable folder are resolved without links, because other
+/// commands may be changing that folder.
 pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -83,7 +83,7 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// What an entry's mount may not do.
+/// Returns the restrictions of an entry's mount.
 pub(crate) fn attributes(entry: &Entry) -> u64 {
     let read_only = if entry.read_only() { sys::READ_ONLY } else { 0 };
     sys::NO_SUID | sys::NO_DEVICES | read_only
@@ -93,8 +93,8 @@ fn at<T>(stage: impl Into<String>, result: Result<T, impl Into<io::Error>>) -> R
     result.map_err(|error| Refusal::setup(stage, &error.into()))
 }
 
-/// The same for one entry. A part of a writable folder that cannot be put in its place has been
-/// changed by another process since it was looked at, and no other driver is to try it.
+/// Adds an entry to an error. If a part of a writable folder cannot be mounted, another process has changed it
+/// since it was checked, and no other driver must try it.
 fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
     result.map_err(|error| match entry.seen {
         Seen::Part { .. } => Refusal::Policy(format!(
@@ -106,7 +106,7 @@ fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
     })
 }
 
-/// Detaches this process's mounts from the host's, and clones the trees that are not there yet.
+/// Detaches this process's mounts from the host's, and clones the missing trees.
 pub(crate) fn detach(view: &View, trees: &mut Trees) -> Result<Vec<OwnedFd>, Refusal> {
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     at("private mounts", mount_change("/", private))?;
@@ -127,7 +127,7 @@ pub(crate) fn detach(view: &View, trees: &mut Trees) -> Result<Vec<OwnedFd>, Ref
         .collect()
 }
 
-/// Builds the root out of cloned trees and changes into it. Says whose the limits of the kernel are.
+/// Builds the root from cloned trees and changes into it. Returns whose kernel limits apply.
 pub(crate) fn build(
     view: &View,
     trees: Trees,
@@ -141,7 +141,7 @@ pub(crate) fn build(
     scratch(limits)?;
     system_devices(devices)?;
     let kernel = process_information(limits)?;
-    // Before the cache, which stands in it.
+    // Before the cache, which is mounted in it.
     folder(Path::new("tmp/home"), 0o700);
     let owner =
         (rustix::fs::Uid::from_raw(identity.user), rustix::fs::Gid::from_raw(identity.group));
@@ -205,9 +205,10 @@ fn process_information(limits: &Limits) -> Result<Kernel, Refusal> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     folder(Path::new("proc"), 0o555);
     at("process information", mount("proc", "proc", "proc", quiet, None))?;
-    // A limit of this namespace alone where the kernel has that (6.14); refused where it has not.
+    // A limit of this namespace alone if the kernel supports that (6.14). Older kernels refuse the write.
     fs::write("proc/sys/kernel/pid_max", limits.processes.max(301).to_string()).ok();
-    // The same, from 6.9 on. It is above the limit, so that the watch comes first and says which limit it was.
+    // The same, from 6.9 on. It exceeds the policy's limit, so that the supervisor acts first and reports which
+    // limit was reached.
     let pages = limits.memory.saturating_add(limits.memory / 4) / rustix::param::page_size() as u64;
     fs::write("proc/sys/kernel/shmall", pages.to_string()).ok();
     let kernel = share::limit(Path::new("proc/sys"));
@@ -227,8 +228,8 @@ fn process_information(limits: &Limits) -> Result<Kernel, Refusal> {
 fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {
     let place = inside(&entry.at);
     if let Some(parent) = place.parent() {
-        // What stands below another mount exists there; the mount below says if it does not. What is made here is
-        // not kept, so no process is to write to it.
+        // Below another mount, the path exists; otherwise the mount fails. What is created here is not kept, so no
+        // process must write to it.
         DirBuilder::new().recursive(true).mode(0o555).create(parent).ok();
     }
     match (&entry.seen, tree) {
@@ -253,7 +254,7 @@ fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {
     }
 }
 
-/// Covers a path with something that no process can open.
+/// Covers a path with an object that no process can open.
 fn hide(place: &Path, shape: Shape) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let cover = match shape {
@@ -280,14 +281,14 @@ pub(super) fn attach(tree: &OwnedFd, place: &Path) -> io::Result<()> {
     Ok(move_mount(tree, c"", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Attaches at a path that is resolved without links.
+/// Attaches a tree at a path that is resolved without links.
 fn attach_below(tree: &OwnedFd, place: &Path) -> io::Result<()> {
     let target = open_below(CWD, place)?;
     let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, c"", &target, c"", both)?)
 }
 
-/// Tells programs who they are; the host's users stay its own.
+/// Writes the names of the sandbox's users for programs. The host's users stay unknown.
 fn name_users(identity: Identity) -> io::Result<()> {
     let Identity { user, group } = identity;
     let mut users = format!(
@@ -311,17 +312,17 @@ fn option(text: &str) -> Result<CString, Refusal> {
     CString::new(text).map_err(|error| Refusal::setup("mount options", &io::Error::other(error)))
 }
 
-/// The path below the folder in which the root is put together, which is the current one.
+/// Returns the path below the current folder, in which the root is built.
 fn inside(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).into()
 }
 
-/// Makes a folder to mount on; one that exists will do.
+/// Creates a folder to mount on, unless it exists.
 pub(super) fn folder(path: &Path, mode: u32) {
     DirBuilder::new().mode(mode).create(path).ok();
 }
 
-/// Makes a file to mount on; one that exists will do.
+/// Creates a file to mount on, unless it exists.
 fn file(path: &Path, mode: u32) {
     File::options().write(true).create_new(true).mode(mode).open(path).ok();
 }

@@ -8,19 +8,19 @@ use std::path::Path;
 
 use super::filter::Kernel;
 
-/// Instances and watches of inotify: a quarter of what the user has, so that three commands leave a part to others, and
-/// no more than these. A program that watches files needs one instance, and a watch for each folder.
+/// Instances and watches of inotify: a quarter of the user's, so that three commands leave some to other programs,
+/// and at most these. A program that watches files needs one instance, and a watch for each folder.
 const WATCHES: [(&str, &str, u64); 2] = [
     ("user/max_inotify_instances", "fs/inotify/max_user_instances", 64),
     ("user/max_inotify_watches", "fs/inotify/max_user_watches", 65_536),
 ];
 
-/// Namespaces that a command might make; the system call filter refuses them too. That of mounts is not among them: the
-/// root is not finished yet, and every mount that is put together uses one.
+/// Namespaces that a command could create. The system call filter refuses them as well. Mount namespaces are
+/// excluded, because the root is not finished yet, and building its mounts uses some.
 const NAMESPACES: [&str; 7] = ["user", "pid", "net", "ipc", "uts", "cgroup", "time"];
 
-/// Sets the limits of this process's user namespace through `/proc/sys`. Where that does not work, commands are to be
-/// refused the calls.
+/// Sets the limits of this process's user namespace through `/proc/sys`. If that fails, the filter must refuse
+/// these calls.
 pub(crate) fn limit(settings: &Path) -> Kernel {
     for name in NAMESPACES {
         fs::write(settings.join(format!("user/max_{name}_namespaces")), "0").ok();

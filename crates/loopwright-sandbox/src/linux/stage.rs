@@ -17,7 +17,7 @@ use crate::policy::Network;
 
 /// Takes the job and its descriptors, whose numbers are the arguments, and runs the command. Does not return.
 pub(crate) fn main() -> ! {
-    // The command is the same user and must not reach into this process, which is not confined.
+    // The command runs as the same user and must not access this process, which is not confined.
     if rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         exit(init_process::FAILED)
     }
@@ -29,10 +29,10 @@ pub(crate) fn main() -> ! {
             sockets: match job.policy.network {
                 Network::Host => Sockets::Host,
                 Network::Loopback | Network::Domains(_) => Sockets::Namespaced,
-                // bwrap has raised the loopback interface already.
+                // bwrap has already enabled the loopback interface.
                 Network::Off => Sockets::Local,
             },
-            // bwrap leaves this process one right, which is for this; the command does not get it.
+            // bwrap leaves this process one capability, for this purpose. The command does not get it.
             kernel: share::limit(Path::new("/proc/sys")),
             landlock: Landlock::IfPresent,
         },
@@ -62,7 +62,7 @@ fn take() -> io::Result<(LaunchRequest, View, Streams, InitPipes)> {
         None => None,
     };
     sys::close_on_exec_from(3)?;
-    // The view comes along: in here, what it was resolved from is not seen as it was.
+    // The view is passed along, because the original paths are not visible in the sandbox.
     let (job, view) = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
     let streams = Streams { stdin, stdout, stderr, gate: None };
     Ok((job, view, streams, InitPipes { control, reports, gate }))

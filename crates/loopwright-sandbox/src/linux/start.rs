@@ -19,26 +19,26 @@ use crate::home::SCRATCH;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, Network};
 
-/// How the names of private scratch folders begin; the helper's process id follows.
+/// The prefix of the names of private scratch folders; the process ID of the helper follows.
 const SCRATCH_PREFIX: &str = "loopwright-scratch-";
 
-/// A command under way, or one that is about to say whether it is.
+/// A running command, or one that is about to report whether it runs.
 pub(crate) struct Started {
     /// The child of the helper.
     pub(crate) pid: Pid,
     pub(crate) inner: Inner,
-    /// What is worth telling.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// What to look through at the end. `None` where nothing is confined.
+    /// The check at the end. `None` if nothing is confined.
     pub(crate) sweep: Option<Sweep>,
     /// A private folder to remove at the end.
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) groups: Option<Groups>,
-    /// Whether its processes are the administrator's, whose the kernel does not count.
+    /// Whether the processes belong to root, so that the kernel does not count them.
     pub(crate) uncounted: bool,
 }
 
-/// Who tells of the command.
+/// The process that reports about the command.
 pub(crate) enum Inner {
     /// A first process in a namespace.
     First {
@@ -48,15 +48,15 @@ pub(crate) enum Inner {
         /// Holds the command's mounts until it is closed.
         mounts: Option<OwnedFd>,
     },
-    /// None: the helper's child is the command and is running.
+    /// None: the helper's child is the running command.
     Direct,
-    /// The same, and it is the client of a container that has to be ended by its name.
+    /// The same, but the child is the client of a container that must be ended by its name.
     Client,
 }
 
-/// Starts what the job asks for.
+/// Starts the command of a job.
 pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Refusal> {
-    // A caller that loses its parent becomes a child of this process, and cannot get away from it.
+    // A process that loses its parent becomes a child of this process, and cannot escape from it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
@@ -167,7 +167,7 @@ fn landlock(
     }
 }
 
-/// Without a user namespace the kernel counts all processes of the user, so these are added to the limit.
+/// Without a user namespace the kernel counts all processes of the user, so this adds them to the limit.
 fn with_user_limit(job: &LaunchRequest) -> LaunchRequest {
     let mut job = job.clone();
     let others = process_tree::owned_by(rustix::process::geteuid().as_raw());
@@ -175,7 +175,7 @@ fn with_user_limit(job: &LaunchRequest) -> LaunchRequest {
     job
 }
 
-/// The administrator has no limit on processes.
+/// Root has no limit on processes.
 fn limited() -> Processes {
     let unlimited = rustix::process::getrlimit(Resource::Nproc).maximum.is_none();
     if unlimited && rustix::process::geteuid().is_root() {
@@ -185,7 +185,7 @@ fn limited() -> Processes {
     }
 }
 
-/// Makes a private folder, and removes those that helpers have left who were ended from outside.
+/// Creates a private folder, and removes the folders of helpers that were killed.
 fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
     let temporary = Path::new(SCRATCH);
     let user = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! Watching over a command: its time, its memory, its agent, and its end.
+//! Supervises a command: its time, its memory, its agent, and its end.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,16 +20,16 @@ use crate::guarantee::{Enforcement, Guarantee};
 use crate::job::{self, Event, HelperCommand, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit, TimeoutKind};
 
-/// Time between two looks at what is used.
+/// The interval between two measurements.
 const CALM: Duration = Duration::from_millis(50);
-/// The same, for a command that uses much of its memory.
+/// The interval for a command that uses much of its memory.
 const CLOSE: Duration = Duration::from_millis(10);
 
 struct Watch<'a> {
     job: &'a LaunchRequest,
     pid: Pid,
     pidfd: OwnedFd,
-    /// The end that makes the first process end when it is closed.
+    /// When this end is closed, the first process ends.
     control: Option<File>,
     reports: Option<File>,
     reported: Vec<u8>,
@@ -39,11 +39,11 @@ struct Watch<'a> {
     kind: Kind,
     groups: Option<Groups>,
     account: Account,
-    /// Whether what is held was asked and not answered yet.
+    /// Whether a request to measure the held memory has no answer yet.
     counting: bool,
     /// Whether the kernel does not count its processes.
     uncounted: bool,
-    /// When the command was started, or before that its helper.
+    /// The time at which the command was started, or before that its helper.
     began: Instant,
     elapsed: Duration,
     running: bool,
@@ -54,10 +54,10 @@ struct Watch<'a> {
     look_at: Instant,
 }
 
-/// What the helper's child is.
+/// The kind of the helper's child.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The first process of a sandbox, or what has started it.
+    /// The first process of a sandbox, or the process that started it.
     First,
     /// The command.
     Direct,
@@ -65,7 +65,7 @@ enum Kind {
     Client,
 }
 
-/// Watches until every process of the command has ended, and tells the agent.
+/// Watches until every process of the command has ended, and reports to the agent.
 pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) -> io::Result<()> {
     let Started { pid, inner, notes, sweep, scratch, groups, uncounted } = started;
     let began = Instant::now();
@@ -140,7 +140,7 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         fs::remove_dir_all(scratch).ok();
     }
     let told = watch.tell(complaints);
-    // The agent does not wait for the kernel to take them apart.
+    // The agent does not wait until the kernel has removed them.
     drop(kept_mounts);
     told
 }
@@ -163,7 +163,7 @@ impl Watch<'_> {
         self.say(&Event::Started { enforced, notes });
     }
 
-    /// Tells the agent; one that is gone needs no words, and the next look at the connection finds that out.
+    /// Sends an event to the agent. If the agent is gone, the next check of the connection notices it.
     fn say(&mut self, event: &Event) {
         if let Some(agent) = &mut self.agent {
             job::send(agent, event).ok();
@@ -203,12 +203,12 @@ impl Watch<'_> {
         }
     }
 
-    /// When time runs out; `None` for a time that is too long to be told.
+    /// Returns when the time runs out, or `None` if the limit is too long for the clock.
     fn wall_ends(&self) -> Option<Instant> {
         self.began.checked_add(self.job.policy.limits.timeout)
     }
 
-    /// Asks the command to end, and sets the time at which it is ended.
+    /// Asks the command to end, and sets the time at which it is killed.
     fn stop(&mut self, cause: ExitOutcome, grace: Duration) {
         if self.status.is_some() {
             return;
@@ -230,7 +230,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Ends the child now. What descends from it ends with its namespace, or is ended after this.
+    /// Kills the child. Its descendants end with its namespace, or are killed afterwards.
     fn end(&mut self) {
         self.end_at = None;
         pidfd_send_signal(&self.pidfd, Signal::KILL).ok();
@@ -244,7 +244,7 @@ impl Watch<'_> {
         let usage = process_tree::usage(root);
         let heavy = usage.memory > limits.memory / 4;
         self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
-        // The kernel ends one process; the others would continue without it.
+        // The kernel kills one process; the others would continue without it.
         let is_out_of_memory = self.groups.as_ref().is_some_and(Groups::ran_out_of_memory);
         let reached = if is_out_of_memory || self.account.exceeds(root, usage, limits.memory) {
             Some(Limit::Memory)
@@ -258,7 +258,7 @@ impl Watch<'_> {
         if let Some(limit) = reached {
             self.stop(ExitOutcome::LimitReached(limit), Duration::ZERO);
         } else if let (Some(control), false) = (&mut self.control, self.counting) {
-            // The answer counts at the next look.
+            // The answer counts at the next measurement.
             self.counting = io::Write::write_all(control, &[init_process::COUNT]).is_ok();
         }
     }
@@ -285,7 +285,7 @@ impl Watch<'_> {
         PollReady { ended: is(0), agent: agent.is_some_and(is), reports: reports.is_some_and(is) }
     }
 
-    /// Hears the agent, whose end is the end of the command.
+    /// Reads from the agent, whose end is the end of the command.
     fn hear(&mut self) {
         let Some(agent) = &mut self.agent else { return };
         match job::read_some(agent, &mut self.asked) {
@@ -312,7 +312,7 @@ impl Watch<'_> {
         self.take_reports();
     }
 
-    /// Reads what was reported between the last look and the end; no process is left who could keep this waiting.
+    /// Reads the reports that arrived between the last check and the end. No process is left that could block this.
     fn read_last_reports(&mut self) {
         while self.reports.is_some() {
             self.read_reports();
@@ -359,7 +359,7 @@ impl Watch<'_> {
     }
 }
 
-/// What there is to do.
+/// The descriptors that are ready.
 #[derive(Default)]
 struct PollReady {
     ended: bool,

@@ -29,7 +29,7 @@ pub(crate) const RECURSIVE: u32 = libc::AT_RECURSIVE as u32;
 /// An interface that is up and running.
 const UP: i16 = 0x41;
 
-/// Asks `shmctl` about all segments of the namespace.
+/// The command of `shmctl` that returns totals of all segments of the namespace.
 const SHM_INFO: libc::c_int = 14;
 
 /// The answer to [`SHM_INFO`]: `struct shm_info` of the C library.
@@ -44,7 +44,7 @@ struct SegmentInfo {
     swap_successes: libc::c_ulong,
 }
 
-/// Which side of a new process this is.
+/// The side of a new process: parent or child.
 pub(crate) enum Side {
     Parent(Pid),
     Child,
@@ -63,7 +63,7 @@ struct CloneArgs {
     tls: u64,
 }
 
-/// Makes a process in new namespaces. The caller must have one thread only, which the helper checks at its start.
+/// Creates a process in new namespaces. The caller must have only one thread, which the helper checks at its start.
 pub(crate) fn clone_process(namespaces: u64) -> io::Result<Side> {
     let args =
         CloneArgs { flags: namespaces, exit_signal: libc::SIGCHLD as u64, ..CloneArgs::default() };
@@ -109,12 +109,12 @@ pub(crate) fn mount_setattr(
     check(result)
 }
 
-/// Does something as another owner of new files, with every capability that the process has. The caller must have one
-/// thread only.
+/// Runs `work` with another owner for new files, and with every capability that the process has. The caller must
+/// have only one thread.
 pub(crate) fn with_file_user<T>(user: u32, group: u32, work: impl FnOnce() -> T) -> T {
     // SAFETY: these take numbers only; a number that is not mapped is refused, and nothing changes.
     let (former_group, former_user) = unsafe { (libc::setfsgid(group), libc::setfsuid(user)) };
-    // Changing the user has taken those that are about files.
+    // Changing the user has dropped the capabilities for files.
     if let Ok(sets) = rustix::thread::capabilities(None) {
         let all = CapabilitySets { effective: sets.permitted, ..sets };
         rustix::thread::set_capabilities(None, all).ok();
@@ -134,8 +134,8 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })
 }
 
-/// Owns a descriptor that was passed on by its number, if it is open. For the start of the first process, which
-/// asks once for each number it was given.
+/// Takes ownership of a descriptor that was passed by its number, if it is open. For the start of the first
+/// process, which asks once for each number.
 pub(crate) fn take_descriptor(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: this only asks about a number.
     check(i64::from(unsafe { libc::fcntl(number, libc::F_GETFD) }))?;

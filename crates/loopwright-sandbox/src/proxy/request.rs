@@ -110,7 +110,7 @@ fn check_host(
     headers: &[(&str, &str)],
     (host, port, default): (&str, u16, u16),
 ) -> Result<(), &'static str> {
-    const OTHER: &str = "the header `Host` names another server than the request";
+    const OTHER: &str = "the header `Host` names a different server than the request";
     let mut named = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("host"));
     let Some((_, value)) = named.next() else { return Ok(()) };
     match authority(value, Some(default)) {

@@ -25,7 +25,7 @@ pub(crate) async fn list(
                 p { (agent.description) }
             }
         }
-        p.hint { "The page “Agent” of a session lists its instructions and tools." }
+        p.hint { "To see an agent's instructions and tools, open the page “Agent” of one of its sessions." }
     };
     Ok(layout::page("Agents", &visitor, Tab::Agents, &main))
 }
@@ -67,7 +67,7 @@ pub(crate) async fn show(
             Err(error) => {
                 // What an error says may name places of the server.
                 @let () = tracing::warn!(%error, session = %header.id, "agent cannot be built");
-                p role="alert" { "The agent cannot be built here; the log of the server says why." }
+                p role="alert" { "The agent cannot be built here; see the server log." }
             }
         }
     };

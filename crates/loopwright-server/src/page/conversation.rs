@@ -226,11 +226,11 @@ fn composer(visitor: &Visitor, header: &SessionHeader, activity: Activity) -> Ma
             textarea id="text" name="text" rows="3" required aria-describedby="text-hint" {}
             div.row {
                 button { "Send" }
-                label for="mode" { "While it works" }
+                label for="mode" { "If the agent is working" }
                 select id="mode" name="mode" {
-                    option value="steer" selected[is_running] { "tell it after the step" }
-                    option value="queue" selected[!is_running] { "start another run then" }
-                    option value="interrupt" { "cancel it first" }
+                    option value="steer" selected[is_running] { "deliver after the current step" }
+                    option value="queue" selected[!is_running] { "deliver after the run" }
+                    option value="interrupt" { "cancel the run first" }
                 }
                 span #text-hint .hint { "Ctrl+Enter sends." }
             }
@@ -278,10 +278,10 @@ fn more(visitor: &Visitor, header: &SessionHeader, relatives: &Relatives) -> Mar
             @if visitor.may(Role::Run) && is_fork {
                 div.row {
                     (button(visitor, &format!("{path}/fork"), "Fork", &[]))
-                    (button(visitor, &format!("{path}/rewind"), "Take back the last turn", &[]))
+                    (button(visitor, &format!("{path}/rewind"), "Undo the last turn", &[]))
                     details {
                         summary { "Delete" }
-                        p { "The session, its folder and its forks' common files are removed for good." }
+                        p { "This permanently deletes the session, its folder, and the files that it shares with its forks." }
                         (button(visitor, &format!("{path}/delete"), "Delete the session", &[]))
                     }
                 }

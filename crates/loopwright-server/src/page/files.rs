@@ -32,7 +32,7 @@ pub(crate) async fn changes(
     let main = html! {
         h1 { (title(&header)) }
         (tabs(&header, "Changes"))
-        @if files.is_empty() { p { "No file differs from what it was before this session." } }
+        @if files.is_empty() { p { "No files have changed in this session." } }
         @for file in &files { (changed(file)) }
     };
     Ok(layout::page(&format!("Changes of {}", title(&header)), &visitor, Tab::Sessions, &main))
@@ -69,7 +69,7 @@ pub(crate) async fn list(
     let main = html! {
         h1 { (title(&header)) }
         (tabs(&header, "Files"))
-        p { (if folder.is_empty() { "The folder of the session." } else { &folder }) }
+        p { (if folder.is_empty() { "The session's folder." } else { &folder }) }
         @if !folder.is_empty() {
             p { a href=(address(&header, "files", folder.rsplit_once('/').map_or("", |it| it.0))) { "Up" } }
         }
@@ -85,7 +85,7 @@ pub(crate) async fn list(
                 }
             }
         }
-        @if !listed.is_complete { p { "More files are not listed." } }
+        @if !listed.is_complete { p { "Some files are not listed." } }
     };
     Ok(layout::page(&format!("Files of {}", title(&header)), &visitor, Tab::Sessions, &main))
 }

@@ -93,7 +93,7 @@ fn card(
                 p role="alert" { strong { "The arguments contain invisible characters: " (hidden) } }
             }
             @if !visitor.may(Role::Approve) {
-                p { "Deciding needs role " code { "approve" } "." }
+                p { "To decide, you need the role " code { "approve" } "." }
                 (super::turns::arguments(&json))
             } @else {
                 form.stack method="post" action=(action) {

@@ -68,7 +68,7 @@ pub(crate) async fn list(
             button { "Search" }
         }
         @if page.sessions.is_empty() {
-            p { @if asked.text.is_some() { "No session has this in its title, agent or ID." } @else { "No sessions yet." } }
+            p { @if asked.text.is_some() { "No session matches in title, agent or ID." } @else { "No sessions yet." } }
         }
         ul.list {
             @for header in &page.sessions {
@@ -118,7 +118,7 @@ async fn new(server: &Server, visitor: &Visitor) -> Result<Markup, Problem> {
             (token(visitor))
             input type="hidden" name="key" value=(key);
             label for="text" { "New session" }
-            textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
+            textarea id="text" name="text" rows="3" required placeholder="Describe the task" {}
             div.row {
                 label for="agent" { "Agent" }
                 select id="agent" name="agent" {

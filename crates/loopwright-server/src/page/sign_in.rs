@@ -140,8 +140,8 @@ fn asking(status: StatusCode, next: &str, wrong: Option<&str>) -> Response {
             label for="token" { "Token" }
             input id="token" name="token" type="password" autocomplete="off" required aria-describedby="hint";
             p id="hint" {
-                "The server prints one when it starts. "
-                code { "loopwright tokens create" } " makes others."
+                "The server prints a token when it starts. To create another one, run "
+                code { "loopwright tokens create" } "."
             }
             button { "Sign in" }
         }

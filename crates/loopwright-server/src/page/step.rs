@@ -71,7 +71,7 @@ pub(crate) async fn show(
             }
         }
         section aria-labelledby="before" {
-            h2 id="before" { "What was said before" }
+            h2 id="before" { "Earlier messages" }
             @if let Some(prompt) = before.context().system_prompt() {
                 details { summary { "System prompt of the session" } pre { (prompt) } }
             }

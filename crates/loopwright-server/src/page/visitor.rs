@@ -108,7 +108,9 @@ impl Fields {
     pub(crate) async fn read(request: Request, server: &Server) -> Result<Self, Problem> {
         let media_type = one(request.headers(), &header::CONTENT_TYPE)?.unwrap_or_default();
         if !media_type.starts_with("application/x-www-form-urlencoded") {
-            return Err(Problem::unsupported_media_type("send a form"));
+            return Err(Problem::unsupported_media_type(
+                "send the body as a form: `Content-Type: application/x-www-form-urlencoded`",
+            ));
         }
         let bytes = bytes(request, server).await?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))

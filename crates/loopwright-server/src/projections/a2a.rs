@@ -75,30 +75,38 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "Read the A2A card of the first agent",
             )
         },
-        send("/v1/agents/{agent}/a2a", "callA2a", "Call an agent by A2A over JSON-RPC", || {
-            post(rpc)
-        }),
+        send(
+            "/v1/agents/{agent}/a2a",
+            "callA2a",
+            "Call an agent through A2A over JSON-RPC",
+            || post(rpc),
+        ),
         send(
             "/v1/agents/{agent}/a2a/message:send",
             "sendA2aMessage",
-            "Send a message by A2A",
+            "Send a message through A2A",
             || post(send_message),
         ),
         send(
             "/v1/agents/{agent}/a2a/message:stream",
             "streamA2aMessage",
-            "Send a message by A2A, and follow its task",
+            "Send a message through A2A and follow its task",
             || post(stream_message),
         ),
         Operation {
             security: READ,
             handler: || get(tasks),
-            ..of("get", "/v1/agents/{agent}/a2a/tasks", "listA2aTasks", "List tasks by A2A")
+            ..of("get", "/v1/agents/{agent}/a2a/tasks", "listA2aTasks", "List tasks through A2A")
         },
         Operation {
             security: READ,
             handler: || get(task),
-            ..of("get", "/v1/agents/{agent}/a2a/tasks/{task}", "getA2aTask", "Read a task by A2A")
+            ..of(
+                "get",
+                "/v1/agents/{agent}/a2a/tasks/{task}",
+                "getA2aTask",
+                "Read a task through A2A",
+            )
         },
         Operation {
             handler: || post(act),
@@ -155,14 +163,14 @@ async fn rpc(
 ) -> Result<Response, Problem> {
     let body = bytes(request, &server).await?;
     let Ok(request) = serde_json::from_slice::<Value>(&body) else {
-        return failed(&Value::Null, &Failure::new(-32700, 400, "the body is no JSON"));
+        return failed(&Value::Null, &Failure::new(-32700, 400, "the body is not JSON"));
     };
     let id = request.get("id").cloned().unwrap_or(Value::Null);
     let is_id = id.is_string() || id.is_number() || id.is_null();
     let method = request.get("method").and_then(Value::as_str);
     let (Some(method), true, true) = (method, is_id, request["jsonrpc"] == "2.0") else {
         let id = if is_id { id } else { Value::Null };
-        return failed(&id, &Failure::new(-32600, 400, "the body is no request of JSON-RPC 2.0"));
+        return failed(&id, &Failure::new(-32600, 400, "the body is not a JSON-RPC 2.0 request"));
     };
     let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
     match call_of(server.clone(), principal, &mut parts, method, params).await {

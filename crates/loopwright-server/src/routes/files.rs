@@ -79,7 +79,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     const PATH: Parameter = Parameter {
         name: "path",
         place: "query",
-        about: "A path in the folder of the session; its top without one.",
+        about: "A path in the session's folder; by default, the folder itself.",
         kind: "string",
     };
     let of = |method, path, id, summary| Operation {
@@ -90,7 +90,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         security: RUN,
         parameters: &[PATH],
         body: None,
-        responses: const { &[empty(204, "It is done.")] },
+        responses: const { &[empty(204, "The change was made.")] },
         handler: || get(list),
     };
     vec![
@@ -167,7 +167,7 @@ fn problem(error: FileError) -> Problem {
         }
         error => {
             tracing::error!(%error, "files of a session cannot be used");
-            Problem::internal("the files cannot be used; the log of the server says why")
+            Problem::internal("the files cannot be used; see the server log")
         }
     }
 }

@@ -162,7 +162,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/rewind",
                 "rewindSession",
-                "Take the conversation back to an earlier step; files stay as they are",
+                "Rewind the conversation to an earlier step without changing files",
             )
         },
         Operation {

@@ -18,12 +18,12 @@ use crate::database::LogNotification;
 
 /// The channel for notifications about log entries.
 pub(super) const CHANNEL: &str = "loopwright_notes";
-/// How many pieces of news are kept for those who are slow.
+/// The number of notifications that are kept for slow receivers.
 const KEPT: usize = 256;
-/// How long nothing is tried after the connection was lost.
+/// The delay before another attempt after the connection was lost.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A task that hears of notes, until this is dropped.
+/// A task that receives notifications until it is dropped.
 #[derive(Debug)]
 pub(super) struct Listener {
     told: Sender<Arc<str>>,
@@ -50,10 +50,10 @@ impl Drop for Listener {
     }
 }
 
-/// Listens, and starts again when the connection is lost.
+/// Listens, and reconnects when the connection is lost.
 async fn listen(pool: Pool<Driver>, told: Sender<Arc<str>>, is_on: Arc<AtomicBool>) {
     loop {
-        // Those who wait look at a log themselves, whatever happens here.
+        // Waiting readers also poll their log, so nothing is lost if this fails.
         let _lost = hear(&pool, &told, &is_on).await;
         is_on.store(false, Ordering::Relaxed);
         tokio::time::sleep(PAUSE).await;
@@ -69,10 +69,10 @@ async fn hear(
     listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     is_on.store(true, Ordering::Relaxed);
-    // Something may have been told before this began.
+    // Notifications may have been sent before listening started.
     let mut news: Arc<str> = "".into();
     loop {
-        // No process may be waiting at present.
+        // There may be no receivers at present.
         let _heard_by = told.send(news);
         match listener.try_recv().await? {
             Some(notification) => news = notification.payload().into(),

@@ -18,8 +18,8 @@ use crate::{
     row::{Cell, Row, Value},
 };
 
-/// A transaction on a connection of the pool. One that is dropped is undone before the connection is
-/// used again.
+/// A transaction on a connection of the pool. A dropped transaction is rolled back before the connection is used
+/// again.
 pub(super) struct PostgresTransaction {
     inner: sqlx::Transaction<'static, Driver>,
     place: Arc<str>,
@@ -109,7 +109,7 @@ impl Transaction for PostgresTransaction {
     }
 
     async fn rollback(self: Box<Self>) {
-        // A connection on which that fails is lost, and the server undoes it.
+        // If that fails, the connection is lost, and the server rolls back.
         let _undone_by_the_server = self.inner.rollback().await;
     }
 }
@@ -126,7 +126,7 @@ fn query<'q>(sql: &'q str, values: &[Value<'q>]) -> Query<'q, Driver, PgArgument
     query
 }
 
-/// Writes the one character differently that PostgreSQL has no place for in a text.
+/// Replaces the NUL character, which PostgreSQL cannot store in a text.
 fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
@@ -148,7 +148,7 @@ fn row(row: &PgRow) -> Result<Row, Error> {
     (0..row.len()).map(cell).collect::<Result<_, _>>().map(Row)
 }
 
-/// Finds out what an error means.
+/// Converts an error of the database.
 pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
     let place = Arc::clone(place);
     let code = match &source {

@@ -1,9 +1,9 @@
-//! How far the counters of each session were acknowledged, kept outside of the database.
+//! The acknowledged counters of each session, stored outside the database.
 //!
-//! If the file that SQLite keeps beside the database (`-wal`) is cut or damaged, SQLite silently continues from
-//! the transactions before the damage. This file tells how far each counter was, so that what is
-//! missing is noticed when the database is opened. A transaction is on the disk before its number is
-//! written here, without a sync: the file may be older than the database, but never newer.
+//! If the file that SQLite keeps beside the database (`-wal`) is truncated or damaged, SQLite silently continues
+//! from the transactions before the damage. This file contains the acknowledged value of each counter, so that a
+//! loss is noticed when the database is opened. A transaction is on disk before its number is written here, without
+//! a sync: the file can be older than the database, but never newer.
 //!
 //! It holds [`SLOTS`] entries of [`SLOT`] bytes for each of [`COUNTERS`], and a session is in the slot of its key:
 //!
@@ -27,10 +27,10 @@ use loopwright_sessions::{SessionId, SessionLog, stored::checksum};
 use super::file;
 use crate::database::Counter;
 
-/// More sessions than have writes in the `-wal` file as a rule.
+/// Usually more than the sessions with writes in the `-wal` file.
 const SLOTS: u16 = 512;
 const SLOT: usize = 160;
-/// Where the name begins.
+/// The offset of the name.
 const NAME: usize = 21;
 /// The counters in the order of their entries.
 const COUNTERS: [Counter; 5] = [
@@ -41,7 +41,7 @@ const COUNTERS: [Counter; 5] = [
     Counter::Messages,
 ];
 
-/// How far a counter of a session was acknowledged.
+/// The acknowledged value of a counter of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) counter: Counter,
@@ -50,7 +50,7 @@ pub(super) struct Mark {
     pub(super) number: u64,
 }
 
-/// The file, which is opened with the first write.
+/// The file, which the first write opens.
 #[derive(Debug)]
 pub(super) struct Acknowledged {
     path: PathBuf,
@@ -58,12 +58,12 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Names the file beside a database.
+    /// Returns the file beside a database, without opening it.
     pub(super) fn beside(database: &Path) -> Self {
         Self { path: file::beside(database, "-acknowledged"), file: Mutex::default() }
     }
 
-    /// Writes an entry. If that fails, less is known of what was acknowledged.
+    /// Writes an entry. If that fails, fewer losses can be noticed.
     pub(super) fn write(&self, mark: &Mark) {
         if let Some(counter) = place_of(mark.counter) {
             let _written = self.put(place(counter, mark.key), &bytes(mark, counter));
@@ -108,7 +108,7 @@ impl Acknowledged {
         options.open(&self.path)
     }
 
-    /// Returns all entries. Read them before the database, which is never behind them then.
+    /// Returns all entries. Read them before the database, so that the database cannot be older.
     pub(super) fn read(&self) -> io::Result<Vec<Mark>> {
         match fs::read(&self.path) {
             Ok(bytes) => {
@@ -130,19 +130,19 @@ impl Acknowledged {
     }
 }
 
-/// Returns the place of a counter among all.
+/// Returns the position of a counter among all.
 fn place_of(counter: Counter) -> Option<usize> {
     COUNTERS.iter().position(|it| *it == counter)
 }
 
-/// Returns where the entry of a session is.
+/// Returns the offset of the entry of a session.
 fn place(counter: usize, key: i64) -> u64 {
     let slot = key.rem_euclid(i64::from(SLOTS)).unsigned_abs();
     (counter as u64 * u64::from(SLOTS) + slot) * SLOT as u64
 }
 
 fn sum(bytes: &[u8], counter: usize) -> u32 {
-    // Earlier versions, which know of one counter, take no other entry for one of theirs.
+    // Earlier versions, which know only one counter, do not mistake another entry for one of theirs.
     checksum(bytes) ^ u32::try_from(counter).unwrap_or(u32::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The file, and who may read it.
+//! The database file and its permissions.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -8,8 +8,8 @@ use std::{
 
 use loopwright_sessions::Finding;
 
-/// Makes an empty file, and directories for it, that this user alone may read; nothing happens if it is
-/// there. SQLite gives the files beside it the same rights.
+/// Creates an empty file and its directories, which only this user can read. Does nothing if the file exists.
+/// SQLite gives the files beside it the same permissions.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     if !folder.is_dir() {
@@ -21,7 +21,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file that this user alone may read, where there is none.
+/// Creates an empty file that only this user can read. Fails if the file exists.
 pub(super) fn make_new(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -31,7 +31,7 @@ pub(super) fn make_new(path: &Path) -> io::Result<()> {
     sync(folder_of(path))
 }
 
-/// Makes an empty file that is to become another one, in place of what a process left that was killed.
+/// Creates an empty file that will be renamed to `path`, and replaces one that a killed process left.
 pub(super) fn make_partial(path: &Path) -> io::Result<PathBuf> {
     let partial = beside(path, ".partial");
     if fs::symlink_metadata(path).is_ok() {
@@ -44,19 +44,19 @@ pub(super) fn make_partial(path: &Path) -> io::Result<PathBuf> {
     make_new(&partial).map(|()| partial)
 }
 
-/// Gives a file that is whole its name, which no file may have, and makes it survive a loss of power.
+/// Gives a complete file its name, which must not exist, and makes it survive a loss of power.
 pub(super) fn publish(partial: &Path, path: &Path) -> io::Result<()> {
     File::open(partial)?.sync_all()?;
     match fs::hard_link(partial, path) {
         Ok(()) => fs::remove_file(partial)?,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
-        // Some disks know no links.
+        // Some file systems do not support hard links.
         Err(_) => fs::rename(partial, path)?,
     }
     sync_folder_of(path)
 }
 
-/// Returns `true` if the file, and files beside it, may be written.
+/// Returns `true` if the file, and the files beside it, can be written.
 pub(super) fn is_writable(path: &Path) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -88,12 +88,12 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     folder.parent().filter(|it| !it.as_os_str().is_empty()).map_or(Ok(()), sync)
 }
 
-/// Makes what is in a directory survive a loss of power.
+/// Makes the entries of a directory survive a loss of power.
 fn sync(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// Tells of files that others may read or write, and takes that from them.
+/// Reports files that other users can read or write, and removes these permissions if `repair` is set.
 #[cfg(unix)]
 pub(super) fn open_to_others(path: &Path, repair: bool) -> Vec<Finding> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,8 +1,8 @@
-//! Refusing a write that could not be kept.
+//! Refuses writes that could be lost.
 
 use std::{fs, io, path::Path};
 
-/// The file as it was when it was opened, and what its disk needs.
+/// The file as it was opened, and the space that it needs on its disk.
 #[derive(Debug)]
 pub(super) struct Guard {
     #[cfg(unix)]
@@ -11,10 +11,10 @@ pub(super) struct Guard {
     has_small_blocks: bool,
 }
 
-/// SQLite maps the file `-shm` and takes the disk space of 4096 bytes by writing the last one of them.
+/// SQLite maps the `-shm` file, and allocates 4096 bytes of it by writing the last one.
 const MAPPED: u64 = 4096;
-/// On a disk with smaller blocks a process is killed when it touches others of these bytes while the disk is full.
-/// All regions of the file together are smaller than this.
+/// On a disk with smaller blocks, a process is killed when it writes to another of these bytes while the disk is
+/// full. All regions of the file together are smaller than this.
 const ROOM: u64 = 1 << 20;
 
 impl Guard {
@@ -27,7 +27,7 @@ impl Guard {
         }
     }
 
-    /// Returns `true` if the file is still where it was opened, and not another one.
+    /// Returns `true` if the path still leads to the file that was opened.
     pub(super) fn is_there(&self, path: &Path) -> bool {
         #[cfg(unix)]
         return self.identity.is_none() || identity(path).ok() == self.identity;
@@ -53,7 +53,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::metadata(path).map(|it| (it.dev(), it.ino()))
 }
 
-/// Returns the size of a block, and how many bytes are free.
+/// Returns the size of a block, and the number of free bytes.
 #[cfg(target_os = "linux")]
 fn space(path: &Path) -> io::Result<(u64, u64)> {
     let found = rustix::fs::statvfs(path)?;

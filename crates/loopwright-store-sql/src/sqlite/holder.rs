@@ -5,13 +5,13 @@ use std::{fmt, fs, path::Path, time::Duration};
 use super::file;
 use crate::error::SqlError;
 
-/// For how long a process that keeps the file locked may be stopped before it is not waited for any more: it does not
-/// let go by itself, and one that is to continue soon, as after Ctrl-Z and `fg`, should not fail others.
+/// How long a process that keeps the file locked may be stopped before others give up waiting. A stopped process
+/// does not release the lock. One that continues soon, as after Ctrl-Z and `fg`, should not make others fail.
 const STOPPED: Duration = Duration::from_secs(3);
-/// How often it is looked at.
+/// The interval of the checks.
 const LOOKS: Duration = Duration::from_millis(500);
 
-/// Names the process that keeps a file locked, if that is why something failed and the system tells.
+/// Adds the process that keeps a file locked to an error, if that is the cause and the system reports it.
 pub(super) fn named(error: SqlError, path: &Path) -> SqlError {
     match error {
         SqlError::Busy { place, source } => match holder(path) {
@@ -22,8 +22,8 @@ pub(super) fn named(error: SqlError, path: &Path) -> SqlError {
     }
 }
 
-/// Waits until the same process has kept a file locked, and has been stopped, for a while. Returns its description.
-/// Never returns where the system does not tell.
+/// Waits until the same process has kept a file locked and been stopped for a while. Returns its description. Never
+/// returns if the system does not report it.
 pub(super) async fn stopped(path: &Path) -> String {
     let (mut found, mut looks) = (None, 0);
     loop {
@@ -37,7 +37,7 @@ pub(super) async fn stopped(path: &Path) -> String {
     }
 }
 
-/// A process that holds the lock of writers.
+/// A process that holds the writer lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holder {
     process: u32,
@@ -55,9 +55,9 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Returns the process that holds the lock of writers.
+/// Returns the process that holds the writer lock.
 ///
-/// The file is not opened for it: closing it would end the locks of this process.
+/// This does not open the file, because closing it would release the locks of this process.
 fn holder(path: &Path) -> Option<Holder> {
     #[cfg(target_os = "linux")]
     {
@@ -76,11 +76,11 @@ fn holder(path: &Path) -> Option<Holder> {
     }
 }
 
-/// The byte of the file `-shm` that a writer of SQLite locks.
+/// The byte of the `-shm` file that a SQLite writer locks.
 #[cfg(target_os = "linux")]
 const WRITER: &str = "120";
 
-/// Returns the process of a line of `/proc/locks`, if it is the lock of writers on a file.
+/// Returns the process of a line of `/proc/locks`, if the line is the writer lock of a file.
 #[cfg(target_os = "linux")]
 fn writer(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Sqlite {
-    /// Compares the database with what was acknowledged. A session that lost writes is suspended.
+    /// Compares the database with the acknowledged counters. A session that lost writes is suspended.
     pub(super) async fn compare(&self) -> Result<(), SqlError> {
         let marks = self.acknowledged.read().unwrap_or_default();
         let is_version = |it: &Mark| it.counter == Counter::Version;
@@ -41,7 +41,7 @@ impl Sqlite {
                 let done = note_loss(&mut *transaction, &mark).await;
                 match end(transaction, done).await {
                     Err(Failure::Sql(error)) => return Err(error),
-                    // A session that cannot be read is named anyway.
+                    // A session that cannot be read is reported anyway.
                     Err(Failure::Form(_) | Failure::Store(_)) | Ok(()) => {}
                 }
             } else {
@@ -53,8 +53,8 @@ impl Sqlite {
 }
 
 impl Sqlite {
-    /// Compares what is kept beside the changes of sessions. A session that lost something is suspended, and the
-    /// loss is part of its row from then on.
+    /// Compares the data beside the changes of sessions. A session that lost something is suspended, and its row
+    /// contains the loss from then on.
     async fn compare_beside(&self, marks: Vec<Mark>) -> Result<(), SqlError> {
         let mut transaction = self.begin(Access::Read).await?;
         let behind = behind_beside(&mut *transaction, marks).await;
@@ -64,9 +64,9 @@ impl Sqlite {
             let done = note_missing(&mut *transaction, &mark, found).await;
             match end(transaction, done).await {
                 Err(Failure::Sql(error)) => return Err(error),
-                // A session that cannot be read is named anyway.
+                // A session that cannot be read is reported anyway.
                 Err(Failure::Form(_) | Failure::Store(_)) => {}
-                // It is named once, until somebody writes the session.
+                // It is reported once, until the session is written.
                 Ok(()) => self.acknowledged.write(&Mark { number: found, ..mark }),
             }
         }
@@ -74,7 +74,7 @@ impl Sqlite {
     }
 }
 
-/// Returns the keys of marks as SQL lists them.
+/// Formats the keys of marks as a list in SQL.
 fn keys(marks: &[Mark]) -> String {
     let keys: Vec<_> = marks.iter().map(|mark| mark.key.to_string()).collect();
     keys.join(", ")
@@ -94,14 +94,14 @@ async fn numbers(
     Ok(found)
 }
 
-/// Returns the marks that the database is behind, and how far each counter is. What a deleted session lost does not
-/// matter; one of which nothing is left is named by its version.
+/// Returns the marks that are ahead of the database, with the value of each counter. Losses of a deleted session do
+/// not matter. A session of which nothing is left is reported by its version.
 async fn behind_beside(
     transaction: &mut dyn Transaction,
     marks: Vec<Mark>,
 ) -> Result<Vec<(Mark, u64)>, SqlError> {
     let mut behind = Vec::new();
-    // One statement for each counter: this is done whenever a program opens the database.
+    // One statement for each counter, because this runs whenever a program opens the database.
     for marks in marks.chunk_by(|one, other| one.counter == other.counter) {
         let counted = match marks[0].counter {
             Counter::Version => continue,
@@ -126,7 +126,7 @@ async fn behind_beside(
     Ok(behind)
 }
 
-/// Writes down what a session lost beside its changes.
+/// Records what a session lost beside its changes.
 async fn note_missing(
     transaction: &mut dyn Transaction,
     mark: &Mark,
@@ -150,7 +150,7 @@ async fn note_missing(
     seal(transaction, &[mark.key]).await
 }
 
-/// Returns the marks that the database is behind, and whether it has their sessions at all.
+/// Returns the marks that are ahead of the database, and whether it has their sessions at all.
 async fn behind(
     transaction: &mut dyn Transaction,
     marks: Vec<Mark>,
@@ -158,7 +158,7 @@ async fn behind(
     let sql = format!("SELECT key, id, version FROM sessions WHERE key IN ({})", keys(&marks));
     let found = numbers(transaction, &sql).await?;
     let behind = |mark: Mark| match found.get(&mark.key) {
-        // A name that is damaged is found by a check.
+        // A check finds damaged IDs.
         Some((Some(name), _)) if *name != *mark.id.as_str() => Some((mark, false)),
         Some((_, version)) => (*version < mark.number).then_some((mark, true)),
         None => Some((mark, false)),
@@ -166,7 +166,7 @@ async fn behind(
     Ok(marks.into_iter().filter_map(behind).collect())
 }
 
-/// Writes down that a session lost its last writes. Forks may begin there, so it continues on a new branch.
+/// Records that a session lost its last writes. Forks may start there, so it continues on a new branch.
 async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(), Failure> {
     let head = SessionRow::locked(transaction, &mark.id).await?;
     let lost = mark.number.saturating_sub(head.version);
@@ -188,8 +188,8 @@ async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(),
     seal(transaction, &[head.key]).await
 }
 
-/// Returns the names of sessions that the index has and the table has not: what is damaged in one place need not
-/// be in the other.
+/// Returns the IDs of sessions that the index contains and the table does not. Damage to one does not imply damage
+/// to the other.
 pub(super) async fn names_of_index(
     transaction: &mut dyn Transaction,
 ) -> Result<Vec<(i64, SessionId)>, SqlError> {
@@ -208,7 +208,7 @@ pub(super) async fn names_of_index(
     Ok(names)
 }
 
-/// Gives sessions the names back that only the index had.
+/// Restores the IDs of sessions that only the index had.
 pub(super) async fn give_names_back(
     transaction: &mut dyn Transaction,
     names: Vec<(i64, SessionId)>,

@@ -1,8 +1,8 @@
 //! Recovery of the readable data of a damaged file.
 //!
-//! SQLite reads a row only if all pages that lead to it are in order. Here every page is looked at by
-//! itself: what looks like a row of our tables is written into a new file, and that is put in the place
-//! of the damaged one, which stays beside it under another name.
+//! SQLite reads a row only if all pages that lead to it are intact. This module examines every page separately, and
+//! writes each plausible row of the tables into a new file. The new file replaces the damaged one, which is kept
+//! under another name.
 
 use std::{
     fs, io,
@@ -28,22 +28,20 @@ mod refill;
 use self::{pages::Pages, refill::Rebuild};
 
 impl SqliteStore {
-    /// Saves what can be read of a damaged file into a new one, which takes its place, and says
-    /// what was done and what is lost. The damaged file is kept under another name in the same
-    /// directory. Nothing is done with a file that is in order, or that only needs its indexes
-    /// rebuilt.
+    /// Recovers the readable data of a damaged file into a new one, which replaces it. Returns what was done, and
+    /// what is lost. The damaged file is kept under another name in the same directory. Does nothing with a file
+    /// that is intact, or that only needs its indexes rebuilt.
     ///
-    /// No process may have the file open.
+    /// No other process may have the file open.
     ///
     /// # Errors
     ///
-    /// Returns an error if one of its sessions is in use, it never was a store, or there is no
-    /// space.
+    /// Returns an error if one of its sessions is in use, it never was a store, or the disk is full.
     pub async fn salvage(path: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let path = path.as_ref();
         let place: Arc<str> = format!("`{}`", path.display()).into();
         let failed = |source| SqlError::Place { place: Arc::clone(&place), source };
-        // Where there is no file, none is made.
+        // A missing file is not created.
         fs::metadata(path).map_err(failed)?;
         let problem = match Self::open(path).await {
             Ok(store) => {
@@ -78,7 +76,7 @@ impl SqliteStore {
             }
         };
         let ((count, mut findings), aside) = saved?;
-        // They are not saved, and those that were handled would be missed.
+        // They are not recovered, and those that were handled would be reported as missing.
         let _removed = Acknowledged::beside(path).remove_all(Counter::Messages);
         let repaired = format!(
             "saved {count} of its sessions into a new file; the damaged one is kept as `{}`",
@@ -89,7 +87,7 @@ impl SqliteStore {
     }
 }
 
-/// Says that the description of the tables is damaged.
+/// Returns the finding for damaged definitions of tables.
 fn described(source: &sqlx::Error) -> String {
     format!("the description of its tables is damaged: {source}")
 }
@@ -108,7 +106,7 @@ const COLUMNS: [&str; 7] = [
 ];
 
 impl Sqlite {
-    /// Checks that the tables have the columns that are used.
+    /// Checks that the tables have all required columns.
     async fn has_all_columns(&self) -> Result<(), SqlError> {
         for columns in COLUMNS {
             self.alone(&self.readers, columns).await?;
@@ -117,7 +115,7 @@ impl Sqlite {
     }
 }
 
-/// Writes what can be read of a file into a new one, and returns how many sessions that are.
+/// Writes the readable data of a file into a new one, and returns the number of its sessions.
 async fn saved(
     path: &Path,
     new: &Path,
@@ -162,19 +160,19 @@ async fn fill(
     Ok((count, findings))
 }
 
-/// Puts the new file in the place of the damaged one, and returns where that is kept. There is a file in
-/// that place at every moment.
+/// Replaces the damaged file with the new one, and returns the new path of the damaged one. A file exists at `path`
+/// at every moment.
 fn put(path: &Path, new: &Path) -> io::Result<PathBuf> {
     let names = (1_u32..).map(|number| file::beside(path, &format!(".damaged-{number}")));
     let free = |it: &PathBuf| fs::symlink_metadata(it).is_err();
     let aside = names.into_iter().find(free).unwrap_or_default();
     fs::hard_link(path, &aside).or_else(|_| fs::copy(path, &aside).map(drop))?;
-    // What belongs to the damaged file must not be taken for the new one's.
+    // The new file must not use files that belong to the damaged one.
     let [_, log, index] = file::with_neighbours(path);
     let [_, log_aside, _] = file::with_neighbours(&aside);
     if_there(fs::rename(&log, &log_aside))?;
     if let Err(error) = if_there(fs::remove_file(index)).and_then(|()| fs::rename(new, path)) {
-        // The damaged file stays where it is, and with it what only its log has.
+        // The damaged file stays in place, together with the data that only its log has.
         if_there(fs::rename(log_aside, log))?;
         return Err(error);
     }

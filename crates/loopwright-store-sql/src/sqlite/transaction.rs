@@ -18,11 +18,10 @@ use crate::{
     row::{Cell, Row, Value},
 };
 
-/// A transaction on a connection of its own.
+/// A transaction on a separate connection.
 ///
-/// SQLite undoes a transaction by itself when it fails badly, when the disk is full for one, so what is
-/// left of it is not guessed: a connection that did not end in order is closed, which undoes whatever
-/// there is.
+/// SQLite rolls back a transaction on severe errors, such as a full disk. So this type does not guess the state
+/// that is left: it closes a connection whose transaction did not end properly, which rolls back everything.
 pub(super) struct SqliteTransaction {
     connection: Option<PoolConnection<Driver>>,
     place: Arc<str>,
@@ -102,7 +101,7 @@ impl Transaction for SqliteTransaction {
         ""
     }
 
-    /// It guesses how many rows there are, and not always well.
+    /// SQLite estimates the number of rows, and not always well.
     fn indexed_by(&self, index: &str) -> String {
         format!(" INDEXED BY {index}")
     }
@@ -160,7 +159,7 @@ fn row(row: &SqliteRow) -> Result<Row, Error> {
         let kind = value.type_info().into_owned();
         Ok(match kind.name() {
             "INTEGER" => Cell::Int(row.try_get_unchecked(column)?),
-            // A damaged text may be none any more, which must not keep others from being read.
+            // A damaged text can be invalid, which must not prevent reading other rows.
             "TEXT" => String::from_utf8(row.try_get_unchecked(column)?)
                 .map_or_else(|error| Cell::Bytes(error.into_bytes()), Cell::Text),
             _ => Cell::Bytes(row.try_get_unchecked(column)?),
@@ -169,7 +168,7 @@ fn row(row: &SqliteRow) -> Result<Row, Error> {
     (0..row.len()).map(cell).collect::<Result<_, _>>().map(Row)
 }
 
-/// Writes a row as a text.
+/// Formats a row as a text.
 pub(super) fn words(row: &SqliteRow) -> String {
     let word = |column: &sqlx::sqlite::SqliteColumn| {
         row.try_get_unchecked::<Option<String>, _>(column.ordinal()).ok().flatten()
@@ -177,7 +176,7 @@ pub(super) fn words(row: &SqliteRow) -> String {
     row.columns().iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Finds out what an error means.
+/// Converts an error of the database.
 pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
     let place = Arc::clone(place);
     let code = match &source {
@@ -185,7 +184,7 @@ pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
         Error::Database(error) => error.code().and_then(|code| code.parse::<i32>().ok()),
         _ => None,
     };
-    // The lower byte is the kind, the others say more about it.
+    // The lower byte is the kind. The others contain details.
     match code.map(|code| code & 0xff) {
         Some(5 | 6) => SqlError::Busy { place, source },
         Some(10) => SqlError::Disk { place, source },

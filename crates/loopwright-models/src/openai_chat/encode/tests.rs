@@ -455,7 +455,7 @@ fn a_recording_is_named_in_words() {
         told[0]["content"],
         json!([
             {"type": "text", "text": "Listen."},
-            {"type": "text", "text": "[audio: not shown, this provider cannot be given it]"},
+            {"type": "text", "text": "[audio: omitted, because this provider does not accept it]"},
         ])
     );
 }

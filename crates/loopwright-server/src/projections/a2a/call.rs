@@ -318,7 +318,7 @@ impl Call {
         let (record, header) = self.task(&message.task_id).await?;
         if self.current(&record).await?.status != JobStatus::NeedsInput {
             return Err(Failure::unsupported(
-                "the task does not wait for input; send a message with its context alone",
+                "the task is not waiting for input; send the message with `contextId` only",
             ));
         }
         if self.principal.role() < Role::Approve {
@@ -349,9 +349,9 @@ impl Call {
         let size = if given.page_size == 0 { PAGE } else { given.page_size.min(100) };
         let from: usize = match &*given.page_token {
             "" => 0,
-            token => token
-                .parse()
-                .map_err(|_| Failure::new(-32602, 400, "`pageToken` is not that of a page"))?,
+            token => token.parse().map_err(|_| {
+                Failure::new(-32602, 400, "`pageToken` is not the `nextPageToken` of a page")
+            })?,
         };
         let query = JobQuery { status: None, session, limit: MAX_TASKS };
         let records = self.server.queue()?.records(&query).await.map_err(Problem::from)?;
@@ -389,7 +389,7 @@ impl Call {
         let (record, header) = self.task(&given.id).await?;
         let current = self.current(&record).await?;
         if current.status != JobStatus::Running {
-            return Err(Failure::new(-32002, 409, "the task does not run"));
+            return Err(Failure::new(-32002, 409, "the task is not running"));
         }
         let store = self.server.store();
         let after = last_event(&**store, &header.id).await.map_err(Problem::from)?;
@@ -404,7 +404,7 @@ impl Call {
             return Err(Failure::new(
                 -32002,
                 409,
-                "the task was done before it could be cancelled",
+                "the task finished before it could be cancelled",
             ));
         }
         let (record, header) = self.task(&given.id).await?;
@@ -415,7 +415,7 @@ impl Call {
         let (record, header) = self.task(&given.id).await?;
         let current = self.current(&record).await?;
         if is_over(current.status) {
-            return Err(Failure::unsupported("the task is over; read it instead"));
+            return Err(Failure::unsupported("the task has ended; read it with `GetTask`"));
         }
         let after = last_event(&**self.server.store(), &header.id).await.map_err(Problem::from)?;
         let view = view(&record, current.status, header.id.as_str(), None, 0);
@@ -445,7 +445,7 @@ fn text(parts: &[Value]) -> Result<String, Failure> {
                 return Err(Failure::new(
                     -32005,
                     415,
-                    "parts must be texts or data; upload files instead",
+                    "parts must contain text or data; upload files to the session instead",
                 ));
             }
         }

@@ -136,7 +136,7 @@ impl AgentTool {
                 }
                 Some(RunEvent::Ended(end)) => break end.outcome,
                 Some(_) => {}
-                None => break RunOutcome::Failed("the run has no end".to_owned()),
+                None => break RunOutcome::Failed("the run ended without a result".to_owned()),
             }
         };
         let session = run.session;
@@ -161,7 +161,7 @@ impl AgentTool {
     fn ask(&self, session: &SessionId, asked: &PendingView) -> ToolError {
         if self.principal.role() < Role::Approve {
             return refused(format!(
-                "session {session} waits for an approval, which requires role `approve`"
+                "session {session} is waiting for an approval, which requires role `approve`"
             ));
         }
         let text = format!("{}\n\n{} {}", asked.question, asked.tool, asked.arguments);

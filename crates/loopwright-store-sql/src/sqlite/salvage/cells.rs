@@ -3,25 +3,25 @@
 use super::pages::{Pages, long, short};
 use crate::row::Cell;
 
-/// Where the first page begins to hold records.
+/// The offset of the records in the first page.
 const FIRST: usize = 100;
-/// The most bytes of a record that are believed.
+/// The maximum plausible size of a record, in bytes.
 const LARGEST: usize = 1 << 30;
 
 /// A row of a table, or an entry of an index.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The number of a row, if it has one beside its cells.
+    /// The row ID, if it is stored beside the cells.
     pub(super) number: Option<i64>,
     pub(super) cells: Vec<Cell>,
 }
 
-/// How the cells of a page look.
+/// The layout of the cells of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Rows,
     Entries,
-    /// Entries, each after the number of a page.
+    /// Entries, each after the number of a child page.
     Inner,
 }
 
@@ -44,7 +44,7 @@ fn record(pages: &Pages, page: &[u8], mut at: usize, kind: Kind) -> Option<Recor
     if kind == Kind::Inner {
         at += 4;
     }
-    // There is no more of a record than there is of the file.
+    // A record cannot be larger than the file.
     let most = LARGEST.min((pages.last as usize).saturating_mul(pages.usable));
     let size = usize::try_from(varint(page, &mut at)?).ok().filter(|it| *it <= most)?;
     let number = if kind == Kind::Rows { Some(varint(page, &mut at)?) } else { None };
@@ -52,7 +52,7 @@ fn record(pages: &Pages, page: &[u8], mut at: usize, kind: Kind) -> Option<Recor
     Some(Record { number, cells: cells(&payload)? })
 }
 
-/// Puts a record together of what the page has of it and what other pages have.
+/// Assembles a record from its page and from overflow pages.
 fn payload(pages: &Pages, page: &[u8], at: usize, size: usize, kind: Kind) -> Option<Vec<u8>> {
     let usable = pages.usable;
     let most = if kind == Kind::Rows { usable - 35 } else { (usable - 12) * 64 / 255 - 23 };
@@ -76,7 +76,7 @@ fn payload(pages: &Pages, page: &[u8], at: usize, size: usize, kind: Kind) -> Op
     Some(payload)
 }
 
-/// Takes a record apart.
+/// Splits a record into cells.
 fn cells(payload: &[u8]) -> Option<Vec<Cell>> {
     let mut at = 0;
     let head = usize::try_from(varint(payload, &mut at)?).ok()?;
@@ -111,13 +111,13 @@ fn cells(payload: &[u8]) -> Option<Vec<Cell>> {
     (at == payload.len()).then_some(cells)
 }
 
-/// Reads a number of some bytes, whose first bit is its sign.
+/// Reads a big-endian signed integer.
 fn int(bytes: &[u8]) -> i64 {
     let sign = if bytes.first().is_some_and(|it| it & 0x80 != 0) { -1 } else { 0 };
     bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte))
 }
 
-/// Reads a number of one to nine bytes.
+/// Reads a variable-length integer of one to nine bytes.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let mut number = 0_i64;
     for place in 0..9 {

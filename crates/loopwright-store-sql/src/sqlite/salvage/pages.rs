@@ -9,26 +9,26 @@ use std::{
 
 use super::file;
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The sizes of a page where neither the file nor its log tells: that of files which were made elsewhere or long
-/// ago, and ours.
+/// The page sizes to try if neither the file nor its log has one: that of files from other programs or earlier
+/// versions, and the current one.
 const USUAL: [u32; 2] = [4096, super::super::PAGE];
-/// So many bytes are looked at to find out which it is.
+/// The number of bytes that are examined to choose between them.
 const GLANCE: u64 = 4 << 20;
-/// The bytes before the first frame of a log, and those before the page of each.
+/// The sizes of the header of a log, and of the header of each frame.
 const LOG_HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
 
-/// The pages of a file, and those that its log has in their stead.
+/// The pages of a file. Those in its log replace those in the file.
 #[derive(Debug)]
 pub(super) struct Pages {
     file: File,
     log: Vec<u8>,
-    /// Where in the log the latest form of a page begins.
+    /// The offset of the latest version of each page in the log.
     places: BTreeMap<u32, usize>,
     size: usize,
-    /// The bytes of a page that hold something.
+    /// The number of usable bytes in a page.
     pub(super) usable: usize,
     /// The number of the last page.
     pub(super) last: u32,
@@ -59,7 +59,7 @@ impl Pages {
         Ok(Self { file, log, places, size, usable: size - usize::from(reserved), last })
     }
 
-    /// Returns a page; what the file has not of it is zero.
+    /// Returns a page. Bytes that the file does not have are zero.
     pub(super) fn read(&self, number: u32) -> io::Result<Vec<u8>> {
         if let Some(page) =
             self.places.get(&number).and_then(|it| self.log.get(*it..it + self.size))
@@ -76,7 +76,7 @@ impl Pages {
     }
 }
 
-/// Returns the size with which more of the file looks like pages of tables.
+/// Returns the size with which more of the file looks like table pages.
 fn guessed(file: &mut File) -> io::Result<u32> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -86,19 +86,19 @@ fn guessed(file: &mut File) -> io::Result<u32> {
     Ok(if alike(ours) > alike(usual) { ours } else { usual })
 }
 
-/// Returns `true` if bytes may be a page of a table or an index, by its kind and where what it holds begins.
+/// Returns `true` if bytes can be a table or index page, judging by its type and the start of its content.
 fn is_of_table(page: &[u8]) -> bool {
     let (count, begins) = (short(page, 3).unwrap_or_default(), short(page, 5).unwrap_or_default());
     let (count, begins) = (usize::from(count), usize::from(begins));
     matches!(page[0], 2 | 5 | 10 | 13) && count > 0 && (8 + 2 * count..page.len()).contains(&begins)
 }
 
-/// The largest size does not fit, and is written as 1.
+/// The largest size does not fit, and is stored as 1.
 fn page_size(written: u16) -> u32 {
     if written == 1 { 65_536 } else { written.into() }
 }
 
-/// Returns where the log has the latest form of each page that was committed.
+/// Returns the offset of the latest committed version of each page in the log.
 fn committed(log: &[u8], size: usize) -> BTreeMap<u32, usize> {
     let (mut places, mut open) = (BTreeMap::new(), BTreeMap::new());
     let Some(head) = log.get(..LOG_HEAD) else { return places };
@@ -116,7 +116,7 @@ fn committed(log: &[u8], size: usize) -> BTreeMap<u32, usize> {
         }
         let place = LOG_HEAD + number * (FRAME_HEAD + size) + FRAME_HEAD;
         open.insert(long(frame, 0).unwrap_or_default(), place);
-        // What a transaction wrote counts once its last frame is there.
+        // The writes of a transaction count once its last frame exists.
         if long(frame, 4) != Some(0) {
             places.append(&mut open);
         }
@@ -124,7 +124,7 @@ fn committed(log: &[u8], size: usize) -> BTreeMap<u32, usize> {
     places
 }
 
-/// Adds bytes to a checksum of a log.
+/// Adds bytes to the checksum of a log.
 fn added(sum: (u32, u32), bytes: &[u8], is_big: bool) -> (u32, u32) {
     let word = |bytes: &[u8]| {
         let bytes = bytes.first_chunk().copied().unwrap_or_default();
@@ -136,12 +136,12 @@ fn added(sum: (u32, u32), bytes: &[u8], is_big: bool) -> (u32, u32) {
     })
 }
 
-/// Reads a number of two bytes.
+/// Reads an integer of two bytes.
 pub(super) fn short(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|it| u16::from_be_bytes(*it))
 }
 
-/// Reads a number of four bytes.
+/// Reads an integer of four bytes.
 pub(super) fn long(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|it| u32::from_be_bytes(*it))
 }

@@ -16,16 +16,16 @@ use crate::{
     row::{Cell, Row, Value, values},
 };
 
-/// Fills the tables of a new file with what was found in another one.
+/// Fills the tables of a new file with records that were found in another file.
 pub(super) struct Rebuild<'a> {
     transaction: &'a mut dyn Transaction,
-    /// What sessions are called, as indexes and tables tell.
+    /// The IDs of sessions, from indexes and tables.
     names: BTreeMap<i64, String>,
-    /// Stands for a session of which it is not known.
+    /// Stands for an unknown session ID.
     unnamed: SessionId,
 }
 
-/// Which table a record is of, which only its form tells.
+/// The table of a record, which only its form shows.
 #[derive(Debug, PartialEq, Eq)]
 enum Table {
     Sessions,
@@ -58,14 +58,14 @@ const JOB: &str = "
     WHERE excluded.updated_at > jobs.updated_at";
 
 impl<'a> Rebuild<'a> {
-    /// Fills the tables that a transaction writes. Until it has ended, rows may point to what is not there.
+    /// Fills the tables that a transaction writes. Until it has ended, rows may refer to missing rows.
     pub(super) async fn new(transaction: &'a mut dyn Transaction) -> Result<Self, Failure> {
         transaction.script("PRAGMA defer_foreign_keys = ON").await?;
         Ok(Self { transaction, names: BTreeMap::new(), unnamed: SessionId::generate() })
     }
 
-    /// Takes a record, if it is of a table that counts and makes sense. Pages that are not in use any more
-    /// hold rows as they once were, so of two forms of a row the later one is taken.
+    /// Adds a record if it is plausible and of a required table. Unused pages contain old versions of rows, so the
+    /// latest version of a row is used.
     pub(super) async fn take(&mut self, record: Record) -> Result<(), Failure> {
         let Record { number, mut cells } = record;
         let Some(table) = table(&self.unnamed, number, &cells) else { return Ok(()) };
@@ -91,18 +91,18 @@ impl<'a> Rebuild<'a> {
             Table::Notes => "INSERT OR IGNORE INTO log_entries VALUES ($1, $2, $3, $4)",
             Table::Jobs => JOB,
         };
-        // Rows of an earlier version have no column at the end that was added since.
+        // Rows of an earlier version lack the columns that were added later.
         cells.resize(cells.len().max(table.columns()), Cell::Null);
         let values: Vec<_> = cells.iter().map(Value::from).collect();
         match self.transaction.run(sql, &values).await {
-            // It is of no form that the tables allow.
+            // The tables do not allow this row.
             Ok(_) | Err(SqlError::Refused { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Puts right what points to nothing, and returns how many sessions there are, and what is not as it
-    /// was. A branch that is lost began where its first changes do, and left the one before it there.
+    /// Repairs references to missing rows. Returns the number of sessions, and what differs from the original. A
+    /// lost branch is assumed to start with its first changes, and to have left the previous branch there.
     pub(super) async fn finish(mut self, now: Timestamp) -> Result<(i64, Vec<Finding>), Failure> {
         let mut findings = self.nameless(now).await?;
         findings.extend(self.restore_missing_definitions().await?);
@@ -134,7 +134,7 @@ impl<'a> Rebuild<'a> {
         for key in self.keys("SELECT key FROM sessions").await? {
             self.names.remove(&key);
         }
-        // What is left of the names is of sessions of which nothing else is.
+        // The remaining IDs are of sessions of which nothing else is left.
         findings.extend(self.names.values().filter_map(|name| {
             let session = SessionId::new(name.clone()).ok()?;
             let problem = "only its name is left".to_owned();
@@ -144,7 +144,7 @@ impl<'a> Rebuild<'a> {
         Ok((live.into_iter().sum(), findings))
     }
 
-    /// Returns who works with a session at present, by what the file tells.
+    /// Returns the current owner of a session, according to the file.
     pub(super) async fn user(&mut self, now: Timestamp) -> Result<Option<String>, Failure> {
         let sql =
             "SELECT lease_owner FROM sessions WHERE lease_owner IS NOT NULL AND lease_until > $1";
@@ -224,18 +224,18 @@ impl<'a> Rebuild<'a> {
         Ok(findings)
     }
 
-    /// Returns the numbers that a statement gives.
+    /// Returns the numbers that a statement selects.
     async fn keys(&mut self, sql: &str) -> Result<Vec<i64>, Failure> {
         let rows = self.transaction.rows(sql, &[]).await?;
         rows.into_iter().map(|mut row: Row| row.int(0)).collect()
     }
 }
 
-/// What an agent is called of which nothing is known.
+/// The name of an agent of which nothing is known.
 const UNKNOWN: &str = "unknown";
 
 impl Table {
-    /// Returns how many columns it has.
+    /// Returns the number of columns.
     fn columns(&self) -> usize {
         match self {
             Self::Sessions => 21,
@@ -248,7 +248,7 @@ impl Table {
     }
 }
 
-/// Returns `true` if the last cells of a row are the checksum of a body, or none was written.
+/// Returns `true` if the last cells of a row are the checksum of its body, or contain none.
 fn is_sum(cells: &[Cell], body: &[u8]) -> bool {
     match cells {
         [] | [Cell::Null] => true,
@@ -257,7 +257,7 @@ fn is_sum(cells: &[Cell], body: &[u8]) -> bool {
     }
 }
 
-/// Finds out which table a record is of, if it makes sense there.
+/// Determines the table of a record, if the record is plausible there.
 fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Table> {
     use Cell::{Bytes, Int, Null, Text};
     let is_name = |it: &String| SessionId::new(it.clone()).is_ok();
