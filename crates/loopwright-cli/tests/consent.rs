@@ -186,7 +186,7 @@ fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
     answers.push(streamed("Done.", "stop"));
     let server = Server::start(answers);
     let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00043", "Go."]].concat();
-    let shown = "are used";
+    let shown = "cost limit used";
     let seen = Terminal::new(100).typing(shown, answer).run(&world, &line);
     let listed: Value =
         serde_json::from_str(&world.run(&["sessions", "list", "--json"]).stdout).unwrap();

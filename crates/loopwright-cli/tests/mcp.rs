@@ -297,7 +297,8 @@ fn a_program_outside_of_the_sandbox_is_named_and_found_in_a_folder_that_its_serv
     let world = world.env("PATH", &path);
     world.run(&["mcp", "add", "hidden", "serve"]);
     let tested = world.run(&["mcp", "test", "hidden"]);
-    for told in ["the sandbox does not show `", "/tools/bin/serve`; ", "`mcp add --read FOLDER`"] {
+    for told in ["not visible in the sandbox: `", "/tools/bin/serve`; ", "`mcp add --read FOLDER`"]
+    {
         assert!(tested.stdout.contains(told), "{told}: {tested:?}");
     }
     world.run(&["mcp", "add", "none", "no-such-program"]);

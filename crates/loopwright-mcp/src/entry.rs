@@ -544,7 +544,7 @@ mod tests {
                 "needs `clientId` and `clientSecret`",
             ),
             (serde_json::json!({ "grant": "password" }), "unknown `grant`"),
-            (serde_json::json!({ "scopes": [1] }), "must be a list of texts"),
+            (serde_json::json!({ "scopes": [1] }), "must be a list of strings"),
         ] {
             let error: String = of(wrong).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -207,7 +207,7 @@ async fn bad_answers_to_calls_are_errors_for_the_model() {
         ("asks_flood", "flooded"),
         ("asks_forever", "more than 1000 requests without waiting for responses"),
         ("asks_again_forever", "more than 1000 requests without waiting for responses"),
-        ("unreadable_asks_forever", "sends requests and reads no answers"),
+        ("unreadable_asks_forever", "sends requests but does not read the responses"),
         ("asks_one_by_one_forever", "did not answer `tools/call` within 4 s"),
         ("call_half_character", "\u{fffd} \u{e4}"),
         ("call_invalid_utf8", "a\u{fffd}"),

@@ -101,7 +101,10 @@ async fn a_question_of_the_agent_is_asked_of_the_clients_user_and_answered_once(
     let mut stolen = again.clone();
     stolen["name"] = json!("ask_helper");
     let stolen = ask(&world, &ben, "tools/call", stolen).await;
-    assert!(stolen["error"]["message"].as_str().unwrap().contains("no call waits"), "{stolen}");
+    assert!(
+        stolen["error"]["message"].as_str().unwrap().contains("no call is waiting"),
+        "{stolen}"
+    );
     let answered = call(&world, &ada, again.clone()).await;
     assert_eq!(answered["isError"], false, "{answered}");
     let mut repeated = again;

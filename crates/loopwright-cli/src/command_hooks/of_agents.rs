@@ -94,7 +94,7 @@ impl AgentHooks {
             None => {
                 let events = config.hooks.keys().map(|it| format!("`{it}`")).collect::<Vec<_>>();
                 Err(wrong(format!(
-                    "the file that defines the agent's hooks at {} no longer exists or defines others; restore it, or start a new session",
+                    "the agent's hooks at {} are no longer in its file; restore them, or start a new session",
                     events.join(", ")
                 )))
             }

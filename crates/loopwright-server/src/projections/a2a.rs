@@ -75,38 +75,28 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "Read the A2A card of the first agent",
             )
         },
-        send(
-            "/v1/agents/{agent}/a2a",
-            "callA2a",
-            "Call an agent through A2A over JSON-RPC",
-            || post(rpc),
-        ),
+        send("/v1/agents/{agent}/a2a", "callA2a", "Call an agent by A2A JSON-RPC", || post(rpc)),
         send(
             "/v1/agents/{agent}/a2a/message:send",
             "sendA2aMessage",
-            "Send a message through A2A",
+            "Send an A2A message",
             || post(send_message),
         ),
         send(
             "/v1/agents/{agent}/a2a/message:stream",
             "streamA2aMessage",
-            "Send a message through A2A and follow its task",
+            "Send an A2A message and follow its task",
             || post(stream_message),
         ),
         Operation {
             security: READ,
             handler: || get(tasks),
-            ..of("get", "/v1/agents/{agent}/a2a/tasks", "listA2aTasks", "List tasks through A2A")
+            ..of("get", "/v1/agents/{agent}/a2a/tasks", "listA2aTasks", "List A2A tasks")
         },
         Operation {
             security: READ,
             handler: || get(task),
-            ..of(
-                "get",
-                "/v1/agents/{agent}/a2a/tasks/{task}",
-                "getA2aTask",
-                "Read a task through A2A",
-            )
+            ..of("get", "/v1/agents/{agent}/a2a/tasks/{task}", "getA2aTask", "Read an A2A task")
         },
         Operation {
             handler: || post(act),

@@ -182,7 +182,10 @@ async fn a_client_without_a_handshake_calls_again_with_its_replies() {
     let (called, _) = wire.ask_2026("tools/call", again.clone(), everything()).await;
     assert_eq!(text_of(&called), ALL);
     let (repeated, _) = wire.ask_2026("tools/call", again, everything()).await;
-    assert!(repeated["error"]["message"].as_str().unwrap().contains("no call waits"), "{repeated}");
+    assert!(
+        repeated["error"]["message"].as_str().unwrap().contains("no call is waiting"),
+        "{repeated}"
+    );
 }
 
 #[tokio::test]
