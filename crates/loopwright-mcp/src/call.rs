@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use loopwright_core::{IdempotencyKey, StopSignal, ToolPause};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CreateTaskResult,
-    ErrorCode, ErrorData, InputRequests, ServerResult, UpdateTaskParams, UpdateTaskRequest,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock,
+    CreateTaskResult, ErrorCode, ErrorData, InputRequests, ServerResult, UpdateTaskParams,
+    UpdateTaskRequest,
 };
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -126,6 +127,8 @@ pub(crate) struct ToolCallRun<'a> {
     answered: BTreeSet<String>,
     /// When the task is given up.
     ends: Instant,
+    /// How many hosts the sandbox had refused before.
+    refused_before: usize,
 }
 
 impl<'a> ToolCallRun<'a> {
@@ -137,7 +140,8 @@ impl<'a> ToolCallRun<'a> {
     ) -> Self {
         let ends = Instant::now() + client.server().max_call_time;
         let (round, task, answered) = (0, None, BTreeSet::new());
-        Self { client, host, cancel, params, round, task, answered, ends }
+        let refused_before = client.log().refused_count();
+        Self { client, host, cancel, params, round, task, answered, ends, refused_before }
     }
 
     /// Makes the call.
@@ -208,7 +212,10 @@ impl<'a> ToolCallRun<'a> {
                     }
                 },
                 Stage::Task(id) => self.follow(id).await?,
-                Stage::Done(result) => {
+                Stage::Done(mut result) => {
+                    if result.is_error == Some(true) {
+                        result.content.extend(self.refused());
+                    }
                     if let Some(task) = &mut self.task {
                         task.keep();
                     }
@@ -216,6 +223,16 @@ impl<'a> ToolCallRun<'a> {
                 }
             };
         }
+    }
+
+    /// Returns a note about the hosts that the sandbox refused during the call.
+    fn refused(&self) -> Option<ContentBlock> {
+        let hosts = self.client.log().refused_after(self.refused_before);
+        let text = format!(
+            "[the sandbox of the server refused {}; the user can allow hosts in its `network`]",
+            hosts.join(", ")
+        );
+        (!hosts.is_empty()).then(|| ContentBlock::text(text))
     }
 
     /// Returns what follows the answer to a request.

@@ -11,6 +11,9 @@ const MAX_BYTES: usize = 64 << 10;
 /// A longer line is kept in pieces.
 const MAX_LINE: usize = 4 << 10;
 
+/// Hosts that are noted as refused.
+const MAX_REFUSED: usize = 100;
+
 /// The last lines that a server has written to its standard error or sent as log messages. Clones share the lines.
 #[derive(Clone, Debug, Default)]
 pub struct ServerLog(Arc<Mutex<Lines>>);
@@ -21,6 +24,8 @@ struct Lines {
     bytes: usize,
     open: Vec<u8>,
     dropped: u64,
+    /// The hosts that the sandbox refused, in order.
+    refused: Vec<String>,
 }
 
 impl ServerLog {
@@ -40,6 +45,31 @@ impl ServerLog {
     /// Adds a line.
     pub(crate) fn push(&self, line: &str) {
         self.lines().push(&text::cut(line, MAX_LINE));
+    }
+
+    /// Adds a host that the sandbox refused, once.
+    pub(crate) fn refuse(&self, host: &str, reason: &str) {
+        let mut lines = self.lines();
+        if lines.refused.len() < MAX_REFUSED && !lines.refused.iter().any(|it| it == host) {
+            lines.refused.push(host.to_owned());
+            lines.push(&text::cut(&format!("[the sandbox refused {host}: {reason}]"), MAX_LINE));
+        }
+    }
+
+    /// Returns the number of hosts that the sandbox refused so far.
+    pub(crate) fn refused_count(&self) -> usize {
+        self.lines().refused.len()
+    }
+
+    /// Returns the hosts that the sandbox refused after so many others.
+    pub(crate) fn refused_after(&self, count: usize) -> Vec<String> {
+        self.lines()
+            .refused
+            .get(count..)
+            .unwrap_or_default()
+            .iter()
+            .map(|it| text::line(it))
+            .collect()
     }
 
     /// Returns the lines, oldest first, with control characters made visible.

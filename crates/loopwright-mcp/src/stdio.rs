@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopwright_sandbox::{OutputStream, SandboxChild};
+use loopwright_sandbox::{NetworkOutcome, OutputStream, SandboxChild};
 use rmcp::{
     RoleClient,
     model::{
@@ -265,6 +265,7 @@ impl Pump {
                 Next::Output(None) => return self.ended().await,
                 Next::Output(Some((OutputStream::Stderr, bytes))) => self.log.push_bytes(&bytes),
                 Next::Output(Some((OutputStream::Stdout, bytes))) => {
+                    self.note_refused();
                     if let Err(reason) = self.receive(&bytes).await {
                         self.end.set(reason);
                         break;
@@ -275,6 +276,15 @@ impl Pump {
         drop(self.to_client);
         self.child.close_stdin();
         self.child.stop(GRACE).await;
+    }
+
+    /// Notes the hosts that the sandbox refused: the server may not say why its request failed.
+    fn note_refused(&self) {
+        for access in self.child.network_accesses() {
+            if let NetworkOutcome::Refused { reason } = &access.outcome {
+                self.log.refuse(&access.host, reason);
+            }
+        }
     }
 
     async fn receive(&mut self, bytes: &[u8]) -> Result<(), String> {

@@ -75,9 +75,19 @@ async fn a_confined_server_reaches_the_hosts_of_its_configuration_and_no_others(
     let welcome = fetch(format!("http://granted.test:{granted}/")).await;
     assert!(welcome.ends_with("welcome"), "{welcome}");
     let refused = fetch(format!("http://127.0.0.1:{other}/")).await;
-    assert!(refused.starts_with("HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
+    assert!(refused.starts_with("Error: HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
     let refused = fetch(format!("http://other.test:{other}/")).await;
-    assert!(refused.starts_with("HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
+    assert!(refused.starts_with("Error: HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
+    let note =
+        "[the sandbox of the server refused other.test; the user can allow hosts in its `network`]";
+    assert!(refused.ends_with(note), "{refused}");
+    assert!(
+        client
+            .log()
+            .to_lines()
+            .iter()
+            .any(|it| it.starts_with("[the sandbox refused other.test: "))
+    );
 }
 
 /// A server of the host that answers one request, and its port.

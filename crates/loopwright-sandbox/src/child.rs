@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::access::NetworkAccess;
 #[cfg(target_os = "linux")]
 use crate::live::Live;
 use crate::output::{Output, OutputStream};
@@ -98,6 +99,15 @@ impl SandboxChild {
             #[cfg(target_os = "linux")]
             Inner::Live(live) => live.close_stdin(),
             Inner::Scripted { .. } => {}
+        }
+    }
+
+    /// Returns the hosts that were reached and refused so far, if the policy names hosts.
+    pub fn network_accesses(&self) -> Vec<NetworkAccess> {
+        match &self.inner {
+            #[cfg(target_os = "linux")]
+            Inner::Live(live) => live.network_accesses(),
+            Inner::Scripted { output, .. } => output.network.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use crate::access::NetworkAccess;
 use crate::capture::Capture;
 use crate::command::Stdin;
 use crate::guarantee::Guarantees;
@@ -382,6 +383,7 @@ impl Live {
             Some(ended) => (ended.outcome, ended.elapsed),
             None => (ExitOutcome::Lost, self.began.elapsed()),
         };
+        let network = self.network_accesses();
         let mut helper = self.helper;
         if outcome == ExitOutcome::Lost {
             helper.wait().await.ok();
@@ -398,8 +400,12 @@ impl Live {
             driver: self.driver.to_owned(),
             notes: self.notes,
             staged: self.staged,
-            network: self.proxy.as_ref().map(Proxy::accesses).unwrap_or_default(),
+            network,
         }
+    }
+
+    pub(crate) fn network_accesses(&self) -> Vec<NetworkAccess> {
+        self.proxy.as_ref().map(Proxy::accesses).unwrap_or_default()
     }
 }
 

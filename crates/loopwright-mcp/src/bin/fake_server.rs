@@ -396,7 +396,9 @@ impl Server {
             "fetch" => {
                 let address = arguments["text"].as_str().unwrap_or_default();
                 let said = fetch(address).unwrap_or_else(|error| error.to_string());
-                answer(id, &text(&said));
+                let mut result = text(&said);
+                result["isError"] = json!(!said.starts_with("HTTP/1.1 200"));
+                answer(id, &result);
             }
             _ => answer(id, &text(arguments["text"].as_str().unwrap_or_default())),
         }
