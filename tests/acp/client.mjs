@@ -98,8 +98,11 @@ const permission = (choice, name) =>
       assert.equal(asked.options[0].kind, "allow_once");
       assert.equal(asked.options.at(-1).kind, "reject_once");
       if (choice === "allow_always") {
-        await agent.say(`write 2${name} two`);
+        // The option names the rule: it is for this file.
+        await agent.say(`write ${name} one`);
         assert.equal(agent.asked.length, 1);
+        await agent.say(`write 2${name} two`);
+        assert.equal(agent.asked.length, 2);
       }
       return reason;
     },

@@ -167,8 +167,11 @@ async def permission(choice, name):
         assert [options[0].kind, options[-1].kind] == ["allow_once", "reject_once"]
         assert tool_call.tool_call_id == agent.client.all("tool_call")[0].tool_call_id
         if choice == "allow_always":
-            await agent.say(f"write 2{name} two")
+            # The option names the rule: it is for this file.
+            await agent.say(f"write {name} one")
             assert len(agent.client.asked) == 1
+            await agent.say(f"write 2{name} two")
+            assert len(agent.client.asked) == 2
         return reason
 
 

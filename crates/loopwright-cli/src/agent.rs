@@ -31,12 +31,19 @@ use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
 
-const INSTRUCTIONS: &str = "\
+const BEGINNING: &str = "\
 You are Loopwright, a careful assistant that works in one directory of the user's machine.
 Look before you answer: list and read what matters, and rely on what you have seen, not on \
 guesses.
-Change files only if the task requires it, and check your changes.
-Your tools reach nothing outside the working directory.
+Change files only if the task requires it, and check your changes.";
+
+/// How far the tools reach, without and with folders besides the working directory.
+const REACH: [&str; 2] = [
+    "Your tools reach nothing outside the working directory.",
+    "Your tools reach nothing outside the working directory and the folders named below.",
+];
+
+const END: &str = "\
 If a tool fails, read the error and try another way; do not repeat the same call.
 Answer briefly, in Markdown where that helps; refer to files by their paths, and say what you \
 could not find out.";
@@ -119,11 +126,16 @@ impl Setup {
     fn compose(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let commands = self.commands();
         let workdir = self.workdir.clone().with_access(Arc::new(self.permissions.shared().clone()));
-        let directory = format!("The working directory is {}.", self.workdir.path().display());
-        let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
+        let directory = self.directories();
+        let own = if self.applied.is_none() {
+            let reach = REACH[usize::from(self.workdir.folders().next().is_some())];
+            [BEGINNING, reach, END].join("\n")
+        } else {
+            String::new()
+        };
         let reaches_web = self.permissions.policy().offers("web_fetch");
         let web = if reaches_web { WEB } else { "" };
-        let parts = [own, &directory, web, self.system_prompt.as_deref().unwrap_or_default()];
+        let parts = [&own, &directory, web, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
@@ -183,6 +195,20 @@ impl Setup {
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.defined.configured(&applied.definition))
+    }
+
+    /// Tells the model where it works.
+    fn directories(&self) -> String {
+        let mut text = format!("The working directory is {}.", self.workdir.path().display());
+        let folders: Vec<_> = self.workdir.folders().map(|it| it.display().to_string()).collect();
+        if !folders.is_empty() {
+            text.push_str(
+                "\nYou can also use the files of these folders; name them by absolute paths: ",
+            );
+            text.push_str(&folders.join(", "));
+            text.push('.');
+        }
+        text
     }
 
     /// Returns how commands are run. In mode `plan`, they cannot change the directory.

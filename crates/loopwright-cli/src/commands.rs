@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_capabilities::coding::UseCodingTools;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 
@@ -24,6 +25,8 @@ pub struct Commands {
     pub(crate) caches: Option<Caches>,
     /// Who commits.
     pub(crate) author: Author,
+    /// The folders that they use besides the directory.
+    pub(crate) folders: Vec<PathBuf>,
     /// Whether they cannot change the directory.
     pub(crate) is_read_only: bool,
     driver: BackendChoice,
@@ -95,6 +98,11 @@ impl Commands {
         commands
     }
 
+    /// Lets commands use the folders of a root besides its directory.
+    pub(crate) fn with_folders_of(self, root: &WorkspaceRoot) -> Self {
+        Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
+    }
+
     /// Lets commands do what they may do here.
     pub(crate) fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         let settings = &self.settings;
@@ -111,10 +119,10 @@ impl Commands {
             .paths(settings.read.as_ref(), &workdir)
             .into_iter()
             .fold(policy, SandboxPolicy::read);
-        policy = self
-            .paths(settings.write.as_ref(), &workdir)
-            .into_iter()
-            .fold(policy, SandboxPolicy::write);
+        let mut written = self.paths(settings.write.as_ref(), &workdir);
+        written.extend(self.folders.iter().cloned());
+        let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
+        policy = written.into_iter().fold(policy, open);
         policy = strings(settings.hide.as_ref()).iter().fold(policy, SandboxPolicy::hide);
         policy =
             strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);

@@ -136,7 +136,7 @@ impl Conversation {
         said: UserInput,
         mut input: Option<&mut Input>,
     ) -> ExitCode {
-        let scene = LiveRun::new(stage.format, self.setup.workdir.path());
+        let scene = LiveRun::new(stage.format, self.setup.workdir.clone());
         let live = input.as_mut().and_then(|it| it.live(scene.feed.clone()));
         let (live, mut typed) = live.unzip();
         let given = self.session.clone().or_else(|| self.new_id.clone());

@@ -2,12 +2,12 @@
 
 use std::error::Error;
 use std::io;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use futures::future::{Either, select};
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{AgentLoop, AgentState, EventSinks, RunOptions};
 
 use crate::agent::Setup;
@@ -64,7 +64,7 @@ impl RunDisplay {
 
     /// Runs an agent without storing its state, and shows its progress. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> RunResult {
-        let scene = LiveRun::new(self.format, setup.workdir.path());
+        let scene = LiveRun::new(self.format, setup.workdir.clone());
         let agent = match setup.build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => {
@@ -172,7 +172,7 @@ pub struct LiveRun {
 impl LiveRun {
     /// Makes a scene on which nothing has happened, and of which this is shown: what becomes of the files in
     /// a directory, too.
-    pub fn new(format: OutputFormat, workdir: &Path) -> Self {
+    pub fn new(format: OutputFormat, workdir: impl Into<WorkspaceRoot>) -> Self {
         let (feed, notes) = UiSender::new();
         let feed = feed.watching(workdir);
         let feed = if format == OutputFormat::Events { feed.in_lines() } else { feed };

@@ -1,13 +1,14 @@
 //! Decisions of the user about folders: trusted projects, and calls that always run.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigSources;
+use crate::whole_file::{followed, replace};
 
 const FILE: &str = "folders.toml";
 
@@ -76,7 +77,8 @@ pub(crate) fn update(
     if *folder == Folder::default() {
         folders.remove(&key(root));
     }
-    write(&path, &folders).map_err(failed)
+    let text = toml::to_string(&folders).map_err(|error| failed(io::Error::other(error)))?;
+    replace(&followed(path.clone()), &text, true).map_err(failed)
 }
 
 fn key(root: &Path) -> String {
@@ -93,20 +95,6 @@ fn read(path: &Path) -> Result<BTreeMap<String, Folder>, FoldersError> {
         let source = io::Error::new(io::ErrorKind::InvalidData, error.message().to_owned());
         FoldersError::Read { path: path.to_owned(), source }
     })
-}
-
-/// Replaces the file as a whole.
-fn write(path: &Path, folders: &BTreeMap<String, Folder>) -> io::Result<()> {
-    let text = toml::to_string(folders).map_err(io::Error::other)?;
-    let new = path.with_extension("toml.new");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 pub mod acp;
 pub mod agent;
 pub mod agents;
+mod added_folders;
 pub mod answer_checks;
 pub mod selected_agent;
 mod approval;
@@ -81,6 +82,7 @@ pub mod tools;
 mod turn;
 mod user_command;
 mod web_search;
+mod whole_file;
 mod verification;
 pub mod worker;
 mod worker_roots;

@@ -11,6 +11,8 @@ pub struct LoadedParts {
     pub config: Vec<PathBuf>,
     /// The project's files of settings.
     pub project: Vec<PathBuf>,
+    /// The folders that tools use besides the working directory.
+    pub folders: Vec<PathBuf>,
     /// Whether the user trusts the project's settings.
     #[serde(rename = "project_trusted")]
     pub is_project_trusted: bool,

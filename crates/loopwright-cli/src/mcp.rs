@@ -27,6 +27,7 @@ use crate::project::{plain, project_root};
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
+use crate::whole_file::followed;
 
 /// Why a command about servers cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -340,7 +341,7 @@ fn place(
     if is_project {
         return Ok(project_root(&config.workdir).join(MCP_FILE));
     }
-    user_file(sources).ok_or(CommandError::NoPlace)
+    user_file(sources).map(followed).ok_or(CommandError::NoPlace)
 }
 
 fn remove(cli: &Cli, args: &McpArgs, typed: &McpRemoveArgs) -> Result<ExitCode, CommandError> {

@@ -3,8 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,7 @@ use crate::permissions::{MCP_FILE, ProjectSettings, agent_files};
 use crate::project::plain;
 use crate::render::{count, sanitize_terminal};
 use crate::store::state_directory;
+use crate::whole_file::replace;
 
 const USER_FILE: &str = "mcp.json";
 
@@ -328,26 +329,8 @@ pub(crate) fn change(
         return Ok(false);
     }
     let text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
-    replace(path, &(text + "\n")).map_err(failed)?;
+    replace(path, &(text + "\n"), false).map_err(failed)?;
     Ok(true)
-}
-
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let permissions = fs::metadata(path).map(|it| it.permissions()).ok();
-    let new = path.with_extension(format!("json.new-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    if permissions.is_some() {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let mut file = options.open(&new)?;
-    file.write_all(text.as_bytes())?;
-    if let Some(permissions) = permissions {
-        file.set_permissions(permissions)?;
-    }
-    file.sync_all()?;
-    fs::rename(&new, path)
 }
 
 /// Why a file of servers cannot be changed.

@@ -15,6 +15,7 @@ use loopwright_permissions::{
 use loopwright_templates::{DefinitionLoader, DefinitionPaths};
 use sha2::{Digest as _, Sha256};
 
+use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::command_hooks::{self, CommandHooks};
 use crate::config::{
     Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings, read_text,
@@ -166,6 +167,7 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
 #[derive(Clone, Debug)]
 pub struct RunPermissions {
     shared: Permissions,
+    added: AddedFolders,
     /// `None` means that there are no settings to change.
     origin: Option<Arc<PolicyOrigin>>,
 }
@@ -203,6 +205,7 @@ impl RunPermissions {
     /// Reads the permissions that a configuration leads to.
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let (policy, project) = policy(config, sources)?;
+        let added = AddedFolders::of(&policy, config, sources);
         let (hooks, hook_warnings) = hooks(sources, &project);
         let origin = PolicyOrigin {
             hooks,
@@ -214,7 +217,19 @@ impl RunPermissions {
             session: Mutex::default(),
             shadowed: Mutex::default(),
         };
-        Ok(Self { shared: Permissions::new(policy), origin: Some(Arc::new(origin)) })
+        Ok(Self { shared: Permissions::new(policy), added, origin: Some(Arc::new(origin)) })
+    }
+
+    /// Returns the folders that tools use besides the working directory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one that was typed cannot be used.
+    pub(crate) fn added_folders(&self) -> Result<&[PathBuf], AddedFolderError> {
+        match &self.added.refused {
+            Some(error) => Err(error.clone()),
+            None => Ok(&self.added.usable),
+        }
     }
 
     /// Warns about settings that have no effect.
@@ -222,6 +237,7 @@ impl RunPermissions {
         if let Some(origin) = &self.origin {
             tell_warnings(&self.policy(), &origin.project);
             origin.hook_warnings.iter().for_each(|warning| console::warn(warning));
+            self.added.ignored.iter().for_each(|error| console::warn(error));
         }
     }
 
@@ -252,7 +268,8 @@ impl RunPermissions {
     /// Returns the permissions of a run that nothing is configured for.
     pub(crate) fn without_rules(workdir: &WorkspaceRoot) -> Self {
         let policy = Policy::builder(text(workdir.path())).mode(Mode::Auto).build();
-        Self { shared: Permissions::new(policy), origin: None }
+        let added = AddedFolders::default();
+        Self { shared: Permissions::new(policy), added, origin: None }
     }
 
     /// Returns the policy that agents share.
@@ -460,6 +477,8 @@ fn settings(kind: SourceKind, layer: &PermissionSettings, base: &str) -> Option<
     if let Some(mode) = &layer.mode {
         source = source.with_mode(mode.value);
     }
+    let folders = layer.folders.iter().flat_map(|it| &it.value.0);
+    source = folders.fold(source, |source, it| source.with_folder(it.as_str()));
     for (decision, list) in layer.lists() {
         for (rule, line) in list.iter().flat_map(|it| &it.value.0) {
             source = source.with_rule(decision, rule, *line);

@@ -18,13 +18,13 @@ mod words;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use loopwright_broadcast::ConsoleOptions;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
     AgentEvent, AgentState, BoxError, EventEnvelope, EventSink, Flow, Hook, HookCx, HookPoint,
     HookPoints, ToolDecision, ToolOutcome,
@@ -178,7 +178,7 @@ impl UiSender {
 
     /// Tells what tools change of the files in a directory.
     #[must_use]
-    pub fn watching(self, directory: &Path) -> Self {
+    pub fn watching(self, directory: impl Into<WorkspaceRoot>) -> Self {
         Self { watch: Some(Arc::new(FileDiffTracker::new(directory))), ..self }
     }
 

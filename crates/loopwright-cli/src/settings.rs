@@ -155,6 +155,7 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
         let rules = permissions.rules(decision);
         rows.add(format!("permissions.{decision}"), rules.as_ref(), None, ToString::to_string);
     }
+    rows.add("permissions.folders", permissions.folders().as_ref(), None, |it| it.0.join(", "));
     let auto = Some(backend(BackendChoice::Auto));
     rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| backend(*it));
     sandbox_rows(&mut rows, &config.sandbox);

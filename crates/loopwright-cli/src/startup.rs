@@ -3,13 +3,13 @@
 mod own;
 mod refusal;
 mod switch;
+mod workdir;
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
     Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
@@ -46,7 +46,7 @@ use crate::permissions::{ProjectSettings, RunPermissions};
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
-use crate::store::{StoreLocation, state_directory};
+use crate::store::StoreLocation;
 use crate::tools;
 use crate::web_search;
 
@@ -153,16 +153,18 @@ impl Startup {
         }
         let grants = self.grants();
         limit_options(&mut chosen.llm.options, &grants);
-        let commands = Commands::of(config, &self.sources);
+        let permissions = RunPermissions::of(config, &self.sources)?;
+        let workdir = self.workdir(&permissions)?;
+        let commands = Commands::of(config, &self.sources).with_folders_of(&workdir);
         let setup = Setup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
             capabilities: chosen.capabilities,
-            workdir: self.workdir()?,
+            workdir,
             mcp: self.mcp(&commands)?,
             commands,
-            permissions: RunPermissions::of(config, &self.sources)?,
+            permissions,
             on_ask: agent.on_ask.into(),
             answer_within: agent.answer_within,
             asks_about_cost: false,
@@ -192,16 +194,6 @@ impl Startup {
             })?;
         }
         Ok(setup)
-    }
-
-    /// Returns the directory that agents work in.
-    pub(crate) fn workdir(&self) -> Result<WorkspaceRoot, StartError> {
-        let workdir = tools::workdir(&self.config.workdir).map_err(|error| StartError {
-            error: error.into(),
-            exit_code: ExitCode::Usage,
-            stop_reason: "usage",
-        })?;
-        Ok(self.without_own(workdir))
     }
 
     /// Prepares the servers that may be started.
@@ -290,34 +282,6 @@ impl Startup {
         }
         let agent = applied.definition.name.clone();
         Err(AgentError::Invalid { agent, problems: problems.join("; ") })
-    }
-
-    /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
-    /// agent works in.
-    fn without_own(&self, workdir: WorkspaceRoot) -> WorkspaceRoot {
-        let mut own: Vec<PathBuf> = state_directory(&self.sources).into_iter().collect();
-        own.extend(self.sources.home.as_ref().map(|home| home.join(".config/loopwright")));
-        match StoreLocation::of(&self.config, &self.sources) {
-            Ok(StoreLocation::Files(directory)) => own.push(directory),
-            Ok(StoreLocation::Sqlite(file)) => {
-                own.extend(["", "-wal", "-shm", "-acknowledged"].map(|end| {
-                    let mut name = file.clone().into_os_string();
-                    name.push(end);
-                    name.into()
-                }));
-            }
-            _ => {}
-        }
-        own.iter().fold(workdir, |workdir, path| {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            match real.strip_prefix(workdir.path()).ok().and_then(Path::to_str) {
-                Some(below) if !below.is_empty() => {
-                    let below = below.to_owned();
-                    workdir.protect(&below)
-                }
-                _ => workdir,
-            }
-        })
     }
 
     /// Returns what a run may use up.

@@ -48,7 +48,7 @@ fn the_first_line_names_what_was_loaded() {
     let own = |name: &str| format!("/.config/loopwright/{name}");
     let expect = json!({
         "config": [own("config.toml"), own("hooks.json"), own("mcp.json")],
-        "project": ["/project/loopwright.toml"], "project_trusted": false,
+        "project": ["/project/loopwright.toml"], "folders": [], "project_trusted": false,
         "instructions": ["/project/AGENTS.md"], "agents": ["reviewer"], "skills": ["tidy"],
         "mcp_servers": ["notes"], "hooks": 1,
     });
@@ -61,7 +61,7 @@ fn the_first_line_names_what_was_loaded() {
 fn a_bare_run_loads_nothing() {
     let (loaded, request) = loaded(&furnished(), &["--bare"]);
     let expect = json!({
-        "config": [], "project": [], "project_trusted": false, "instructions": [], "agents": [],
+        "config": [], "project": [], "folders": [], "project_trusted": false, "instructions": [], "agents": [],
         "skills": [], "mcp_servers": [], "hooks": 0,
     });
     assert_eq!(loaded, expect);

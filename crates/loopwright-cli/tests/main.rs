@@ -8,6 +8,7 @@
 )]
 
 mod acp;
+mod added_folders;
 mod agent_keys;
 mod agents;
 mod answer_checks;

@@ -1,7 +1,7 @@
 //! The permissions and limits of a command.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -242,6 +242,20 @@ pub enum BroadPaths {
     Refused,
     /// Such a folder is allowed.
     Allowed,
+}
+
+/// Folders that contain more than a project. Their parents are too broad as well.
+const BROAD: [&str; 16] = [
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/tmp", "/usr", "/var",
+];
+
+impl BroadPaths {
+    /// Returns `true` if a folder contains more than a project: the home, a system folder, or a
+    /// folder above one of them. `path` is absolute and without links.
+    pub fn include(path: &Path, home: Option<&Path>) -> bool {
+        BROAD.iter().map(Path::new).chain(home).any(|broad| broad.starts_with(path))
+    }
 }
 
 impl SandboxPolicy {

@@ -20,7 +20,7 @@ use crate::files::stage;
 /// A change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// The path relative to the root, without links.
+    /// The path relative to the root, without links. It is absolute in an added folder.
     pub path: String,
     /// The path before the change, if the change moves the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,10 @@ pub struct FileChange {
     /// The file after the change. `None` means that the change deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileVersion>,
+    /// The added folders that the paths are in, without links. Undoing the change reaches them, whether
+    /// the root still has them or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
 }
 
 /// The version of a file at one time.
@@ -143,6 +147,7 @@ impl FileChange {
         root: &WorkspaceRoot,
         before: Option<&[u8]>,
     ) -> Result<UndoOutcome, FileError> {
+        let root = &*root.reaching(&self.folders);
         let _turn = root.write_lock();
         if let Some(from) = &self.from {
             return self.undo_move(root, from);

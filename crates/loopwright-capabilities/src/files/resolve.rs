@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::files::FileError;
 use crate::files::access::FileUse;
 use crate::files::made::Made;
-use crate::files::root::{Leg, WorkspaceRoot};
+use crate::files::root::{Base, Leg, WorkspaceRoot, legs_of};
 use crate::files::shown;
 
 /// How many links are followed before it is a circle.
@@ -36,11 +36,12 @@ pub(super) enum Parents {
     Create,
 }
 
-/// An open directory below a root, and its path without links.
+/// An open directory below a root, and its path without links, which is absolute in an added folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
+    pub(super) base: Base,
 }
 
 /// A name in an open directory. It was no directory and no link when it was looked at.
@@ -75,7 +76,7 @@ impl From<FileError> for Failed {
 }
 
 impl Place {
-    /// Returns the path below the root, without links.
+    /// Returns the path below the root, without links; it is absolute in an added folder.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path.join(&self.name)
     }
@@ -133,7 +134,7 @@ impl WorkspaceRoot {
         Ok(self.read_bytes(path, most_bytes)?.and_then(|it| String::from_utf8(it).ok()))
     }
 
-    /// Returns a path relative to the root without links, like
+    /// Returns a path relative to the root without links, or an absolute one in an added folder, like
     /// [`FileChange::path`](crate::files::FileChange::path). The path does not need to exist.
     ///
     /// # Errors
@@ -197,7 +198,7 @@ impl WorkspaceRoot {
         path: &str,
         mut walk: impl FnMut() -> Result<T, Failed>,
     ) -> Result<T, FileError> {
-        self.directory()?;
+        self.open()?;
         for _ in 0..MAX_WALKS {
             match walk() {
                 Ok(found) => return Ok(found),
@@ -209,11 +210,13 @@ impl WorkspaceRoot {
     }
 
     fn walk(&self, path: &str, parents: Parents) -> Result<Resolved, Failed> {
+        let (base, legs) = self.legs(path)?;
         let mut walk = Walk {
             root: self,
             path,
+            base,
             levels: Vec::new(),
-            pending: self.legs(path)?.into_iter().rev().collect(),
+            pending: legs.into_iter().rev().collect(),
             links: 0,
             made: Made::default(),
             screen: OnceLock::new(),
@@ -232,11 +235,12 @@ impl WorkspaceRoot {
     }
 }
 
-/// A path that is being walked. Every directory from the root to where it is stays open, so that
+/// A path that is being walked. Every directory from its base to where it is stays open, so that
 /// `..` leads back the way it came.
 struct Walk<'a> {
     root: &'a WorkspaceRoot,
     path: &'a str,
+    base: Base,
     levels: Vec<(OwnedFd, OsString)>,
     pending: Vec<Leg>,
     links: u32,
@@ -246,10 +250,11 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn up(&mut self) -> Result<(), Failed> {
-        match self.levels.pop() {
-            Some(_) => Ok(()),
-            None => Err(FileError::Outside(self.path.to_owned()).into()),
+        if self.levels.pop().is_none() {
+            let arrived = self.root.leave(self.base, &mut self.pending);
+            self.base = arrived.ok_or_else(|| FileError::Outside(self.path.to_owned()))?;
         }
+        Ok(())
     }
 
     /// Goes into a directory, follows a link, or has arrived.
@@ -273,7 +278,9 @@ impl Walk<'_> {
     fn look(&self, name: &OsStr) -> Result<Option<FileType>, Failed> {
         let stat = match self.levels.last() {
             Some((fd, _)) => rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW),
-            None => rustix::fs::statat(self.root.directory()?, name, AtFlags::SYMLINK_NOFOLLOW),
+            None => {
+                rustix::fs::statat(self.root.directory(self.base)?, name, AtFlags::SYMLINK_NOFOLLOW)
+            }
         };
         match stat {
             Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
@@ -288,10 +295,15 @@ impl Walk<'_> {
         }
         let opened = match self.levels.last() {
             Some((fd, _)) => open_folder(fd, &name),
-            None => open_folder(self.root.directory()?, &name),
+            None => open_folder(self.root.directory(self.base)?, &name),
         };
         let fd = opened.or_else(|error| raced_or(self.path, error))?;
         self.levels.push((fd, name));
+        // The directory keeps its paths where it lies below an added folder.
+        if self.base != Base::DIRECTORY && self.here() == self.root.open()? {
+            self.base = Base::DIRECTORY;
+            self.levels.clear();
+        }
         Ok(())
     }
 
@@ -302,19 +314,22 @@ impl Walk<'_> {
         }
         let target = match self.levels.last() {
             Some((fd, _)) => rustix::fs::readlinkat(fd, name, Vec::new()),
-            None => rustix::fs::readlinkat(self.root.directory()?, name, Vec::new()),
+            None => rustix::fs::readlinkat(self.root.directory(self.base)?, name, Vec::new()),
         };
         let target = target.or_else(|error| match error {
             Errno::INVAL => Err(Failed::Raced),
             error => raced_or(self.path, error),
         })?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-        let Some(legs) = self.root.legs_of(&target) else {
-            return Err(FileError::Outside(self.path.to_owned()).into());
-        };
-        if target.is_absolute() {
+        let legs = if target.is_absolute() {
+            let found = self.root.absolute(&target);
+            let (base, legs) = found.ok_or_else(|| FileError::Outside(self.path.to_owned()))?;
+            self.base = base;
             self.levels.clear();
-        }
+            legs
+        } else {
+            legs_of(&target)
+        };
         self.pending.extend(legs.into_iter().rev());
         Ok(())
     }
@@ -334,13 +349,13 @@ impl Walk<'_> {
         let rights = Mode::from_raw_mode(0o777);
         let made = match self.levels.last() {
             Some((fd, _)) => rustix::fs::mkdirat(fd, &name, rights),
-            None => rustix::fs::mkdirat(self.root.directory()?, &name, rights),
+            None => rustix::fs::mkdirat(self.root.directory(self.base)?, &name, rights),
         };
         match made {
             Ok(()) => {
                 match self.levels.last() {
                     Some((fd, _)) => self.made.push(fd, &name),
-                    None => self.made.push(self.root.directory()?, &name),
+                    None => self.made.push(self.root.directory(self.base)?, &name),
                 }
                 self.enter(name)
             }
@@ -350,7 +365,12 @@ impl Walk<'_> {
     }
 
     fn here(&self) -> PathBuf {
-        self.levels.iter().map(|(_, name)| Path::new(name)).collect()
+        self.path_of(&self.levels)
+    }
+
+    fn path_of(&self, levels: &[(OwnedFd, OsString)]) -> PathBuf {
+        let names = levels.iter().map(|(_, name)| Path::new(name));
+        std::iter::once(self.root.prefix(self.base)).chain(names).collect()
     }
 
     fn into_folder(mut self) -> Result<Folder, Failed> {
@@ -359,16 +379,16 @@ impl Walk<'_> {
     }
 
     fn folder_of(&self, mut levels: Vec<(OwnedFd, OsString)>) -> Result<Folder, Failed> {
-        let path = levels.iter().map(|(_, name)| Path::new(name)).collect();
+        let path = self.path_of(&levels);
         let fd = match levels.pop() {
             Some((fd, _)) => fd,
             None => self.duplicate_root()?,
         };
-        Ok(Folder { fd, path })
+        Ok(Folder { fd, path, base: self.base })
     }
 
     fn duplicate_root(&self) -> Result<OwnedFd, Failed> {
-        let root = self.root.directory()?;
+        let root = self.root.directory(self.base)?;
         root.try_clone_to_owned().map_err(|error| FileError::of(self.path, error).into())
     }
 }

@@ -1,10 +1,9 @@
 //! A directory that paths cannot leave.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,6 +25,9 @@ use crate::files::stage::Durability;
 /// checking a path and using it, and replacing directories with links in between has no effect.
 /// Links that stay inside are followed; others are refused.
 ///
+/// More folders can be [added](WorkspaceRoot::with_folder). Their files are named by absolute paths,
+/// or by relative paths that lead from the directory to the folder.
+///
 /// Creating a root does nothing; the directory is opened on first use. Clones are the same root,
 /// and changes through one root run one after the other.
 #[derive(Clone)]
@@ -41,18 +43,28 @@ struct Settings {
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
     access: Option<Arc<dyn FileAccess>>,
+    folders: Vec<PathBuf>,
 }
 
 struct Inner {
     path: PathBuf,
     settings: Settings,
-    opened: OnceLock<Opened>,
+    /// The directory, and then the added folders.
+    opened: OnceLock<Vec<Opened>>,
     writing: Mutex<()>,
 }
 
 struct Opened {
     directory: File,
     real: PathBuf,
+}
+
+/// The directory of a root, or one of its added folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Base(usize);
+
+impl Base {
+    pub(super) const DIRECTORY: Self = Self(0);
 }
 
 /// One step of a path.
@@ -73,6 +85,7 @@ impl WorkspaceRoot {
             durability: Durability::default(),
             journal: None,
             access: None,
+            folders: Vec::new(),
         };
         Self::of(path.into(), settings)
     }
@@ -118,6 +131,29 @@ impl WorkspaceRoot {
         self.with(|it| it.access = Some(access))
     }
 
+    /// Adds a folder outside the directory: the same rules and protections hold in it. The paths of
+    /// its files are absolute, also in what tools report and journals record. A folder that does
+    /// not exist fails on first use, as the directory does.
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.with(|it| it.folders.push(folder.into()))
+    }
+
+    /// Returns the added folders, as they were given.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.0.settings.folders.iter().map(PathBuf::as_path)
+    }
+
+    /// Returns a root that reaches these folders as well.
+    pub(super) fn reaching(&self, folders: &[String]) -> Cow<'_, Self> {
+        let opened = self.0.opened.get().map(Vec::as_slice).unwrap_or_default();
+        let is_new = |it: &&String| opened.iter().all(|known| known.real != Path::new(it));
+        let mut missing = folders.iter().filter(is_new).peekable();
+        if missing.peek().is_none() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(missing.fold(self.clone(), Self::with_folder))
+    }
+
     /// Returns why a path below the root is denied, or `None` if it is not.
     pub(super) fn denied(
         &self,
@@ -161,13 +197,14 @@ impl WorkspaceRoot {
         &self.0.path
     }
 
-    /// Opens the directory unless it is already open, and returns its path without links.
+    /// Opens the directory and the added folders unless they are already open, and returns the
+    /// directory's path without links.
     ///
     /// # Errors
     ///
-    /// [`FileError::NoRoot`] if it does not exist, is not a directory, or cannot be read.
+    /// [`FileError::NoRoot`] if one of them does not exist, is not a directory, or cannot be read.
     pub fn open(&self) -> Result<&Path, FileError> {
-        Ok(&self.opened()?.real)
+        Ok(&self.opened(Base::DIRECTORY)?.real)
     }
 
     /// Opens the directory for a capability, which cannot be used without it.
@@ -179,53 +216,69 @@ impl WorkspaceRoot {
         })
     }
 
-    pub(super) fn directory(&self) -> Result<BorrowedFd<'_>, FileError> {
-        Ok(self.opened()?.directory.as_fd())
+    pub(super) fn directory(&self, base: Base) -> Result<BorrowedFd<'_>, FileError> {
+        Ok(self.opened(base)?.directory.as_fd())
     }
 
-    fn opened(&self) -> Result<&Opened, FileError> {
-        if let Some(opened) = self.0.opened.get() {
-            return Ok(opened);
+    /// Returns what the paths of files of an added folder begin with; of the directory, nothing.
+    pub(super) fn prefix(&self, base: Base) -> &Path {
+        match self.0.opened.get() {
+            Some(opened) if base != Base::DIRECTORY => &opened[base.0].real,
+            _ => Path::new(""),
         }
-        let opened = self.try_open().map_err(|source| FileError::NoRoot {
-            path: self.0.path.display().to_string(),
-            source,
-        })?;
-        Ok(self.0.opened.get_or_init(|| opened))
     }
 
-    fn try_open(&self) -> io::Result<Opened> {
-        let real = fs::canonicalize(&self.0.path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&real, flags, rustix::fs::Mode::empty())?;
-        Ok(Opened { directory: directory.into(), real })
+    fn opened(&self, base: Base) -> Result<&Opened, FileError> {
+        if let Some(opened) = self.0.opened.get() {
+            return Ok(&opened[base.0]);
+        }
+        let all = std::iter::once(&self.0.path).chain(&self.0.settings.folders);
+        let opened = all.map(|it| Opened::at(it)).collect::<Result<Vec<_>, _>>()?;
+        Ok(&self.0.opened.get_or_init(|| opened)[base.0])
     }
 
-    /// Returns the steps from the root to a path. An absolute path has to begin with the root's.
-    pub(super) fn legs(&self, path: &str) -> Result<Vec<Leg>, FileError> {
+    /// Returns where a path begins, and the steps from there. An absolute path has to begin with the
+    /// directory's or a folder's.
+    pub(super) fn legs(&self, path: &str) -> Result<(Base, Vec<Leg>), FileError> {
         if path.is_empty() || path.contains('\0') {
             return Err(FileError::NotAPath(path.to_owned()));
         }
-        self.legs_of(Path::new(path)).ok_or_else(|| FileError::Outside(path.to_owned()))
+        let path_of = Path::new(path);
+        let found = if path_of.is_absolute() {
+            self.absolute(path_of)
+        } else {
+            Some((Base::DIRECTORY, legs_of(path_of)))
+        };
+        found.ok_or_else(|| FileError::Outside(path.to_owned()))
     }
 
-    /// Returns the steps of a path that a link may hold; none if it is absolute and leads elsewhere.
-    pub(super) fn legs_of(&self, path: &Path) -> Option<Vec<Leg>> {
-        let real = self.0.opened.get().map(|it| it.real.as_path());
-        let path = if path.is_absolute() {
-            let given = path.strip_prefix(&self.0.path).ok();
-            given.or_else(|| path.strip_prefix(real?).ok())?
-        } else {
-            path
-        };
-        path.components()
-            .filter_map(|it| match it {
-                Component::Normal(name) => Some(Some(Leg::Down(name.to_owned()))),
-                Component::ParentDir => Some(Some(Leg::Up)),
-                Component::CurDir => None,
-                Component::RootDir | Component::Prefix(_) => Some(None),
-            })
-            .collect()
+    /// Returns where an absolute path begins, and the steps from there. `None` means that it leads outside.
+    pub(super) fn absolute(&self, path: &Path) -> Option<(Base, Vec<Leg>)> {
+        let opened = self.0.opened.get().map(Vec::as_slice).unwrap_or_default();
+        let given = std::iter::once(&self.0.path).chain(&self.0.settings.folders);
+        (0..).zip(given).find_map(|(number, given)| {
+            let real = opened.get(number).map(|it| it.real.as_path());
+            let below = path.strip_prefix(given).ok();
+            let below = below.or_else(|| path.strip_prefix(real?).ok())?;
+            Some((Base(number), legs_of(below)))
+        })
+    }
+
+    /// Follows steps that lead above a base until they arrive at the directory or a folder. `pending` holds them
+    /// from the last to the first, and those after the arrival are left in it. Names on the way are not
+    /// looked at, so that a link among them leads nowhere. Without added folders, every such path leads outside.
+    pub(super) fn leave(&self, base: Base, pending: &mut Vec<Leg>) -> Option<Base> {
+        let opened = self.0.opened.get().filter(|it| it.len() > 1)?;
+        let mut at = opened.get(base.0)?.real.parent()?.to_path_buf();
+        loop {
+            if let Some(number) = opened.iter().position(|it| it.real == at) {
+                return Some(Base(number));
+            }
+            match pending.pop()? {
+                Leg::Up => drop(at.pop()),
+                Leg::Down(name) => at.push(name),
+            }
+        }
     }
 
     /// Judges a file, by its path without links, before it is written. `None` for the content means that it is not
@@ -236,7 +289,10 @@ impl WorkspaceRoot {
         path: &Path,
         content: Option<&[u8]>,
     ) -> bool {
-        let root = self.0.opened.get().map_or(self.path(), |it| it.real.as_path());
+        let opened = self.0.opened.get().map(Vec::as_slice).unwrap_or_default();
+        let of = |it: &Opened| path.is_relative() || path.starts_with(&it.real);
+        let root = opened.iter().find(|it| of(it)).map_or(self.path(), |it| it.real.as_path());
+        let path = path.strip_prefix(root).unwrap_or(path);
         let screen = screen.get_or_init(|| self.0.settings.screen.clone().with_root(root));
         protected::judge(screen, root, path, content).is_some()
     }
@@ -255,6 +311,28 @@ impl WorkspaceRoot {
     }
 }
 
+impl Opened {
+    fn at(path: &Path) -> Result<Self, FileError> {
+        let open = || {
+            let real = fs::canonicalize(path)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = rustix::fs::open(&real, flags, rustix::fs::Mode::empty())?;
+            Ok(Self { directory: directory.into(), real })
+        };
+        open().map_err(|source| FileError::NoRoot { path: path.display().to_string(), source })
+    }
+}
+
+/// Returns the steps of a path that is relative to a base.
+pub(super) fn legs_of(path: &Path) -> Vec<Leg> {
+    let leg = |it| match it {
+        Component::Normal(name) => Some(Leg::Down(OsStr::to_owned(name))),
+        Component::ParentDir => Some(Leg::Up),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(leg).collect()
+}
+
 impl fmt::Debug for WorkspaceRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WorkspaceRoot").field(&self.0.path).finish()
@@ -266,3 +344,6 @@ impl<P: Into<PathBuf>> From<P> for WorkspaceRoot {
         Self::new(path)
     }
 }
+
+#[cfg(test)]
+mod tests;

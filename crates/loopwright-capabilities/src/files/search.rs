@@ -69,7 +69,14 @@ impl SearchFiles {
         let patterns = patterns(args)?;
         let mut found: Vec<Found<'_>> = patterns
             .iter()
-            .map(|it| Ok(Found { pattern: it, kind: Kind::of(it)?, paths: Vec::new(), count: 0 }))
+            .map(|it| {
+                Ok(Found {
+                    pattern: it,
+                    kind: Kind::of(it, &self.root)?,
+                    paths: Vec::new(),
+                    count: 0,
+                })
+            })
             .collect::<Result<_, FileError>>()?;
         let share = self.most_results.div_ceil(found.len());
         for it in &mut found {
@@ -96,14 +103,22 @@ impl SearchFiles {
         }
         let all = args.include_ignored.unwrap_or_default();
         let rules = if all { Rules::Disregarded } else { Rules::Honoured };
-        walk::walk(&self.root, self.name(), ".", rules, stop, &mut |visit| {
-            if visit.kind != FileType::Directory {
-                for it in found.iter_mut().filter(|it| it.kind.matches(visit.path)) {
-                    it.add(shown::path(visit.path), share);
+        let is_added = |it: &&str| found.iter().any(|found| found.pattern.starts_with(it));
+        let added: Vec<String> = self.root.folders().map(shown::path).collect();
+        let added = added.iter().map(String::as_str).filter(is_added);
+        let starts: Vec<&str> = std::iter::once(".").chain(added).collect();
+        let mut missed = Missed::default();
+        for start in starts {
+            missed += walk::walk(&self.root, self.name(), start, rules, stop, &mut |visit| {
+                if visit.kind != FileType::Directory {
+                    for it in found.iter_mut().filter(|it| it.kind.matches(visit.path)) {
+                        it.add(shown::path(visit.path), share);
+                    }
                 }
-            }
-            Ok(Next::On)
-        })
+                Ok(Next::On)
+            })?;
+        }
+        Ok(missed)
     }
 }
 
@@ -142,14 +157,14 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(pattern: &str) -> Result<Self, FileError> {
+    fn of(pattern: &str, root: &WorkspaceRoot) -> Result<Self, FileError> {
         let is_glob = pattern.contains(['*', '?', '[', ']', '{', '}']);
         match pattern.strip_prefix("./") {
             Some(path) if !is_glob => Ok(Self::Path(path.to_owned())),
             None if pattern.contains('/') && !pattern.contains('*') && !is_glob => {
                 Ok(Self::Path(pattern.to_owned()))
             }
-            rest if is_glob => glob(pattern, rest.unwrap_or(pattern)).map(Self::Glob),
+            rest if is_glob => glob(pattern, rest.unwrap_or(pattern), root).map(Self::Glob),
             _ if pattern.contains('.') => Ok(Self::Name(pattern.to_owned())),
             _ => Ok(Self::Part(pattern.to_owned())),
         }
@@ -169,8 +184,10 @@ impl Kind {
     }
 }
 
-fn glob(pattern: &str, glob: &str) -> Result<GlobMatcher, FileError> {
-    if Path::new(glob).components().any(|it| it.as_os_str() == "..") || glob.starts_with('/') {
+fn glob(pattern: &str, glob: &str, root: &WorkspaceRoot) -> Result<GlobMatcher, FileError> {
+    let path = Path::new(glob);
+    let is_outside = path.is_absolute() && !root.folders().any(|it| path.starts_with(it));
+    if is_outside || path.components().any(|it| it.as_os_str() == "..") {
         return Err(FileError::Outside(pattern.to_owned()));
     }
     glob_matcher(glob).map_err(|reason| FileError::Pattern { pattern: pattern.to_owned(), reason })

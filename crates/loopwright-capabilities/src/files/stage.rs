@@ -102,6 +102,7 @@ impl Current<'_> {
             from: None,
             before: self.version(),
             after: Some(FileVersion::of(content, staged.mode)),
+            folders: added([self]),
         };
         self.record(&change, self.content.as_deref())?;
         staged.commit()?;
@@ -115,6 +116,7 @@ impl Current<'_> {
             from: None,
             before: Some(self.existing()?),
             after: None,
+            folders: added([self]),
         };
         self.record(&change, self.content.as_deref())?;
         self.remove()?;
@@ -135,6 +137,7 @@ impl Current<'_> {
             from: Some(shown::path(&self.place.path())),
             before: Some(version.clone()),
             after: Some(version),
+            folders: added([self, to]),
         };
         self.record(&change, None)?;
         self.relocate(to)?;
@@ -265,6 +268,16 @@ impl Current<'_> {
     fn refusal(&self, error: impl Into<io::Error>) -> FileError {
         FileError::of(self.path, error)
     }
+}
+
+/// Returns the added folders that files are in.
+fn added<const N: usize>(files: [&Current<'_>; N]) -> Vec<String> {
+    let folder =
+        |it: &Current<'_>| it.root.prefix(it.place.folder.base).to_str().map(str::to_owned);
+    let mut folders: Vec<_> = files.into_iter().filter_map(folder).collect();
+    folders.retain(|it| !it.is_empty());
+    folders.dedup();
+    folders
 }
 
 type Identity = (u64, u64, u64, (i64, i64), (i64, i64));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Read as _;
+use std::ops::AddAssign;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,13 @@ pub(super) struct Missed {
     pub(super) is_cut: bool,
     /// Directories that could not be read.
     pub(super) folders: usize,
+}
+
+impl AddAssign for Missed {
+    fn add_assign(&mut self, other: Self) {
+        self.is_cut |= other.is_cut;
+        self.folders += other.folders;
+    }
 }
 
 /// Visits everything below a directory, directories before what is in them, by name. Links are
@@ -176,7 +184,9 @@ impl Walk<'_> {
 /// Reads the rules of the directories above one, and those that the repository keeps for itself.
 fn rules_above(root: &WorkspaceRoot, path: &Path) -> Vec<(PathBuf, Gitignore)> {
     let mut rules = Vec::new();
-    if let Ok((file, ..)) = root.read(".git/info/exclude") {
+    if path.is_relative()
+        && let Ok((file, ..)) = root.read(".git/info/exclude")
+    {
         let mut builder = GitignoreBuilder::new("");
         add_rules(&mut builder, &file);
         rules.push((PathBuf::new(), builder.build().unwrap_or_else(|_| Gitignore::empty())));

@@ -243,7 +243,7 @@ impl EditorSession {
         message: Option<Message>,
     ) -> Result<Report, RpcError> {
         let (feed, notes) = UiSender::new();
-        let feed = feed.watching(conversation.setup.workdir.path());
+        let feed = feed.watching(conversation.setup.workdir.clone());
         let updates = Box::new(Updates {
             connection: Arc::clone(&self.connection),
             session: self.id.to_string(),

@@ -91,6 +91,9 @@ pub struct PermissionArgs {
     /// Deny the tool calls that match RULE
     #[arg(long, value_name = "RULE", alias = "disallowedTools", alias = "disallowed-tools")]
     pub deny: Vec<String>,
+    /// Let the tools use this folder as well as the working directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub add_dir: Vec<PathBuf>,
     /// Report at the end what the rules of FILE would have decided, without applying them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = ShadowFile::read)]
     pub shadow: Option<ShadowFile>,
@@ -253,6 +256,7 @@ impl PermissionArgs {
         flags.allow.clone_from(&self.allow);
         flags.ask.clone_from(&self.ask);
         flags.deny.clone_from(&self.deny);
+        flags.add_dir.clone_from(&self.add_dir);
         flags.shadow.clone_from(&self.shadow);
     }
 }

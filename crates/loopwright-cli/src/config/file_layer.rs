@@ -189,6 +189,7 @@ fn permissions(
         allow: section.value("allow")?,
         ask: section.value("ask")?,
         deny: section.value("deny")?,
+        folders: section.value("folders")?,
     })
 }
 

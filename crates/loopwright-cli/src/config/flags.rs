@@ -1,7 +1,7 @@
 //! The strongest layer: options of the command line.
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use loopwright_permissions::Mode;
@@ -9,7 +9,7 @@ use loopwright_permissions::Mode;
 use super::layer::Layer;
 use super::{
     BaseUrl, Discovery, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat,
-    PermissionSettings, RuleList, SessionLimits, Setting, ShadowFile, Text,
+    PermissionSettings, RuleList, SessionLimits, Setting, ShadowFile, Strings, Text,
 };
 
 /// What was typed; the default is a command line that says nothing.
@@ -55,6 +55,8 @@ pub struct Flags {
     pub ask: Vec<String>,
     /// Adds to `permissions.deny`.
     pub deny: Vec<String>,
+    /// Adds to `permissions.folders`.
+    pub add_dir: Vec<PathBuf>,
     /// Rules that decide nothing, and are reported.
     pub shadow: Option<ShadowFile>,
     /// Overrides `store.url`.
@@ -89,6 +91,7 @@ impl Flags {
                 allow: rules(self.allow),
                 ask: rules(self.ask),
                 deny: rules(self.deny),
+                folders: folders(&self.add_dir),
             },
             store_url: typed(self.store),
             ..Layer::default()
@@ -99,6 +102,25 @@ impl Flags {
 fn rules(typed: Vec<String>) -> Option<Setting<RuleList>> {
     let rules: Vec<_> = typed.into_iter().map(|rule| (rule, 0)).collect();
     (!rules.is_empty()).then(|| Setting::new(RuleList(rules), Origin::Flag))
+}
+
+/// What is typed is relative to the current directory, whatever directory the run has.
+fn folders(typed: &[PathBuf]) -> Option<Setting<Strings>> {
+    let missing = |it: &PathBuf| {
+        let path = std::path::absolute(it).unwrap_or_else(|_| it.clone());
+        path.components().fold(PathBuf::new(), |mut path, part| {
+            match part {
+                Component::ParentDir => drop(path.pop()),
+                part => path.push(part),
+            }
+            path
+        })
+    };
+    let text = |it: &PathBuf| {
+        it.canonicalize().unwrap_or_else(|_| missing(it)).to_string_lossy().into_owned()
+    };
+    let folders: Vec<String> = typed.iter().map(text).collect();
+    (!folders.is_empty()).then(|| Setting::new(Strings(folders), Origin::Flag))
 }
 
 fn typed<T>(value: Option<T>) -> Option<Setting<T>> {

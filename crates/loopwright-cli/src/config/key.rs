@@ -135,6 +135,8 @@ pub const KEYS: &[Key] = &[
     key::<RuleList>("permissions.allow", "calls that run without approval").option("--allow"),
     key::<RuleList>("permissions.ask", "calls that need approval").option("--ask"),
     key::<RuleList>("permissions.deny", "calls that are denied").option("--deny"),
+    key::<Strings>("permissions.folders", "folders that tools use besides the working directory")
+        .option("--add-dir"),
     key::<BackendChoice>("sandbox.backend", "the sandbox backend that confines commands"),
     key::<Strings>("sandbox.read", "further paths that commands may read"),
     key::<Strings>("sandbox.write", "further paths that commands may write to"),

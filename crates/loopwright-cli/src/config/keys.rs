@@ -46,7 +46,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "timeout",
     "write",
 ];
-pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "mode"];
+pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "folders", "mode"];
 pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
 pub(super) const CHAT: &[&str] = &["notifications", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];

@@ -20,6 +20,8 @@ pub struct PermissionSettings {
     pub ask: Option<Setting<RuleList>>,
     /// `permissions.deny`
     pub deny: Option<Setting<RuleList>>,
+    /// `permissions.folders`, besides the working directory
+    pub folders: Option<Setting<Strings>>,
 }
 
 /// Rules with their lines in the file; 0 for a rule that stands in none.
@@ -71,7 +73,8 @@ impl PermissionSettings {
     /// Returns the file, or `None` if it has no permissions.
     pub fn origin(&self) -> Option<&Origin> {
         let lists = self.lists().into_iter().find_map(|(_, list)| list.map(|it| &it.origin));
-        self.mode.as_ref().map(|it| &it.origin).or(lists)
+        let folders = self.folders.as_ref().map(|it| &it.origin);
+        self.mode.as_ref().map(|it| &it.origin).or(lists).or(folders)
     }
 
     /// Adds the lines at which the rules stand in the text of the file.
@@ -107,6 +110,15 @@ impl PermissionLayers {
         let lists = self.layers().into_iter().flat_map(PermissionSettings::lists);
         let lists = lists.filter_map(|(of, list)| list.filter(|_| of == decision));
         lists.cloned().reduce(|mut strong, weak| {
+            strong.value.0.extend(weak.value.0);
+            strong
+        })
+    }
+
+    /// Returns the folders of all layers, under the origin of the strongest one.
+    pub fn folders(&self) -> Option<Setting<Strings>> {
+        let folders = self.layers().into_iter().filter_map(|layer| layer.folders.clone());
+        folders.reduce(|mut strong, weak| {
             strong.value.0.extend(weak.value.0);
             strong
         })

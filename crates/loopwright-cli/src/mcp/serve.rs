@@ -102,16 +102,18 @@ async fn prepare(
 /// Serves tools of the program, under the permission rules. No model is needed.
 fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, StartError> {
     let config = &startup.config;
+    let permissions = RunPermissions::of(config, &startup.sources)?;
+    let workdir = startup.workdir(&permissions)?;
     let setup = Setup {
         own: None,
         models: Arc::new(Providers::empty()),
         llm: LlmConfig::default(),
         context_window: NO_WINDOW,
         capabilities: None,
-        workdir: startup.workdir()?,
+        commands: Commands::of(config, &startup.sources).with_folders_of(&workdir),
+        workdir,
         mcp: McpServers::default(),
-        commands: Commands::of(config, &startup.sources),
-        permissions: RunPermissions::of(config, &startup.sources)?,
+        permissions,
         on_ask: OnAsk::Pause,
         answer_within: None,
         asks_about_cost: false,

@@ -80,8 +80,8 @@ impl Row {
 }
 
 impl FileDiffTracker {
-    pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: WorkspaceRoot::new(directory), before: Mutex::default() }
+    pub(super) fn new(directory: impl Into<WorkspaceRoot>) -> Self {
+        Self { directory: directory.into(), before: Mutex::default() }
     }
 
     /// Reads the files that a call declares to write, before it runs.

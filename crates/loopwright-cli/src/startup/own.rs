@@ -44,6 +44,7 @@ impl Startup {
         let skills = defined.map(|it| it.skills.list(SkillAudience::Models)).unwrap_or_default();
         let servers = setup.mcp.clients().iter();
         Ok(LoadedParts {
+            folders: setup.workdir.folders().map(Path::to_path_buf).collect(),
             config: config.user_file.iter().map(|it| it.to_path_buf()).chain(own).collect(),
             project: project.paths().map(Path::to_path_buf).collect(),
             is_project_trusted: project.is_trusted(),

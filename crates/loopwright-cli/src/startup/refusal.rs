@@ -2,6 +2,7 @@
 
 use loopwright_core::BoxError;
 
+use crate::added_folders::AddedFolderError;
 use crate::answer_checks::OutputError;
 use crate::config::ConfigError;
 use crate::display::RunDisplay;
@@ -70,6 +71,12 @@ impl From<ChoiceError> for StartError {
 impl From<FoldersError> for StartError {
     fn from(error: FoldersError) -> Self {
         Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+    }
+}
+
+impl From<AddedFolderError> for StartError {
+    fn from(error: AddedFolderError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
     }
 }
 

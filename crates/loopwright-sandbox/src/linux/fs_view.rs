@@ -61,12 +61,6 @@ const ETC: [&str; 41] = [
     "gai.conf",
 ];
 
-/// Folders that contain more than a project. Their parents are too broad as well.
-const BROAD: [&str; 16] = [
-    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
-    "/sbin", "/sys", "/tmp", "/usr", "/var",
-];
-
 /// Everything that a command sees, without the parts that every root has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct View {
@@ -238,8 +232,7 @@ fn shape(path: &Path) -> Shape {
 }
 
 fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
-    let broad = BROAD.iter().map(Path::new).chain(home);
-    if broad.into_iter().any(|broad| broad.starts_with(path)) {
+    if BroadPaths::include(path, home) {
         return Err(Refusal::Policy(format!(
             "{} contains more than a project and is not made writable; choose a folder inside \
                 it, or allow it with `SandboxPolicy::with_broad_paths(BroadPaths::Allowed)`",

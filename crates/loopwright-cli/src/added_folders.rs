@@ -1,0 +1,64 @@
+//! Folders that the tools of a run use besides its working directory.
+
+use std::path::{Path, PathBuf};
+
+use loopwright_permissions::Policy;
+use loopwright_sandbox::BroadPaths;
+
+use crate::config::{Config, ConfigSources};
+
+/// The folders that a policy adds, and those that cannot be added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AddedFolders {
+    /// The paths without links.
+    pub(crate) usable: Vec<PathBuf>,
+    /// Those of settings that cannot be used, which are reported.
+    pub(crate) ignored: Vec<AddedFolderError>,
+    /// The first of those that were typed.
+    pub(crate) refused: Option<AddedFolderError>,
+}
+
+/// Why a folder cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AddedFolderError {
+    #[error("the folder {} cannot be added: {reason}", path.display())]
+    Unusable { path: PathBuf, reason: String },
+    #[error(
+        "the folder {} is not added: it contains more than a project; add a folder inside it",
+        path.display()
+    )]
+    Broad { path: PathBuf },
+}
+
+impl AddedFolders {
+    /// Looks at the folders of a policy.
+    pub(crate) fn of(policy: &Policy, config: &Config, sources: &ConfigSources) -> Self {
+        let typed = config.permissions.typed.folders.as_ref();
+        let is_typed = |path: &Path| {
+            typed.is_some_and(|it| it.value.0.iter().any(|typed| Path::new(typed) == path))
+        };
+        let mut found = Self::default();
+        for path in policy.folders().into_iter().map(PathBuf::from) {
+            match usable(&path, sources.home.as_deref()) {
+                Ok(real) if real == config.workdir || found.usable.contains(&real) => {}
+                Ok(real) => found.usable.push(real),
+                Err(error) if is_typed(&path) => found.refused = found.refused.or(Some(error)),
+                Err(error) => found.ignored.push(error),
+            }
+        }
+        found
+    }
+}
+
+fn usable(path: &Path, home: Option<&Path>) -> Result<PathBuf, AddedFolderError> {
+    let unusable = |reason: String| AddedFolderError::Unusable { path: path.into(), reason };
+    let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    if !real.is_dir() {
+        return Err(unusable("it is not a directory".to_owned()));
+    }
+    let home = home.and_then(|it| it.canonicalize().ok());
+    if BroadPaths::include(&real, home.as_deref()) {
+        return Err(AddedFolderError::Broad { path: path.into() });
+    }
+    Ok(real)
+}

@@ -1,0 +1,143 @@
+//! Folders besides the working directory: what tools reach in them, and what may add them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::world::{Done, World};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
+
+/// A project, and a folder of documents beside it.
+fn world() -> World {
+    World::new().file("docs/guide.md", "old\n")
+}
+
+fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (Done, Value, Server) {
+    let server = Server::start(replies);
+    let json = ["--output-format", "json"];
+    let done = world.run(&[&MODEL[..], &[&server.url], &json, options, &["Go."]].concat());
+    let report = serde_json::from_str(&done.stdout).unwrap_or_default();
+    (done, report, server)
+}
+
+/// Replies that change the guide with a file tool, and make a file beside it with a command.
+fn changing(world: &World) -> Vec<Reply> {
+    let path = world.path("docs/guide.md");
+    let edit = json!({ "path": path, "old_string": "old", "new_string": "new" });
+    vec![
+        streamed_tool("", "edit_file", &edit),
+        streamed_call("", "echo made > ../docs/made.md && cat ../docs/guide.md"),
+        streamed("Done.", "stop"),
+    ]
+}
+
+fn guide(world: &World) -> String {
+    fs::read_to_string(world.path("docs/guide.md")).unwrap()
+}
+
+#[test]
+fn file_tools_and_commands_use_a_folder_that_is_typed_and_a_rewind_undoes_file_tools() {
+    let world = world();
+    let options = ["--add-dir", "../docs", "--permission-mode", "accept-edits"];
+    let allow = ["--allow", "Bash"];
+    let (done, report, server) = run(&world, changing(&world), &[&options[..], &allow].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(guide(&world), "new\n");
+    assert!(world.path("docs/made.md").exists(), "{}", done.stdout);
+    let prompt = server.request().to_string();
+    assert!(prompt.contains(world.path("docs").to_str().unwrap()), "{prompt}");
+
+    let session = report["session_id"].as_str().unwrap();
+    let undone = world.run(&["sessions", "rewind", "--files", session, "0"]);
+    assert_eq!(undone.status, 0, "{}", undone.stderr);
+    assert_eq!(guide(&world), "old\n", "{}", undone.stdout);
+}
+
+#[test]
+fn without_the_option_nothing_in_the_folder_is_changed() {
+    let world = world();
+    let (done, _, _) = run(&world, changing(&world), &[]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(guide(&world), "old\n");
+    assert!(!world.path("docs/made.md").exists());
+}
+
+#[test]
+fn in_mode_plan_an_added_folder_is_read_and_not_changed() {
+    let world = world();
+    let options = ["--add-dir", "../docs", "--permission-mode", "plan"];
+    let (done, report, _) = run(&world, changing(&world), &options);
+    assert_eq!(report["denials"][0]["tool"], "edit_file", "{}", done.stdout);
+    assert_eq!(guide(&world), "old\n");
+    assert!(!world.path("docs/made.md").exists(), "{}", done.stdout);
+}
+
+#[test]
+fn what_git_or_an_editor_would_run_is_protected_in_an_added_folder() {
+    let world = world().file("docs/.git/config", "[core]\n");
+    let hook = world.path("docs/.git/hooks/post-checkout");
+    let write = json!({ "path": hook, "content": "#!/bin/sh", "create_dirs": true });
+    let replies = vec![
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "echo x > ../docs/.git/config; echo x > ../docs/.envrc"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, ..) = run(&world, replies, &["--add-dir", "../docs"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(!hook.exists());
+    assert_eq!(fs::read_to_string(world.path("docs/.git/config")).unwrap(), "[core]\n");
+    assert!(!world.path("docs/.envrc").exists());
+}
+
+#[test]
+fn what_the_program_keeps_for_its_user_is_protected_in_an_added_folder() {
+    let world = world().file(".config/loopwright/folders.toml", "");
+    let kept = world.path(".config/loopwright/folders.toml");
+    let write = json!({ "path": kept, "content": "x = 1", "overwrite": true });
+    let replies = vec![
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "echo 'x = 1' > ../.config/loopwright/folders.toml"),
+        streamed_call("", "rm -r ../.config/loopwright"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, ..) = run(&world, replies, &["--add-dir", "../.config"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(fs::read_to_string(kept).unwrap(), "", "{}", done.stdout);
+}
+
+#[test]
+fn the_settings_of_a_project_add_folders_once_it_is_trusted() {
+    let settings = r#"{ "permissions": { "additionalDirectories": ["../docs"] } }"#;
+    let world = world().file("project/.claude/settings.json", settings);
+    let (done, ..) = run(&world, changing(&world), &[]);
+    assert!(done.stderr.contains("loopwright trust"), "{}", done.stderr);
+    assert_eq!(guide(&world), "old\n");
+    assert_eq!(world.run(&["trust"]).status, 0);
+    run(&world, changing(&world), &[]);
+    assert_eq!(guide(&world), "new\n");
+}
+
+#[test]
+fn a_folder_that_cannot_be_added_ends_the_run_if_it_was_typed_and_warns_otherwise() {
+    let check = |folder: &str, expect: &str| {
+        let world = world();
+        let (done, ..) = run(&world, Vec::new(), &["--add-dir", folder]);
+        assert_eq!(done.status, 2, "{}", done.stderr);
+        assert!(done.stderr.contains(expect), "{}", done.stderr);
+
+        let config = format!(
+            "[permissions]\nfolders = [\"{}\"]\n",
+            world.path("project").join(folder).display()
+        );
+        let world = world.file(".config/loopwright/config.toml", &config);
+        let (done, ..) = run(&world, vec![streamed("Done.", "stop")], &[]);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert!(done.stderr.contains(expect), "{}", done.stderr);
+    };
+    check("../gone", "/gone cannot be added: No such file or directory");
+    check("a.txt", "/project/a.txt cannot be added: it is not a directory");
+    check("..", "contains more than a project; add a folder inside it");
+    check("/etc", "contains more than a project; add a folder inside it");
+}
