@@ -6,6 +6,7 @@ use loopwright_permissions::Policy;
 use loopwright_sandbox::BroadPaths;
 
 use crate::config::{Config, ConfigSources};
+use crate::store::own_paths;
 
 /// The folders that a policy adds, and those that cannot be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,11 @@ pub(crate) enum AddedFolderError {
         path.display()
     )]
     Broad { path: PathBuf },
+    #[error(
+        "the folder {} is not added: Loopwright keeps its settings and sessions there",
+        path.display()
+    )]
+    Own { path: PathBuf },
 }
 
 impl AddedFolders {
@@ -39,7 +45,7 @@ impl AddedFolders {
         };
         let mut found = Self::default();
         for path in policy.folders().into_iter().map(PathBuf::from) {
-            match usable(&path, sources.home.as_deref()) {
+            match usable(&path, config, sources) {
                 Ok(real) if real == config.workdir || found.usable.contains(&real) => {}
                 Ok(real) => found.usable.push(real),
                 Err(error) if is_typed(&path) => found.refused = found.refused.or(Some(error)),
@@ -50,13 +56,21 @@ impl AddedFolders {
     }
 }
 
-fn usable(path: &Path, home: Option<&Path>) -> Result<PathBuf, AddedFolderError> {
+/// Returns the path of a folder without links, if it can be added.
+pub(crate) fn usable(
+    path: &Path,
+    config: &Config,
+    sources: &ConfigSources,
+) -> Result<PathBuf, AddedFolderError> {
     let unusable = |reason: String| AddedFolderError::Unusable { path: path.into(), reason };
     let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
     if !real.is_dir() {
         return Err(unusable("it is not a directory".to_owned()));
     }
-    let home = home.and_then(|it| it.canonicalize().ok());
+    if own_paths(config, sources).iter().any(|own| real.starts_with(own)) {
+        return Err(AddedFolderError::Own { path: path.into() });
+    }
+    let home = sources.home.as_ref().and_then(|it| it.canonicalize().ok());
     if BroadPaths::include(&real, home.as_deref()) {
         return Err(AddedFolderError::Broad { path: path.into() });
     }

@@ -1,6 +1,7 @@
 //! `loopwright chat`.
 
 pub(crate) mod compact;
+mod add_dir;
 mod command;
 mod context;
 mod diff;
@@ -281,6 +282,7 @@ impl ChatSession<'_> {
             ChatCommand::Agents => self.agents(),
             ChatCommand::Skills => self.skills(),
             ChatCommand::Mode(name) => self.mode(name.as_deref()),
+            ChatCommand::AddDir(folder) => self.add_dir(&folder),
             ChatCommand::Mcp => mcp::tell_status(&self.conversation.setup.mcp),
             ChatCommand::Permissions => self.permissions(),
             ChatCommand::Hooks => self.hooks(),
@@ -429,13 +431,6 @@ impl ChatSession<'_> {
         let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
         let runtime = maintenance_runtime(&self.conversation.store);
         diff::diff(&runtime, id, &self.conversation.setup.workdir).await
-    }
-
-    async fn export(&self, name: Option<&str>) -> Result<String, SessionsError> {
-        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
-        let workdir = self.conversation.setup.workdir.path();
-        let path = export::export(&*self.conversation.store, id, workdir, name).await?;
-        Ok(format!("written to {}", sanitize_terminal(&path.display().to_string())))
     }
 
     fn agents(&self) {

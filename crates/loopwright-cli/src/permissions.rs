@@ -181,7 +181,7 @@ struct PolicyOrigin {
     project: ProjectSettings,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
-    /// Rules for the rest of the run.
+    /// What the user chose for the rest of the run.
     session: Mutex<Chosen>,
     /// What shadow rules would have done, before the policy was last replaced.
     shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
@@ -308,7 +308,14 @@ impl RunPermissions {
         rules: &[String],
     ) -> Result<(), ChangeError> {
         let origin = self.origin()?;
-        lock(&origin.session).extend(rules.iter().map(|rule| (decision, rule.clone())));
+        lock(&origin.session).rules.extend(rules.iter().map(|rule| (decision, rule.clone())));
+        self.renew(origin)
+    }
+
+    /// Lets the rules and modes for the working directory hold in another folder as well.
+    pub(crate) fn add_folder(&self, folder: &Path) -> Result<(), ChangeError> {
+        let origin = self.origin()?;
+        lock(&origin.session).folders.push(text(folder));
         self.renew(origin)
     }
 
@@ -359,12 +366,16 @@ pub(crate) fn policy(
     sources: &ConfigSources,
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
     let project = ProjectSettings::find(config, sources)?;
-    let policy = build(config, sources, &project, &project.folder, &[]);
+    let policy = build(config, sources, &project, &project.folder, &Chosen::default());
     Ok((policy, project))
 }
 
-/// Rules that the user chose during a run.
-type Chosen = Vec<(Decision, String)>;
+/// What the user chose during a run.
+#[derive(Debug, Default)]
+struct Chosen {
+    rules: Vec<(Decision, String)>,
+    folders: Vec<String>,
+}
 
 /// Puts the rules of all sources together: with those that the user chose for this `folder`, and for this `session`.
 fn build(
@@ -372,7 +383,7 @@ fn build(
     sources: &ConfigSources,
     project: &ProjectSettings,
     folder: &Folder,
-    session: &[(Decision, String)],
+    session: &Chosen,
 ) -> Policy {
     let workdir = text(&config.workdir);
     // Without bash, `sh` runs commands, which reads some of them in another way.
@@ -387,8 +398,10 @@ fn build(
     let user = settings(SourceKind::User, &layers.user, home.as_deref().unwrap_or("/"));
     builder = [typed, user].into_iter().flatten().fold(builder, PolicyBuilder::source);
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
+    builder = session.folders.iter().fold(builder, |builder, it| builder.folder(it.as_str()));
     builder = builder.source(
         session
+            .rules
             .iter()
             .fold(chosen, |source, (decision, rule)| source.with_rule(*decision, rule, 0)),
     );

@@ -122,7 +122,7 @@ fn the_settings_of_a_project_add_folders_once_it_is_trusted() {
 #[test]
 fn a_folder_that_cannot_be_added_ends_the_run_if_it_was_typed_and_warns_otherwise() {
     let check = |folder: &str, expect: &str| {
-        let world = world();
+        let world = world().file(".config/loopwright/hooks.json", "{}");
         let (done, ..) = run(&world, Vec::new(), &["--add-dir", folder]);
         assert_eq!(done.status, 2, "{}", done.stderr);
         assert!(done.stderr.contains(expect), "{}", done.stderr);
@@ -140,4 +140,21 @@ fn a_folder_that_cannot_be_added_ends_the_run_if_it_was_typed_and_warns_otherwis
     check("a.txt", "/project/a.txt cannot be added: it is not a directory");
     check("..", "contains more than a project; add a folder inside it");
     check("/etc", "contains more than a project; add a folder inside it");
+    check("../.config/loopwright", "Loopwright keeps its settings and sessions there");
+}
+
+#[test]
+fn a_folder_that_is_added_in_a_chat_is_used_from_the_next_message_on() {
+    let world = world();
+    let path = world.path("docs/guide.md");
+    let edit = json!({ "path": path, "old_string": "old", "new_string": "new" });
+    let turn = || [streamed_tool("", "edit_file", &edit), streamed("Done.", "stop")];
+    let server = Server::start(turn().into_iter().chain(turn()).collect::<Vec<_>>());
+    let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let lines = "first\n/diff\n/add-dir ../gone\n/add-dir ../docs\nsecond\n/diff\n";
+    let done = world.run_with(&line, lines);
+    assert_eq!(guide(&world), "new\n", "{}{}", done.stdout, done.stderr);
+    assert!(done.stderr.contains("/gone cannot be added"), "{}", done.stderr);
+    assert!(done.stderr.contains("the tools can use /docs"), "{}", done.stderr);
+    assert!(done.stderr.contains("docs/guide.md"), "{}", done.stderr);
 }

@@ -374,9 +374,10 @@ impl Policy {
     /// Returns the folders that files may be used in besides the working directory: absolute, and without those of
     /// sources that are not trusted.
     pub fn folders(&self) -> Vec<String> {
-        let names = |it: &Vec<String>| -> Vec<String> { it.clone() };
-        let added = self.inner.folders.iter().skip(1).map(names);
-        added.map(|it| path::joined(&it.iter().map(String::as_str).collect::<Vec<_>>())).collect()
+        let joined = |names: &Vec<String>| {
+            path::joined(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        self.inner.folders.iter().skip(1).map(joined).collect()
     }
 
     /// Returns the policy with another mode. Returns `None` if a source forbids the mode.

@@ -5,7 +5,7 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 29] = [
+pub(super) const COMMANDS: [(&str, &str); 30] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or only those that contain TEXT"),
@@ -32,6 +32,10 @@ pub(super) const COMMANDS: [(&str, &str); 29] = [
         "show how much the model reasons, or set minimal, low, medium, high, default",
     ),
     ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
+    (
+        "/add-dir [DIR]",
+        "show the folders of the tools, or let them use another one in this session",
+    ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
     ("/hooks", "show the hooks, which are commands that run at events"),
@@ -84,6 +88,8 @@ pub(super) enum ChatCommand {
     Skills,
     /// Show the permission mode, or change it: to the next one, or to one by its name.
     Mode(Option<String>),
+    /// Use another folder, or show those in use.
+    AddDir(String),
     /// Show the servers of the Model Context Protocol.
     Mcp,
     /// Show the permission rules.
@@ -154,6 +160,7 @@ impl ChatCommand {
             ("agents", []) => Self::Agents,
             ("skills", []) => Self::Skills,
             ("mode", [] | [_]) => Self::Mode(given(arguments)),
+            ("add-dir", _) => Self::AddDir(arguments.to_owned()),
             ("permissions", []) => Self::Permissions,
             ("mcp", []) => Self::Mcp,
             ("hooks", []) => Self::Hooks,

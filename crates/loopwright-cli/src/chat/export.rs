@@ -8,16 +8,26 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sessions::{SessionId, SessionStore, StoreError};
 
-use crate::render::summary;
+use super::{ChatSession, nothing_said};
+use crate::render::{sanitize_terminal, summary};
 use crate::session::{SessionsError, short};
 use crate::sessions::{HistoryEntry, SessionHistory};
 
 /// The most characters of a call's arguments.
 const CALL: usize = 100;
 
+impl ChatSession<'_> {
+    pub(super) async fn export(&self, name: Option<&str>) -> Result<String, SessionsError> {
+        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let workdir = self.conversation.setup.workdir.path();
+        let path = export(&*self.conversation.store, id, workdir, name).await?;
+        Ok(format!("written to {}", sanitize_terminal(&path.display().to_string())))
+    }
+}
+
 /// Writes a conversation to a file that does not exist yet, and returns its path. Without a name, it is named for the
 /// session.
-pub(super) async fn export(
+async fn export(
     store: &dyn SessionStore,
     id: &SessionId,
     workdir: &Path,

@@ -1,0 +1,46 @@
+//! Folders that are added in a chat.
+
+use std::path::{Path, PathBuf};
+
+use super::ChatSession;
+use crate::added_folders::usable;
+use crate::console;
+use crate::render::sanitize_terminal;
+use crate::startup::without_own;
+
+impl ChatSession<'_> {
+    /// Lets the tools use another folder from the next message on. Without one, shows those in use.
+    pub(super) fn add_dir(&mut self, typed: &str) {
+        if typed.is_empty() {
+            let workdir = &self.conversation.setup.workdir;
+            for folder in std::iter::once(workdir.path()).chain(workdir.folders()) {
+                console::tell(&sanitize_terminal(&folder.display().to_string()));
+            }
+            return;
+        }
+        match self.added(typed) {
+            Ok(folder) => {
+                let folder = sanitize_terminal(&folder.display().to_string());
+                console::tell(&format!("the tools can use {folder}"));
+            }
+            Err(error) => console::warn(&*error),
+        }
+    }
+
+    fn added(&mut self, typed: &str) -> Result<PathBuf, loopwright_core::BoxError> {
+        let (config, sources) = (&self.place.config, &self.place.sources);
+        let path = match (typed.strip_prefix("~/"), &sources.home) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => Path::new(&sources.cwd).join(typed),
+        };
+        let folder = usable(&path, config, sources)?;
+        let setup = &mut self.conversation.setup;
+        if folder != setup.workdir.path() && !setup.workdir.folders().any(|it| it == folder) {
+            setup.permissions.add_folder(&folder)?;
+            let workdir = setup.workdir.clone().with_folder(&folder);
+            setup.workdir = without_own(workdir, config, sources);
+            setup.commands.folders.push(folder.clone());
+        }
+        Ok(folder)
+    }
+}
