@@ -105,11 +105,17 @@ pub(crate) fn find(name: &str) -> ToolName<'_> {
 /// ```
 pub fn foreign_name(tool: &str) -> &str {
     let row = TOOLS.iter().find(|(ours, _, _)| *ours == tool);
-    match row {
-        Some((_, _, [first, ..])) => first,
-        Some((_, ToolKind::Command, [])) => "Bash",
-        Some((_, ToolKind::Agent, [])) => "Task",
-        _ => tool,
+    let name = row.and_then(|(_, kind, others)| others.first().copied().or(stand_in(*kind)));
+    name.unwrap_or(tool)
+}
+
+/// Returns the name for a tool that other programs do not have. Hooks that guard commands, files or agents see it by this name.
+fn stand_in(kind: ToolKind) -> Option<&'static str> {
+    match kind {
+        ToolKind::Command => Some("Bash"),
+        ToolKind::Write => Some("Edit"),
+        ToolKind::Agent => Some("Task"),
+        _ => None,
     }
 }
 
@@ -170,4 +176,22 @@ fn distance_is_small(one: &str, other: &str) -> bool {
     let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let tail = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
     same + tail + 1 >= one.len().max(other.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_see_every_tool_that_runs_writes_or_starts_something() {
+        for kind in [ToolKind::Command, ToolKind::Write, ToolKind::Agent] {
+            let name = stand_in(kind).unwrap();
+            assert_eq!(ToolKind::of(name), kind, "{name}");
+        }
+        let guarded = TOOLS.iter().filter(|(_, kind, _)| stand_in(*kind).is_some());
+        for (ours, kind, _) in guarded {
+            assert_ne!(foreign_name(ours), *ours);
+            assert_eq!(ToolKind::of(foreign_name(ours)), *kind, "{ours}");
+        }
+    }
 }

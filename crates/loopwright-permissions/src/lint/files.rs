@@ -6,6 +6,7 @@ use crate::matcher::{Compiled, Matcher};
 use crate::path::PathPattern;
 use crate::policy::Inner;
 use crate::rule::{Rule, parse};
+use crate::tools::ToolKind;
 
 /// Names that the root of a system has.
 const ROOTS: &[&str] = &[
@@ -71,16 +72,18 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
 
 /// A rule about one of several tools that do the same.
 pub(super) fn tool(inner: &Inner, compiled: &Compiled, name: &str) -> Option<Found> {
-    let all = match name {
-        "write_file" | "multi_edit" | "notebook_edit" => "edit_file",
-        "bash_start" => "bash",
+    let (all, meant) = match ToolKind::of(name) {
+        ToolKind::Write => ("edit_file", "Edit"),
+        ToolKind::Command => ("bash", "Bash"),
         _ => return None,
     };
+    if name == all {
+        return None;
+    }
     let is_covered = inner.rules.iter().any(|other| {
         other.rule.decision >= Decision::Ask
             && matches!(&other.matcher, Matcher::Tool(other) if other == all)
     });
-    let meant = if all == "bash" { "Bash" } else { "Edit" };
     let message = format!("other tools with the same effect are not matched; write `{meant}`");
     (!is_covered && compiled.problem.is_none()).then(|| Found::new(LintKind::Loose, message))
 }
