@@ -106,3 +106,60 @@ fn exit_code(error: &FileError) -> ExitCode {
         _ => ExitCode::Usage,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+
+    use clap::Subcommand as _;
+    use loopwright_agent::{AgentBuilder, UseLlmConfig};
+    use loopwright_capabilities::files::UseFileTools;
+    use loopwright_core::{Reach, SideEffects, ToolSet};
+    use loopwright_permissions::ToolKind;
+    use loopwright_testing::FakeModel;
+
+    use super::*;
+
+    /// Returns all built-in tools for the files of a directory.
+    pub(crate) fn file_tools(directory: &Path) -> ToolSet {
+        let agent = AgentBuilder::base()
+            .with_capability(UseLlmConfig::model(FakeModel::script(["ok"])))
+            .with_capability(UseFileTools::in_dir(directory))
+            .build()
+            .unwrap();
+        agent.tools().clone()
+    }
+
+    /// Returns the names of the built-in tools that write files.
+    pub(crate) fn writing_tools(directory: &Path) -> Vec<String> {
+        let tools = file_tools(directory);
+        let writing = tools.iter().filter(|it| it.options().side_effects != SideEffects::ReadOnly);
+        writing.map(|it| it.name().to_string()).collect()
+    }
+
+    #[test]
+    fn each_file_tool_has_a_command_and_a_section_in_the_docs() {
+        let tools = file_tools(Path::new("/"));
+        let commands = FilesCommand::augment_subcommands(clap::Command::new("files"));
+        let commands: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(commands.len(), tools.len(), "{commands:?}: {:?}", tools.names());
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
+        let page = fs::read_to_string(page).unwrap();
+        let synopsis = format!("loopwright files {} ", commands.join("|"));
+        assert!(page.contains(&synopsis), "docs/tools.md does not contain `{synopsis}`");
+        for name in tools.names().iter() {
+            assert!(page.contains(&format!("\n## `{name}`\n")), "no section for `{name}`");
+        }
+    }
+
+    #[test]
+    fn permission_rules_know_each_file_tool() {
+        for tool in file_tools(Path::new("/")).iter() {
+            let options = tool.options();
+            let is_read_only = options.side_effects == SideEffects::ReadOnly;
+            let kind = if is_read_only { ToolKind::Read } else { ToolKind::Write };
+            assert_eq!(ToolKind::of(tool.name()), kind, "{}", tool.name());
+            assert_eq!(options.reach, Reach::Workspace, "{}", tool.name());
+        }
+    }
+}

@@ -105,12 +105,12 @@ pub enum FileError {
     /// Another process changed the file at the same time.
     #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
     Changed(String),
-    /// An edit does not match the file.
+    /// The arguments do not fit the file, such as an edit that does not match.
     #[error("`{path}` was not changed: {reason}")]
     Edit {
         /// The path as the model wrote it.
         path: String,
-        /// The mismatch, and the remedy.
+        /// The problem, and the remedy.
         reason: String,
     },
     /// The file belongs to another user or group, and the change would alter its owner.

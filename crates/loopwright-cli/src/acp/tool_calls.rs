@@ -220,6 +220,7 @@ mod tests {
     use loopwright_core::ToolOutput;
 
     use super::*;
+    use crate::files::tests::file_tools;
 
     fn call(id: Option<&str>, name: &str, arguments: &Value) -> ToolCall {
         let id = id.map(Into::into);
@@ -252,6 +253,14 @@ mod tests {
         // What is no JSON is shown as it is.
         let broken = ToolCall { id: None, name: "bash".into(), arguments: "{\"comm".into() };
         assert_eq!(calls.description(&broken)["rawInput"], "{\"comm");
+    }
+
+    #[test]
+    fn each_file_tool_has_a_title_in_editors() {
+        for name in file_tools(Path::new("/")).names().iter() {
+            let title = title(&call(None, name, &json!({"path": "a.rs"})));
+            assert!(!title.contains(&**name), "`title` does not know `{name}`");
+        }
     }
 
     #[test]

@@ -264,6 +264,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::files::tests::writing_tools;
 
     /// The tools for files, and one of a third party.
     fn tools(directory: &Path) -> ToolSet {
@@ -396,6 +397,27 @@ mod tests {
         watch.begin(&binary, &tools);
         write("image", "text");
         assert_eq!(watch.end(&binary, &returned([ChangedFile::modified("image")])), []);
+    }
+
+    #[test]
+    fn each_tool_that_writes_files_has_a_diff_before_the_call() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("f"), "one\n").unwrap();
+        let root = WorkspaceRoot::new(home.path());
+        // The arguments of all these tools at once.
+        let arguments = json!({
+            "path": "f", "content": "two\n", "old_string": "one", "new_string": "two",
+        });
+        let names = writing_tools(home.path());
+        assert!(names.len() > 1, "{names:?}");
+        for name in names {
+            let planned = planned_change(&root, &name, &arguments);
+            let (path, before, after) =
+                planned.unwrap_or_else(|| panic!("`planned_change` does not know `{name}`"));
+            assert_eq!((path.as_str(), before.as_str()), ("f", "one\n"), "{name}");
+            assert!(after.contains("two"), "{name}: {after}");
+        }
+        assert_eq!(planned_change(&root, "swap", &arguments), None);
     }
 
     #[test]
