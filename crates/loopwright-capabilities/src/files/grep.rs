@@ -110,7 +110,7 @@ impl Grep {
         let all = args.include_ignored.unwrap_or_default();
         let rules = if all { Rules::Disregarded } else { Rules::Honoured };
         let walked = walk::walk(&self.root, self.name(), path, rules, stop, &mut |visit| {
-            let fits = filter.as_ref().is_none_or(|it| it.is_match(visit.path));
+            let fits = filter.as_ref().is_none_or(|it| it.is_match(self.root.split(visit.path).1));
             if visit.kind != FileType::RegularFile || !fits {
                 return Ok(Next::On);
             }

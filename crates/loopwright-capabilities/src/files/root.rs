@@ -289,12 +289,17 @@ impl WorkspaceRoot {
         path: &Path,
         content: Option<&[u8]>,
     ) -> bool {
-        let opened = self.0.opened.get().map(Vec::as_slice).unwrap_or_default();
-        let of = |it: &Opened| path.is_relative() || path.starts_with(&it.real);
-        let root = opened.iter().find(|it| of(it)).map_or(self.path(), |it| it.real.as_path());
-        let path = path.strip_prefix(root).unwrap_or(path);
+        let (root, path) = self.split(path);
         let screen = screen.get_or_init(|| self.0.settings.screen.clone().with_root(root));
         protected::judge(screen, root, path, content).is_some()
+    }
+
+    /// Splits a path without links into its directory or added folder, and the path below that.
+    pub(super) fn split<'a>(&'a self, path: &'a Path) -> (&'a Path, &'a Path) {
+        let opened = self.0.opened.get().map(Vec::as_slice).unwrap_or_default();
+        let holds = |it: &&Opened| path.is_relative() || path.starts_with(&it.real);
+        let root = opened.iter().find(holds).map_or(self.path(), |it| it.real.as_path());
+        (root, path.strip_prefix(root).unwrap_or(path))
     }
 
     pub(super) fn waits_for_disk(&self) -> bool {

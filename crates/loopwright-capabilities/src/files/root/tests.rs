@@ -143,10 +143,13 @@ fn added_folders_are_listed_and_searched_where_a_call_names_them() {
     let listed = ListDir::in_dir(world.root.clone()).list(&list, &stop).unwrap();
     assert!(listed.contains("b.txt") && listed.contains("deep"), "{listed}");
 
-    let grep: GrepArgs =
+    let mut grep: GrepArgs =
         serde_json::from_value(serde_json::json!({ "pattern": "^c$", "path": docs })).unwrap();
-    let found = Grep::in_dir(world.root.clone()).grep(&grep, &stop).unwrap();
-    assert!(found.contains(&format!("{docs}/deep/c.txt:1:c")), "{found}");
+    for glob in [None, Some("*.txt"), Some("deep/*.txt")] {
+        grep.glob = glob.map(str::to_owned);
+        let found = Grep::in_dir(world.root.clone()).grep(&grep, &stop).unwrap();
+        assert!(found.contains(&format!("{docs}/deep/c.txt:1:c")), "{glob:?}: {found}");
+    }
 
     let search = |pattern: String| {
         let args = serde_json::from_value::<SearchFilesArgs>(serde_json::json!({
