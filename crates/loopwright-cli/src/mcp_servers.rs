@@ -298,7 +298,9 @@ pub(crate) fn client(server: &McpServer, host: &McpHost, sources: &ConfigSources
 pub(crate) fn host(config: &Config, sources: &ConfigSources, commands: &Commands) -> McpHost {
     let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
     let environment = sources.environment.clone();
+    let folders = std::iter::once(&config.workdir).chain(&commands.folders);
     let host = McpHost::in_dir(&config.workdir)
+        .with_roots(folders.cloned())
         .with_policy(policy)
         .with_variables(move |name| environment.get(name)?.to_str().map(ToOwned::to_owned));
     match state_directory(sources) {
@@ -348,4 +350,26 @@ pub(crate) enum FileError {
         #[source]
         source: io::Error,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, Loaded};
+
+    #[test]
+    fn added_folders_are_roots_of_servers() {
+        let home = tempfile::tempdir().unwrap();
+        let sources = ConfigSources {
+            home: Some(home.path().into()),
+            cwd: home.path().into(),
+            ..ConfigSources::default()
+        };
+        let flags = Flags { workdir: home.path().into(), ..Flags::default() };
+        let Loaded { config, .. } = Config::load(flags, &sources).unwrap();
+        let mut commands = Commands::default();
+        commands.folders.push("/docs".into());
+        let expect = [config.workdir.clone(), "/docs".into()];
+        assert_eq!(host(&config, &sources, &commands).roots(), expect);
+    }
 }
