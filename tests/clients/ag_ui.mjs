@@ -28,6 +28,19 @@ await run("@ag-ui/client", {
     const { newMessages } = await client.runAgent();
     assert.equal(texts(newMessages), TEXT);
   },
+  async "a tool of the client has no result until the client sends it"() {
+    const client = agent("four");
+    const parameters = { type: "object", properties: { precise: { type: "boolean" } } };
+    const tools = [{ name: "locate", description: "Returns the position.", parameters }];
+    const { newMessages } = await client.runAgent({ tools });
+    const calls = newMessages.flatMap((it) => it.toolCalls ?? []);
+    assert.equal(calls.length, 1, JSON.stringify(newMessages));
+    assert.deepEqual(JSON.parse(calls[0].function.arguments), { precise: true });
+    assert.ok(!newMessages.some((it) => it.role === "tool"));
+    client.addMessage({ id: "r", role: "tool", toolCallId: calls[0].id, content: "46.9, 7.4" });
+    const next = await client.runAgent({ tools });
+    assert.equal(texts(next.newMessages), "You are at 46.9, 7.4.");
+  },
   async "a run that fails is an error"() {
     const client = agent("three");
     client.setMessages([{ id: "m", role: "user", content: "Please fail." }]);

@@ -1,4 +1,5 @@
-"""A model for the server under test: calls the tool `list_dir` once, and then answers. Prints its port."""
+"""A model for the server under test: calls the tool `locate` if it has it, else `list_dir`, and then answers. Prints its
+port."""
 
 import http.server
 import json
@@ -10,7 +11,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = int(self.headers["content-length"])
-        messages = json.loads(self.rfile.read(length))["messages"]
+        request = json.loads(self.rfile.read(length))
+        messages = request["messages"]
+        tools = [it["function"]["name"] for it in request.get("tools", [])]
         if "fail" in json.dumps(messages[-1]["content"]):
             self.send_response(400)
             self.send_header("content-type", "application/json")
@@ -21,10 +24,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
         if messages[-1]["role"] == "tool":
-            deltas = [{"content": it} for it in ["Nothing ", "but ", "hidden files: ädö."]]
+            texts = ["Nothing ", "but ", "hidden files: ädö."]
+            if "locate" in tools:
+                texts = ["You are at ", messages[-1]["content"], "."]
+            deltas = [{"content": it} for it in texts]
             reason = "stop"
         else:
             call = {"name": "list_dir", "arguments": "{}"}
+            if "locate" in tools:
+                call = {"name": "locate", "arguments": '{"precise": true}'}
             call = {"index": 0, "id": "call_1", "type": "function", "function": call}
             deltas = [{"content": "Let me look."}, {"tool_calls": [call]}]
             reason = "tool_calls"

@@ -1,5 +1,6 @@
 """The OpenAI SDK for Python."""
 
+import json
 import os
 import sys
 
@@ -9,6 +10,9 @@ TEXT = "Let me look.\n\nNothing but hidden files: ädö."
 URL = os.environ["URL"] + "/v1"
 CLIENT = openai.OpenAI(base_url=URL, api_key=os.environ["TOKEN"], max_retries=0)
 MESSAGES = [{"role": "user", "content": "What is there?"}]
+PARAMETERS = {"type": "object", "properties": {"precise": {"type": "boolean"}}}
+LOCATE = {"name": "locate", "description": "Returns the position.", "parameters": PARAMETERS}
+WHERE = "You are at 46.9, 7.4."
 
 
 def models_are_listed():
@@ -47,6 +51,35 @@ def a_response_continues_the_previous_one():
     assert again.previous_response_id == first.id and again.status == "completed"
 
 
+def a_completion_calls_a_tool_of_the_client():
+    tools = [{"type": "function", "function": LOCATE}]
+    messages = [{"role": "user", "content": "Where am I?"}]
+    create = CLIENT.chat.completions.create
+    first = create(model="loopwright", messages=messages, tools=tools).choices[0]
+    assert first.finish_reason == "tool_calls"
+    (call,) = first.message.tool_calls
+    assert json.loads(call.function.arguments) == {"precise": True}
+    result = {"role": "tool", "tool_call_id": call.id, "content": "46.9, 7.4"}
+    messages += [first.message, result]
+    stream = create(model="loopwright", messages=messages, tools=tools, stream=True)
+    assert "".join(it.choices[0].delta.content or "" for it in stream) == WHERE
+
+
+def a_response_calls_a_tool_of_the_client():
+    tools = [{"type": "function", "strict": False, **LOCATE}]
+    with CLIENT.responses.stream(model="loopwright", input="Where am I?", tools=tools) as stream:
+        for _ in stream:
+            pass
+        first = stream.get_final_response()
+    (call,) = [it for it in first.output if it.type == "function_call"]
+    assert json.loads(call.arguments) == {"precise": True}
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": "46.9, 7.4"}
+    # The items of the first response stand for it.
+    items = [{"role": "user", "content": "Where am I?"}, *first.output, output]
+    second = CLIENT.responses.create(model="loopwright", input=items, tools=tools)
+    assert second.output_text == WHERE
+
+
 def errors_have_types():
     for error, create in [
         (openai.UnprocessableEntityError, lambda: CLIENT.responses.create(model="x", input="a")),
@@ -65,6 +98,8 @@ cases = [
     a_completion_is_streamed,
     a_response_is_streamed,
     a_response_continues_the_previous_one,
+    a_completion_calls_a_tool_of_the_client,
+    a_response_calls_a_tool_of_the_client,
     errors_have_types,
 ]
 failed = 0

@@ -156,7 +156,12 @@ impl AgentDefinition {
     /// `*` in names such as `mcp__SERVER__get_*` for any characters.
     pub fn allows_tool(&self, name: &str) -> bool {
         let is_listed = self.tools.as_ref().is_none_or(|tools| tools.names_tool(name));
-        is_listed && !self.tools_deny.names_tool(name)
+        is_listed && !self.denies_tool(name)
+    }
+
+    /// Returns `true` if the agent can never call this tool, from whatever source.
+    pub fn denies_tool(&self, name: &str) -> bool {
+        self.tools_deny.names_tool(name)
     }
 }
 

@@ -71,6 +71,8 @@ problems! {
     misdirected: MISDIRECTED_REQUEST, "The server does not serve this host.";
     /// The values in the request are invalid.
     invalid: UNPROCESSABLE_ENTITY, "The values in the request are invalid.";
+    /// A tool of the client has the name of one of the agent.
+    tool_name_taken: UNPROCESSABLE_ENTITY, "A tool of the client has the name of one of the agent.";
     /// The principal has reached a limit.
     too_many_requests: TOO_MANY_REQUESTS, "A limit is reached.";
     /// The server failed.

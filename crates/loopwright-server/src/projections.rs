@@ -3,6 +3,7 @@
 pub(crate) mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod chat_completions;
+pub(crate) mod client_tools;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod openai;

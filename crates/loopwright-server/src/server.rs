@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
 use loopwright_sessions::{
-    Job, JobQueue, PushOutcome, SessionHeader, SessionRuntime, SessionStore,
+    AgentSession, Job, JobQueue, PushOutcome, SessionHeader, SessionRuntime, SessionStore,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -207,16 +207,25 @@ impl Server {
         &self,
         session: &SessionHeader,
     ) -> Result<SessionRuntime, Problem> {
-        let loops = self.0.agents.of(session).await.map_err(|error| {
-            tracing::error!(%error, session = %session.id, "agent cannot be built");
-            Problem::conflict("the agent of the session cannot be built here")
-        })?;
-        Ok(self.runtime_with(loops))
+        let loops = self.0.agents.of(session).await;
+        Ok(self.runtime_with(loops.map_err(|error| unbuilt(session, &*error))?))
+    }
+
+    /// Returns the agent of a session.
+    pub(crate) async fn agent_of(&self, session: &AgentSession) -> Result<AgentLoop, Problem> {
+        let header = session.header();
+        let loops = self.0.agents.of(header).await.map_err(|error| unbuilt(header, &*error))?;
+        loops.instantiate(session.definition()).map_err(|error| unbuilt(header, &error))
     }
 
     fn runtime_with(&self, loops: impl LoopFactory + 'static) -> SessionRuntime {
         SessionRuntime::new(Arc::clone(&self.0.store), loops).with_env(self.0.env.clone())
     }
+}
+
+fn unbuilt(session: &SessionHeader, error: &(dyn std::error::Error + Send + Sync)) -> Problem {
+    tracing::error!(%error, session = %session.id, "agent cannot be built");
+    Problem::conflict("the agent of the session cannot be built here")
 }
 
 /// Builds no agent: for actions that need none.

@@ -5,6 +5,7 @@
 mod a2a;
 mod api;
 mod attacks;
+mod client_tools;
 mod events;
 #[cfg(feature = "files")]
 mod files;

@@ -11,7 +11,8 @@ use loopwright_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::SessionError, session::AgentSession, store::SessionStore, supervisor::RunSupervisor,
+    client_tools::ClientTools, error::SessionError, session::AgentSession, store::SessionStore,
+    supervisor::RunSupervisor,
 };
 
 /// An action on a session. The runtime loads the session, runs the action and saves the result.
@@ -75,6 +76,7 @@ impl ActionCx<'_> {
     ) -> Result<AgentSession, SessionError> {
         session.require_active()?;
         let agent = self.loops.instantiate(&session.definition)?;
+        let agent = ClientTools::of(&state).added_to(agent);
         let mut state = state;
         loop {
             state = self.supervisor.drive(agent.start(state, self.options())).await;

@@ -19,6 +19,7 @@ mod event;
 mod hook;
 mod supervisor;
 mod jobs;
+mod client_tools;
 mod action;
 mod actions;
 mod runtime;
@@ -45,6 +46,7 @@ pub use crate::{
         ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask, WriteMetadata,
     },
     chat::{Chat, ChatError, ChatStream, ChatUpdate},
+    client_tools::ClientTools,
     error::SessionError,
     event::{SessionEvent, SessionListener, SessionSnapshot},
     event_log::EventLog,

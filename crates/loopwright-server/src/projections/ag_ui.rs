@@ -1,14 +1,18 @@
-//! AG-UI: a thread is a session, and calls that wait for decisions are interrupts.
+//! AG-UI: a thread is a session, and calls that wait for decisions are interrupts. Calls of the client's tools have no
+//! result until it sends one.
 
 use std::collections::BTreeSet;
 
 use axum::{extract::State, http::request::Parts, response::Response, routing::post};
-use loopwright_sessions::SessionStatus;
+use loopwright_sessions::{AgentSession, SessionHeader, SessionStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     Frames, Projection,
+    client_tools::{
+        CallResult, Declared, answer, check_answered, declared, is_of, replace, waiting,
+    },
     run::{RunEnd, RunEvent, RunFollower, RunOutcome, last_event},
     stream,
 };
@@ -36,13 +40,19 @@ struct Input {
     messages: Vec<InputMessage>,
     #[serde(default)]
     resume: Vec<Resume>,
+    #[serde(default)]
+    tools: Vec<Declared>,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct InputMessage {
     role: String,
     #[serde(default)]
     content: Value,
+    /// The call whose result the message is.
+    #[serde(default)]
+    tool_call_id: Option<String>,
 }
 
 /// An answer to an interrupt.
@@ -84,31 +94,87 @@ async fn run(
         return Err(Problem::conflict(format!("the session is {}", header.status)));
     }
     let after = last_event(&**server.store(), &header.id).await?;
-    let pending: Vec<PendingView> = session.state().pending().iter().map(Into::into).collect();
-    let record = if pending.is_empty() {
+    let tools = declared(input.tools)?;
+    let names: BTreeSet<String> = tools.names().map(ToString::to_string).collect();
+    let results = results(&session, &input.messages);
+    let pending = decisions(&session);
+    let (record, after) = if !results.is_empty() {
+        decide_all(&server, &principal, &header, &pending, &input.resume).await?;
+        Box::pin(answer(&server, &header, results, None, Some(tools))).await?
+    } else if pending.is_empty() {
+        check_answered(&session)?;
+        Box::pin(replace(&server, session, tools)).await?;
         let last = input.messages.iter().rev().find(|it| it.role == "user");
         let text = last.map(|it| text(&it.content)).unwrap_or_default();
         let key = format!("ag-ui\n{}", input.run_id);
-        say(&server, &header, Some(&key), text, MessageMode::Reject).await?.0
+        (say(&server, &header, Some(&key), text, MessageMode::Reject).await?.0, after)
     } else {
-        if principal.role() < Role::Approve {
-            return Err(Problem::forbidden("this operation requires role `approve`"));
-        }
-        let open: BTreeSet<&str> = pending.iter().map(|it| &*it.call).collect();
-        let answered: BTreeSet<&str> = input.resume.iter().map(|it| &*it.interrupt_id).collect();
-        if open != answered {
-            return Err(Problem::conflict("`resume` must answer all open interrupts"));
-        }
-        for resume in &input.resume {
-            let asked = pending.iter().find(|it| it.call == resume.interrupt_id);
-            let kind = asked.map_or(PendingKind::Approval, |it| it.kind);
-            decided(&server, &header, &resume.interrupt_id, decision(resume, kind)).await?;
-        }
-        last_run(&server, &header.id).await?
+        check_answered(&session)?;
+        decide_all(&server, &principal, &header, &pending, &input.resume).await?;
+        (last_run(&server, &header.id).await?, after)
     };
     let run = RunFollower::of(&server, &record, after).await?;
-    let events = Events { thread: input.thread_id, run: input.run_id, messages: 0, open: None };
+    let events = Events {
+        thread: input.thread_id,
+        run: input.run_id,
+        tools: names,
+        hidden: BTreeSet::new(),
+        messages: 0,
+        open: None,
+    };
     Ok(stream(events, run, server.metrics().stream()))
+}
+
+/// Returns the results for calls that wait for them. The messages repeat the whole conversation. If no call waits, the
+/// request may be a repeated one, which ends with results.
+fn results(session: &AgentSession, messages: &[InputMessage]) -> Vec<CallResult> {
+    let result = |it: &InputMessage| {
+        let id = it.tool_call_id.clone().filter(|_| it.role == "tool")?;
+        Some(CallResult { id, text: text(&it.content) })
+    };
+    let calls = waiting(session);
+    if calls.is_empty() {
+        let is_own = |it: &CallResult| is_of(session, &it.id);
+        let last = messages.iter().rev().map_while(result).take_while(is_own);
+        return last.collect();
+    }
+    let is_waiting = |id: &str| calls.iter().any(|(_, it)| it.id == id);
+    messages.iter().filter_map(result).filter(|it| is_waiting(&it.id)).collect()
+}
+
+/// Returns the calls that wait for decisions, without those that wait for results of the client.
+fn decisions(session: &AgentSession) -> Vec<PendingView> {
+    let calls: Vec<_> = waiting(session).into_iter().map(|it| it.0).collect();
+    let pending = session.state().pending();
+    let open = pending.iter().filter(|it| !calls.contains(&it.address()));
+    open.map(Into::into).collect()
+}
+
+/// Decides all open interrupts.
+async fn decide_all(
+    server: &Server,
+    principal: &Principal,
+    header: &SessionHeader,
+    pending: &[PendingView],
+    resume: &[Resume],
+) -> Result<(), Problem> {
+    if pending.is_empty() {
+        return Ok(());
+    }
+    if principal.role() < Role::Approve {
+        return Err(Problem::forbidden("this operation requires role `approve`"));
+    }
+    let open: BTreeSet<&str> = pending.iter().map(|it| &*it.call).collect();
+    let answered: BTreeSet<&str> = resume.iter().map(|it| &*it.interrupt_id).collect();
+    if open != answered {
+        return Err(Problem::conflict("`resume` must answer all open interrupts"));
+    }
+    for resume in resume {
+        let asked = pending.iter().find(|it| it.call == resume.interrupt_id);
+        let kind = asked.map_or(PendingKind::Approval, |it| it.kind);
+        decided(server, header, &resume.interrupt_id, decision(resume, kind)).await?;
+    }
+    Ok(())
 }
 
 /// Reads an answer to an interrupt.
@@ -144,6 +210,10 @@ fn text(content: &Value) -> String {
 struct Events {
     thread: String,
     run: String,
+    /// The tools of the client, whose calls are shown when they wait.
+    tools: BTreeSet<String>,
+    /// The calls of those tools, by the IDs of the model.
+    hidden: BTreeSet<String>,
     messages: usize,
     /// The ID of the message that is not complete.
     open: Option<String>,
@@ -166,7 +236,13 @@ impl Events {
         match &end.outcome {
             RunOutcome::Completed => frames.data(&finished(json!({ "type": "success" }))),
             RunOutcome::NeedsInput(pending) => {
-                let interrupts: Vec<Value> = pending.iter().map(interrupt).collect();
+                let is_open =
+                    |it: &&PendingView| !end.calls.iter().any(|call| call.place == it.call);
+                let interrupts: Vec<Value> =
+                    pending.iter().filter(is_open).map(interrupt).collect();
+                if interrupts.is_empty() {
+                    return frames.data(&finished(json!({ "type": "success" })));
+                }
                 frames.data(&finished(json!({ "type": "interrupt", "interrupts": interrupts })));
             }
             RunOutcome::Stopped(reason) => {
@@ -177,6 +253,14 @@ impl Events {
             }
         }
     }
+}
+
+fn tool_call(id: &str, name: &str, arguments: &str, frames: &mut Frames) {
+    frames.data(&json!({ "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name }));
+    if !arguments.is_empty() {
+        frames.data(&json!({ "type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments }));
+    }
+    frames.data(&json!({ "type": "TOOL_CALL_END", "toolCallId": id }));
 }
 
 fn interrupt(pending: &PendingView) -> Value {
@@ -221,17 +305,13 @@ impl Projection for Events {
                 self.open = Some(id);
             }
             RunEvent::TextEnded => self.close(frames),
+            RunEvent::ToolStarted { id, name, .. } if self.tools.contains(name) => {
+                self.hidden.insert(id.clone());
+            }
+            RunEvent::ToolEnded { id, .. } if self.hidden.remove(id) => {}
             RunEvent::ToolStarted { id, name, arguments } => {
                 self.close(frames);
-                frames.data(&json!({
-                    "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name,
-                }));
-                if !arguments.is_empty() {
-                    frames.data(&json!({
-                        "type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments,
-                    }));
-                }
-                frames.data(&json!({ "type": "TOOL_CALL_END", "toolCallId": id }));
+                tool_call(id, name, arguments, frames);
             }
             RunEvent::ToolEnded { id, result, .. } => frames.data(&json!({
                 "type": "TOOL_CALL_RESULT", "messageId": format!("{id}-result"), "toolCallId": id,
@@ -244,6 +324,9 @@ impl Projection for Events {
             }
             RunEvent::Ended(end) => {
                 self.close(frames);
+                for call in &end.calls {
+                    tool_call(&call.id, &call.name, &call.arguments, frames);
+                }
                 self.end(end, frames);
             }
         }

@@ -1,13 +1,16 @@
-//! `/v1/chat/completions` of `OpenAI`: each request is a session of its own, and calls of the agent are hidden.
+//! `/v1/chat/completions` of `OpenAI`: each request is a session of its own, except one with results of the client's tools.
+//! Calls of the agent's own tools are hidden.
 
 use axum::{extract::State, http::StatusCode, response::Response, routing::post};
-use loopwright_core::messages::Usage;
+use loopwright_core::messages::ToolCall;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Frames, Projection, of_session,
-    openai::{Content, chat_usage, envelope, history, message, seconds},
+    Frames, Projection,
+    client_tools::{CallResult, ClientCall, answer, session_of},
+    of_session,
+    openai::{Asked, Content, Item, asked, calling, chat_usage, envelope, message, seconds, tools},
     run::{RunEnd, RunEvent, RunFollower, RunOutcome},
     stream,
 };
@@ -19,7 +22,7 @@ use crate::{
     routes::{
         messages::{MessageMode, say},
         reply,
-        sessions::{NewSessionBody, begin_with},
+        sessions::{Beginning, NewSessionBody, begin_with},
     },
     server::Server,
 };
@@ -38,12 +41,50 @@ struct Request {
     stream_options: Option<StreamOptions>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct RequestMessage {
     role: String,
-    content: Content,
+    #[serde(default)]
+    content: Option<Content>,
+    #[serde(default)]
+    tool_calls: Option<Vec<RequestCall>>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RequestCall {
+    id: String,
+    function: RequestFunction,
+}
+
+#[derive(Deserialize)]
+struct RequestFunction {
+    name: String,
+    arguments: String,
+}
+
+impl RequestMessage {
+    fn item(self) -> Result<Item, Problem> {
+        let Self { role, content, tool_calls, tool_call_id } = self;
+        let calls = tool_calls.filter(|it| !it.is_empty() && role == "assistant");
+        let text = match content {
+            Some(content) => content.text()?,
+            None if calls.is_some() => String::new(),
+            None => return Err(Problem::invalid("a message has no `content`")),
+        };
+        if role == "tool" {
+            let missing = || Problem::invalid("a message with role `tool` needs `tool_call_id`");
+            return Ok(Item::Result(CallResult { id: tool_call_id.ok_or_else(missing)?, text }));
+        }
+        let Some(calls) = calls else { return message(&role, text).map(Item::Message) };
+        let call = |it: RequestCall| ToolCall::new(it.id, it.function.name, it.function.arguments);
+        Ok(Item::Message(calling(&text, calls.into_iter().map(call))))
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -71,16 +112,27 @@ async fn create(
     principal: Principal,
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
-    if request.tools.is_some_and(|it| !it.is_empty()) {
-        return Err(Problem::invalid("`tools` are not supported; the agent has tools of its own"));
-    }
-    let read = |it: RequestMessage| message(&it.role, it.content.text()?);
-    let messages = request.messages.into_iter().map(read).collect::<Result<_, _>>()?;
-    let (history, text) = history(messages)?;
-    let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
-    let (session, _) = Box::pin(begin_with(&server, &principal, None, new, history)).await?;
-    let (record, _) = say(&server, session.header(), None, text, MessageMode::Queue).await?;
-    let run = RunFollower::of(&server, &record, 0).await?;
+    let function = |mut tool: Value| Some(tool.get_mut("function")?.take());
+    let tools = tools(request.tools, request.tool_choice.as_ref(), function)?;
+    let items = request.messages.into_iter().map(RequestMessage::item);
+    let (record, after) = match asked(items.collect::<Result<_, _>>()?)? {
+        Asked::Message { before, text } => {
+            let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
+            let beginning = Beginning { turns: before, tools };
+            let begun = begin_with(&server, &principal, None, new, beginning);
+            let (session, _) = Box::pin(begun).await?;
+            let header = session.header();
+            (say(&server, header, None, text, MessageMode::Queue).await?.0, 0)
+        }
+        Asked::Results { results, text } => {
+            let header = session_of(&server, &principal, &results).await?;
+            if *header.agent_name != *request.model {
+                return Err(Problem::invalid("the tool calls are from another model"));
+            }
+            Box::pin(answer(&server, &header, results, text, Some(tools))).await?
+        }
+    };
+    let run = RunFollower::of(&server, &record, after).await?;
     let completion = Completion {
         id: format!("chatcmpl-{}", record.job.id),
         created: seconds(&server),
@@ -140,12 +192,18 @@ impl Completion {
         let (mut text, mut end) = (String::new(), None);
         while let Some(event) = run.next().await {
             text.extend(self.added(&event));
-            if let RunEvent::Ended(RunEnd { outcome, usage }) = event {
-                end = Some((finish(&outcome)?, usage));
+            if let RunEvent::Ended(ended) = event {
+                end = Some((finish(&ended)?, ended));
             }
         }
-        let (finish, usage) = end.unwrap_or(("stop", Usage::default()));
-        let message = json!({ "role": "assistant", "content": text, "refusal": null });
+        let Some((finish, RunEnd { calls, usage, .. })) = end else {
+            return Err(Problem::internal("the run has no end"));
+        };
+        let text = Some(text).filter(|it| !it.is_empty() || calls.is_empty());
+        let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.iter().map(call).collect();
+        }
         let choice =
             json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish });
         let mut document = self.document("chat.completion", &[choice]);
@@ -154,9 +212,15 @@ impl Completion {
     }
 }
 
+fn call(call: &ClientCall) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
 /// Says why a completion ends.
-fn finish(outcome: &RunOutcome) -> Result<&'static str, Problem> {
-    match outcome {
+fn finish(end: &RunEnd) -> Result<&'static str, Problem> {
+    match &end.outcome {
+        RunOutcome::NeedsInput(_) if !end.calls.is_empty() => Ok("tool_calls"),
         RunOutcome::Completed => Ok("stop"),
         RunOutcome::Stopped(_) => Ok("length"),
         RunOutcome::NeedsInput(_) => Err(Problem::conflict(
@@ -176,13 +240,18 @@ impl Projection for Completion {
         if let Some(text) = self.added(event) {
             frames.data(&self.chunk(&json!({ "content": text }), None));
         }
-        let RunEvent::Ended(RunEnd { outcome, usage }) = event else { return };
-        match finish(outcome) {
+        let RunEvent::Ended(end) = event else { return };
+        match finish(end) {
             Ok(finish) => {
+                for (index, it) in end.calls.iter().enumerate() {
+                    let mut call = call(it);
+                    call["index"] = index.into();
+                    frames.data(&self.chunk(&json!({ "tool_calls": [call] }), None));
+                }
                 frames.data(&self.chunk(&json!({}), Some(finish)));
                 if self.with_usage {
                     let mut last = self.document("chat.completion.chunk", &[]);
-                    last["usage"] = chat_usage(*usage);
+                    last["usage"] = chat_usage(end.usage);
                     frames.data(&last);
                 }
                 frames.text("[DONE]");

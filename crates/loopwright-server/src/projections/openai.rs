@@ -1,4 +1,6 @@
-//! Shared parts of the `OpenAI` protocols: models, errors, and texts of messages.
+//! Shared parts of the `OpenAI` protocols: models, errors, messages and tools.
+
+use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
@@ -7,9 +9,14 @@ use axum::{
     response::Response,
     routing::get,
 };
-use loopwright_core::messages::{Message, Role, Usage};
+use loopwright_core::messages::{
+    self, Message, Part, Role, ToolCall, ToolExchange, ToolResult, Turn, TurnBody, Usage,
+};
+use loopwright_sessions::ClientTools;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use super::client_tools::{CallResult, Declared, declared};
 
 use crate::{
     operation::{Operation, READ, other},
@@ -74,11 +81,11 @@ pub(crate) fn envelope(problem: &Problem) -> Value {
 #[serde(untagged)]
 pub(crate) enum Content {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<TextPart>),
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct TextPart {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -93,7 +100,7 @@ impl Content {
             Self::Parts(parts) => parts,
         };
         let mut texts = Vec::new();
-        for Part { kind, text } in parts {
+        for TextPart { kind, text } in parts {
             let is_text = matches!(&*kind, "text" | "input_text" | "output_text");
             let text = text.filter(|_| is_text);
             let unsupported = || Problem::invalid("only text parts are supported in messages");
@@ -103,6 +110,22 @@ impl Content {
     }
 }
 
+/// Something that a client sends: a message, or the result of a call.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Message(Message),
+    Result(CallResult),
+}
+
+/// What a request is about.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// A message, after a conversation.
+    Message { before: Vec<Turn>, text: String },
+    /// Results of calls, and what the user says after them.
+    Results { results: Vec<CallResult>, text: Option<String> },
+}
+
 /// Makes a message of what a client sends. Clients do not instruct the agent of the server: what they send as system or
 /// developer is said by the user.
 pub(crate) fn message(role: &str, text: String) -> Result<Message, Problem> {
@@ -110,17 +133,98 @@ pub(crate) fn message(role: &str, text: String) -> Result<Message, Problem> {
         "assistant" => Ok(Message::assistant(text)),
         "user" | "system" | "developer" => Ok(Message::user(text)),
         _ => Err(Problem::invalid(
-            "a message must have role `user`, `assistant`, `system` or `developer`",
+            "a message must have role `user`, `assistant`, `system`, `developer` or `tool`",
         )),
     }
 }
 
-/// Splits messages: those before, and the text of the last one, which must be the user's.
-pub(crate) fn history(mut messages: Vec<Message>) -> Result<(Vec<Message>, String), Problem> {
-    match messages.pop() {
-        Some(last) if last.role() == Role::User => Ok((messages, last.text())),
-        _ => Err(Problem::invalid("the last message must have role `user`")),
+/// Makes a message of an assistant that calls tools.
+pub(crate) fn calling(text: &str, calls: impl IntoIterator<Item = ToolCall>) -> Message {
+    let text = Some(Part::text(text)).filter(|it| !it.is_empty());
+    let calls = calls.into_iter().map(|call| Part::new(messages::Content::ToolCall(call)));
+    Message::new(Role::Assistant, text.into_iter().chain(calls))
+}
+
+/// Finds out what a request is about: results that follow the last message of the assistant, or the last message of the
+/// user.
+pub(crate) fn asked(mut items: Vec<Item>) -> Result<Asked, Problem> {
+    let is_assistant = |it: &Item| matches!(it, Item::Message(it) if it.role() == Role::Assistant);
+    let last = items.iter().rposition(is_assistant).map_or(0, |it| it + 1);
+    if items[last..].iter().any(|it| matches!(it, Item::Result(_))) {
+        let (mut results, mut texts) = (Vec::new(), Vec::new());
+        for item in items.split_off(last) {
+            match item {
+                Item::Message(message) => texts.push(message.text()),
+                Item::Result(result) => results.push(result),
+            }
+        }
+        texts.retain(|it| !it.trim().is_empty());
+        let text = (!texts.is_empty()).then(|| texts.join("\n\n"));
+        return Ok(Asked::Results { results, text });
     }
+    match items.pop() {
+        Some(Item::Message(last)) if last.role() == Role::User => {
+            Ok(Asked::Message { before: turns(items)?, text: last.text() })
+        }
+        _ => Err(Problem::invalid("the last message must have role `user` or `tool`")),
+    }
+}
+
+/// Makes turns of a conversation, in which each call must have its result.
+fn turns(items: Vec<Item>) -> Result<Vec<Turn>, Problem> {
+    let mut turns = Vec::new();
+    let mut items = items.into_iter().peekable();
+    while let Some(item) = items.next() {
+        let Item::Message(message) = item else {
+            return Err(Problem::invalid("a result of a tool follows no call"));
+        };
+        let mut results = Vec::new();
+        while let Some(Item::Result(result)) = items.next_if(|it| matches!(it, Item::Result(_))) {
+            results.push(result);
+        }
+        if message.is_empty() {
+            continue;
+        }
+        let ids: Vec<_> = message.tool_calls().map(|it| it.id.clone()).collect();
+        let turn = if ids.is_empty() && results.is_empty() {
+            Turn::from_message(message)
+        } else {
+            let result_of = |id: Option<Arc<str>>| {
+                let found = results.iter().find(|it| Some(&*it.id) == id.as_deref());
+                found.map(|it| ToolResult::text(&*it.text))
+            };
+            let found: Option<Vec<_>> = ids.into_iter().map(result_of).collect();
+            let missing = || Problem::invalid("each tool call must be followed by its result");
+            let exchange = ToolExchange::new(message, found.ok_or_else(missing)?);
+            exchange.and_then(|it| Turn::new(TurnBody::ToolExchange(it)))
+        };
+        turns.push(turn.map_err(|error| Problem::invalid(error.to_string()))?);
+    }
+    Ok(turns)
+}
+
+/// Reads the tools of a request. Those that the service of `OpenAI` runs itself are not known here.
+pub(crate) fn tools(
+    tools: Option<Vec<Value>>,
+    choice: Option<&Value>,
+    function: impl Fn(Value) -> Option<Value>,
+) -> Result<ClientTools, Problem> {
+    let tools = tools.unwrap_or_default();
+    match choice {
+        _ if tools.is_empty() => return Ok(ClientTools::default()),
+        Some(Value::String(choice)) if choice == "none" => return Ok(ClientTools::default()),
+        None | Some(Value::Null) => {}
+        Some(Value::String(choice)) if choice == "auto" => {}
+        Some(_) => return Err(Problem::invalid("`tool_choice` must be `auto` or `none`")),
+    }
+    let read = |tool: Value| {
+        let unknown = || Problem::invalid("a tool must have type `function`");
+        let is_function = tool.get("type").and_then(Value::as_str) == Some("function");
+        let function = function(tool).filter(|_| is_function).ok_or_else(unknown)?;
+        serde_json::from_value::<Declared>(function)
+            .map_err(|error| Problem::invalid(format!("a tool is invalid: {error}")))
+    };
+    declared(tools.into_iter().map(read).collect::<Result<_, _>>()?)
 }
 
 /// Returns the seconds since 1970.

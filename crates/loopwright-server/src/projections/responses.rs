@@ -1,14 +1,16 @@
-//! `/v1/responses` of `OpenAI`: `previous_response_id` continues a session, and calls of the agent are hidden.
+//! `/v1/responses` of `OpenAI`: `previous_response_id` continues a session. Calls of the agent's own tools are hidden.
 
 use axum::{extract::State, http::StatusCode, response::Response, routing::post};
-use loopwright_core::messages::{Message, Usage};
-use loopwright_sessions::{JobId, JobQuery, SessionId};
-use serde::Deserialize;
+use loopwright_core::messages::{Message, ToolCall, Usage};
+use loopwright_sessions::{JobId, JobQuery, SessionHeader, SessionId};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    Frames, Projection, of_session,
-    openai::{Content, history, message, seconds},
+    Frames, Projection,
+    client_tools::{CallResult, ClientCall, answer, check_answered, replace, session_of},
+    of_session,
+    openai::{Asked, Content, Item, asked, calling, message, seconds, tools},
     run::{RunEnd, RunEvent, RunFollower, RunOutcome, last_event},
     stream,
 };
@@ -20,7 +22,7 @@ use crate::{
     routes::{
         messages::{MessageMode, say},
         reply,
-        sessions::{NewSessionBody, begin_with},
+        sessions::{Beginning, NewSessionBody, begin_with},
     },
     server::Server,
 };
@@ -36,19 +38,77 @@ struct Request {
     previous_response_id: Option<String>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Input {
     Text(String),
-    Items(Vec<Item>),
+    Items(Vec<Value>),
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct InputMessage {
     role: String,
     content: Content,
+}
+
+#[derive(Deserialize)]
+struct InputCall {
+    call_id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Deserialize)]
+struct InputResult {
+    call_id: String,
+    output: Content,
+}
+
+/// Reads the items of an input.
+fn items(values: Vec<Value>) -> Result<Vec<Item>, Problem> {
+    let mut items = Vec::with_capacity(values.len());
+    // Calls are items of their own, and stand in one message here.
+    let mut calls: Vec<ToolCall> = Vec::new();
+    for value in values {
+        let kind = value.get("type").and_then(Value::as_str).unwrap_or("message").to_owned();
+        if kind == "function_call" {
+            let InputCall { call_id, name, arguments } = read(value)?;
+            calls.push(ToolCall::new(call_id, name, arguments));
+            continue;
+        }
+        if !calls.is_empty() && kind != "reasoning" {
+            items.push(Item::Message(calling("", calls.drain(..))));
+        }
+        match &*kind {
+            "message" => {
+                let InputMessage { role, content } = read(value)?;
+                items.push(Item::Message(message(&role, content.text()?)?));
+            }
+            "function_call_output" => {
+                let InputResult { call_id, output } = read(value)?;
+                items.push(Item::Result(CallResult { id: call_id, text: output.text()? }));
+            }
+            "reasoning" => {}
+            _ => {
+                return Err(Problem::invalid(
+                    "an item must have type `message`, `function_call`, `function_call_output` or `reasoning`",
+                ));
+            }
+        }
+    }
+    if !calls.is_empty() {
+        items.push(Item::Message(calling("", calls)));
+    }
+    Ok(items)
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_json::from_value(value)
+        .map_err(|error| Problem::invalid(format!("an item is invalid: {error}")))
 }
 
 pub(crate) fn operations() -> Vec<Operation> {
@@ -70,33 +130,42 @@ async fn create(
     principal: Principal,
     Body(request): Body<Request>,
 ) -> Result<Response, Problem> {
-    if request.tools.is_some_and(|it| !it.is_empty()) {
-        return Err(Problem::invalid("`tools` are not supported; the agent has tools of its own"));
-    }
-    let messages = match request.input {
-        Input::Text(text) => vec![Message::user(text)],
-        Input::Items(items) => {
-            let read = |it: Item| message(&it.role, it.content.text()?);
-            items.into_iter().map(read).collect::<Result<_, _>>()?
+    let tools = tools(request.tools, request.tool_choice.as_ref(), Some)?;
+    let items = match request.input {
+        Input::Text(text) => vec![Item::Message(Message::user(text))],
+        Input::Items(values) => items(values)?,
+    };
+    let asked = asked(items)?;
+    let (record, after) = match (asked, &request.previous_response_id) {
+        (Asked::Results { results, text }, previous) => {
+            let header = session_of(&server, &principal, &results).await?;
+            let previous = previous.as_ref().map(|it| names(it));
+            if previous.is_some_and(|it| it.is_none_or(|(session, _)| session != header.id)) {
+                return Err(Problem::invalid("the calls are not those of the previous response"));
+            }
+            check_model(&header, &request.model)?;
+            Box::pin(answer(&server, &header, results, text, Some(tools))).await?
+        }
+        (Asked::Message { text, .. }, Some(previous)) => {
+            let header = previous_session(&server, &principal, previous).await?;
+            check_model(&header, &request.model)?;
+            let session = server.runtime().session(&header.id).await?;
+            check_answered(&session)?;
+            Box::pin(replace(&server, session, tools)).await?;
+            let after = last_event(&**server.store(), &header.id).await?;
+            (say(&server, &header, None, text, MessageMode::Reject).await?.0, after)
+        }
+        (Asked::Message { before, text }, None) => {
+            let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
+            let beginning = Beginning { turns: before, tools };
+            let begun = begin_with(&server, &principal, None, new, beginning);
+            let (session, _) = Box::pin(begun).await?;
+            (say(&server, session.header(), None, text, MessageMode::Reject).await?.0, 0)
         }
     };
-    let (before, text) = history(messages)?;
-    let (header, after) = if let Some(previous) = &request.previous_response_id {
-        let header = previous_session(&server, &principal, previous).await?;
-        if *header.agent_name != *request.model {
-            return Err(Problem::invalid("the previous response is from another model"));
-        }
-        let after = last_event(&**server.store(), &header.id).await?;
-        (header, after)
-    } else {
-        let new = NewSessionBody { agent: Some(request.model.clone()), title: None };
-        let (session, _) = Box::pin(begin_with(&server, &principal, None, new, before)).await?;
-        (session.header().clone(), 0)
-    };
-    let (record, _) = say(&server, &header, None, text, MessageMode::Reject).await?;
     let run = RunFollower::of(&server, &record, after).await?;
     let answer = Answer {
-        id: format!("resp_{}.{}", header.id, record.job.id),
+        id: format!("resp_{}.{}", record.job.session, record.job.id),
         created_at: seconds(&server),
         model: request.model,
         previous: request.previous_response_id,
@@ -110,17 +179,28 @@ async fn create(
     answer.whole(run).await
 }
 
+/// Refuses the session of another agent.
+fn check_model(header: &SessionHeader, model: &str) -> Result<(), Problem> {
+    if *header.agent_name == *model {
+        return Ok(());
+    }
+    Err(Problem::invalid("the previous response is from another model"))
+}
+
+/// Returns the session and the run in the ID of a response.
+fn names(id: &str) -> Option<(SessionId, JobId)> {
+    let (session, run) = id.strip_prefix("resp_")?.split_once('.')?;
+    Some((SessionId::new(session).ok()?, JobId::new(run).ok()?))
+}
+
 /// Finds the session that a response continues: that of the previous one, which must be its last.
 async fn previous_session(
     server: &Server,
     principal: &Principal,
     id: &str,
-) -> Result<loopwright_sessions::SessionHeader, Problem> {
+) -> Result<SessionHeader, Problem> {
     let unknown = || Problem::not_found("unknown previous response");
-    let names = id.strip_prefix("resp_").and_then(|it| it.split_once('.'));
-    let (session, run) = names.ok_or_else(unknown)?;
-    let session = SessionId::new(session).map_err(|_| unknown())?;
-    let run = JobId::new(run).map_err(|_| unknown())?;
+    let (session, run) = names(id).ok_or_else(unknown)?;
     let header = own_session(&**server.store(), principal, session).await?;
     let query = JobQuery { status: None, session: Some(header.id.clone()), limit: 1 };
     let last = server.queue()?.records(&query).await?.into_iter().next();
@@ -221,10 +301,39 @@ impl Answer {
         self.output.push(item);
     }
 
+    /// Adds a call that the client runs.
+    fn add_call(&mut self, call: &ClientCall, frames: &mut Frames) {
+        let index = self.output.len();
+        let id = format!("fc_{index}");
+        let item = |status: &str, arguments: &str| {
+            json!({
+                "id": id, "type": "function_call", "call_id": call.id, "name": call.name,
+                "arguments": arguments, "status": status,
+            })
+        };
+        let added = json!({ "output_index": index, "item": item("in_progress", "") });
+        self.emit(frames, "response.output_item.added", added);
+        let place = json!({ "item_id": id, "output_index": index });
+        let mut delta = place.clone();
+        delta["delta"] = call.arguments.clone().into();
+        self.emit(frames, "response.function_call_arguments.delta", delta);
+        let mut done = place;
+        done["arguments"] = call.arguments.clone().into();
+        done["name"] = call.name.clone().into();
+        self.emit(frames, "response.function_call_arguments.done", done);
+        let item = item("completed", &call.arguments);
+        let done = json!({ "output_index": index, "item": item });
+        self.emit(frames, "response.output_item.done", done);
+        self.output.push(item);
+    }
+
     /// Returns the end of the response: the type of the event, and the document.
     fn end(&self, end: &RunEnd) -> (&'static str, Value) {
         let usage = Some(end.usage);
         match &end.outcome {
+            RunOutcome::NeedsInput(_) if !end.calls.is_empty() => {
+                ("response.completed", self.document("completed", usage, None))
+            }
             RunOutcome::Completed => {
                 ("response.completed", self.document("completed", usage, None))
             }
@@ -275,6 +384,9 @@ impl Projection for Answer {
             RunEvent::ToolStarted { .. } | RunEvent::ToolEnded { .. } => {}
             RunEvent::Ended(end) => {
                 self.close(frames);
+                for call in &end.calls {
+                    self.add_call(call, frames);
+                }
                 let (kind, document) = self.end(end);
                 self.emit(frames, kind, json!({ "response": document }));
             }

@@ -10,6 +10,7 @@ use loopwright_sessions::{
 };
 use serde::Deserialize;
 
+use super::client_tools::{ClientCall, waiting};
 use crate::{problem::Problem, server::Server, views::PendingView};
 
 /// How long the log is waited for before it is looked whether the run has ended in another way: at first, and at most.
@@ -40,6 +41,8 @@ pub(crate) enum RunEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunEnd {
     pub(crate) outcome: RunOutcome,
+    /// The calls that wait for results of the client.
+    pub(crate) calls: Vec<ClientCall>,
     /// What the run consumed.
     pub(crate) usage: Usage,
 }
@@ -65,6 +68,10 @@ pub(crate) struct RunFollower {
     waiting: VecDeque<RunEvent>,
     /// Whether text of the current step was sent.
     has_text: bool,
+    /// Whether a step began.
+    has_step: bool,
+    /// The calls that wait for results of the client.
+    calls: Vec<ClientCall>,
     usage: Usage,
     looks: Duration,
     has_ended: bool,
@@ -133,6 +140,8 @@ impl RunFollower {
             follower,
             waiting: VecDeque::new(),
             has_text: false,
+            has_step: false,
+            calls: Vec::new(),
             usage: Usage::default(),
             looks: LOOKS.0,
             has_ended: false,
@@ -196,7 +205,7 @@ impl RunFollower {
         let payload = envelope.payload;
         match &*envelope.kind {
             "agent.step.started" => {
-                self.has_text = false;
+                (self.has_text, self.has_step) = (false, true);
                 self.waiting.push_back(RunEvent::StepStarted(payload.step_number));
             }
             "agent.stream.chunk" if payload.is_complete => {
@@ -254,6 +263,11 @@ impl RunFollower {
             JobStatus::Failed => self.end(RunOutcome::Failed(reason())),
             JobStatus::NeedsInput => {
                 let session = self.load().await?;
+                // What was said before a pause that was answered is not said again.
+                if self.has_step {
+                    self.say_missed(&session);
+                }
+                self.calls = waiting(&session).into_iter().map(|it| it.1).collect();
                 let pending = session.state().pending();
                 let pending = pending.iter().map(|it: &PendingApproval<'_>| it.into()).collect();
                 self.end(RunOutcome::NeedsInput(pending));
@@ -269,18 +283,25 @@ impl RunFollower {
     /// Ends it with its answer, which was not told in fragments if the model does not stream.
     async fn complete(&mut self) -> Result<(), Problem> {
         if !self.has_text {
-            let text = self.load().await?.state().text();
-            if !text.is_empty() {
-                self.waiting.push_back(RunEvent::Text(text));
-                self.waiting.push_back(RunEvent::TextEnded);
-            }
+            let session = self.load().await?;
+            self.say_missed(&session);
         }
         self.end(RunOutcome::Completed);
         Ok(())
     }
 
+    /// Adds the text of the current step if no fragments of it were sent.
+    fn say_missed(&mut self, session: &AgentSession) {
+        let text = session.state().text();
+        if !self.has_text && !text.is_empty() {
+            self.waiting.push_back(RunEvent::Text(text));
+            self.waiting.push_back(RunEvent::TextEnded);
+        }
+    }
+
     fn end(&mut self, outcome: RunOutcome) {
         self.has_ended = true;
-        self.waiting.push_back(RunEvent::Ended(RunEnd { outcome, usage: self.usage }));
+        let (usage, calls) = (self.usage, std::mem::take(&mut self.calls));
+        self.waiting.push_back(RunEvent::Ended(RunEnd { outcome, calls, usage }));
     }
 }

@@ -264,7 +264,8 @@ fn repeated(known: JobRecord, message: &Message) -> Result<JobRecord, Problem> {
     }
 }
 
-async fn record(server: &Server, job: &Job) -> Result<JobRecord, Problem> {
+/// Returns the record of a job.
+pub(crate) async fn record(server: &Server, job: &Job) -> Result<JobRecord, Problem> {
     let found = server.queue()?.job(&job.id).await?;
     found.ok_or_else(|| Problem::conflict("the run was deleted"))
 }

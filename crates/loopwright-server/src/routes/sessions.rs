@@ -8,10 +8,14 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{self, get, post},
 };
-use loopwright_core::{Timestamp, messages::Message};
+use loopwright_core::{
+    Timestamp,
+    messages::{Transcript, Turn},
+};
 use loopwright_sessions::{
-    AgentSession, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId, SessionList,
-    SessionQuery, SessionRelation, SessionStatus, open_subagents, stored::FORMAT_VERSION,
+    AgentSession, ClientTools, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
+    SessionList, SessionQuery, SessionRelation, SessionStatus, open_subagents,
+    stored::FORMAT_VERSION,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +31,7 @@ use crate::{
     },
     principal::Principal,
     problem::Problem,
+    projections::client_tools,
     server::Server,
     views::{SessionPage, SessionView, UsageView},
 };
@@ -333,7 +338,16 @@ pub(crate) async fn begin(
     key: Option<&str>,
     body: NewSessionBody,
 ) -> Result<(AgentSession, bool), Problem> {
-    Box::pin(begin_with(server, principal, key, body, Vec::new())).await
+    Box::pin(begin_with(server, principal, key, body, Beginning::default())).await
+}
+
+/// What a new session begins with.
+#[derive(Default)]
+pub(crate) struct Beginning {
+    /// What was said before.
+    pub(crate) turns: Vec<Turn>,
+    /// The tools of the client.
+    pub(crate) tools: ClientTools,
 }
 
 /// Creates a session in which something was said before, or returns the one that the key created before.
@@ -342,7 +356,7 @@ pub(crate) async fn begin_with(
     principal: &Principal,
     key: Option<&str>,
     body: NewSessionBody,
-    history: Vec<Message>,
+    Beginning { turns, tools }: Beginning,
 ) -> Result<(AgentSession, bool), Problem> {
     if server.drain().is_cancelled() {
         return Err(Problem::unavailable("the server is shutting down; try again"));
@@ -374,13 +388,23 @@ pub(crate) async fn begin_with(
         Some(title) => session.with_title(title),
         None => session,
     };
-    let session = if history.is_empty() {
+    let session = if turns.is_empty() {
         session
     } else {
-        let state = session.state().clone().with_appended_messages(history);
+        let before = session.state().transcript().iter().map(|it| Turn::clone(it));
+        let turns: Transcript = before.chain(turns).collect();
+        let state = session.state().clone().with_transcript(turns);
         session.with_state(state)
     };
-    Ok((server.runtime().open_or_create(session).await?, true))
+    let session = server.runtime().open_or_create(session).await?;
+    let header = session.header().clone();
+    match client_tools::replace(server, session, tools).await {
+        Ok(session) => Ok((session, true)),
+        Err(problem) => {
+            delete(server, &header).await?;
+            Err(problem)
+        }
+    }
 }
 
 async fn repeated(
