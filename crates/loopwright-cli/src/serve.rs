@@ -91,11 +91,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         .map_err(|_| no_queue(NoQueue))?
         .with_mcp(Some(Arc::new(SkillPrompts(defined.skills))))
         .with_queued(move || wakes.notify())
+        .with_limits(args.limits())
         .with_shutdown(drain.clone());
-    let server = match args.rate {
-        Some(rate) => server.with_rate(rate),
-        None => server,
-    };
     let server = match args.audit.as_deref().map(audit::log).transpose()? {
         Some(log) => server.with_audit(log),
         None => server,

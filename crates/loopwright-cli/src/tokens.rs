@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loopwright_core::messages::Cost;
 use loopwright_server::{TokenError, TokenFile, TokenRecord};
 use serde_json::json;
 
@@ -62,7 +63,8 @@ pub(crate) fn token_file(typed: Option<&Path>) -> Result<TokenFile, StoreLocatio
 
 fn create(file: &TokenFile, args: &TokenCreateArgs) -> Result<ExitCode, TokenError> {
     let expires_at = args.days.map(|days| now().plus(DAY * days));
-    let token = file.create(&args.principal, args.role.into(), expires_at, now())?;
+    let token =
+        file.create_limited(&args.principal, args.role.into(), args.limits(), expires_at, now())?;
     if args.json {
         let mut told = shown(&token.record);
         told["token"] = token.secret.into();
@@ -104,8 +106,17 @@ fn list(file: &TokenFile, is_json: bool) -> Result<ExitCode, TokenError> {
 
 /// Shows a token without its hash.
 fn shown(record: &TokenRecord) -> serde_json::Value {
-    json!({
+    let limits = record.limits;
+    let mut shown = json!({
         "id": record.id, "principal": record.principal, "role": record.role,
         "kind": record.kind.as_str(), "created_at": record.created_at, "expires_at": record.expires_at,
-    })
+    });
+    if !limits.is_none() {
+        shown["limits"] = json!({
+            "requests_per_minute": limits.requests_per_minute, "open_runs": limits.open_runs,
+            "tokens_per_day": limits.tokens_per_day,
+            "cost_usd_per_day": limits.cost_per_day.map(Cost::dollars),
+        });
+    }
+    shown
 }

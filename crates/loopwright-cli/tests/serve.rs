@@ -216,6 +216,35 @@ fn principals_have_directories_of_their_own_that_go_with_their_sessions() {
 }
 
 #[test]
+fn limits_of_the_server_and_of_a_token_hold_after_a_restart() {
+    let (world, model) = (World::new(), Server::start([streamed("Hello.", "stop")]));
+    let create =
+        ["tokens", "create", "--principal", "ada", "--max-runs", "2", "--cost-per-day", "0.5"];
+    let ada = world.run(&create).stdout.trim().to_owned();
+    let listed = world.run(&["tokens", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let limits = &listed["tokens"][0]["limits"];
+    assert_eq!((&limits["open_runs"], &limits["cost_usd_per_day"]), (&json!(2), &json!(0.5)));
+    let dirs = world.path("dirs").display().to_string();
+    let options = ["--session-dirs", &dirs, "--tokens-per-day", "1", "--max-runs", "9"];
+    let serving = Serving::start(&world, &model, &options);
+    let id = serving.json(&ada, "POST", "/v1/sessions", &json!({}))["id"].clone();
+    let path = format!("/v1/sessions/{}", id.as_str().unwrap());
+    serving.json(&ada, "POST", &format!("{path}/messages"), &json!({"text": "Hi"}));
+    assert_eq!(serving.send(&ada, "GET", &format!("{path}/events"), "").0, 200);
+    assert_eq!(serving.end(), Some(0));
+    let serving = Serving::start(&world, &model, &options);
+    let usage = serving.json(&ada, "GET", "/v1/usage", &json!(null));
+    assert!(usage["tokens_today"].as_u64().unwrap() > 0, "{usage}");
+    assert_eq!((&usage["max_open_runs"], &usage["max_tokens_per_day"]), (&json!(2), &json!(1)));
+    let text = json!({"text": "Again"}).to_string();
+    let (status, refused) = serving.send(&ada, "POST", &format!("{path}/messages"), &text);
+    assert_eq!(status, 429, "{refused}");
+    let wrong = world.run(&["serve", "--cost-per-day", "0"]);
+    assert_eq!(wrong.status, 2, "{wrong:?}");
+}
+
+#[test]
 fn an_address_that_others_reach_is_refused_without_a_proxy() {
     let world = World::new();
     let refused = world.run(&["serve", "--listen", "0.0.0.0:0"]);

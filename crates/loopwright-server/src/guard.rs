@@ -19,7 +19,7 @@ pub(crate) async fn authorized(
     match server.access().principal(request.headers(), now) {
         Ok(principal) => {
             request.extensions_mut().insert(principal.clone());
-            let mut response = match server.count(&principal) {
+            let mut response = match server.count(&principal).await {
                 Err(problem) => problem.into_response(),
                 Ok(()) if principal.role() < role => {
                     let text = format!("this operation requires role `{role}`");

@@ -26,6 +26,7 @@ mod cursor;
 mod events;
 mod extract;
 mod guard;
+mod limits;
 #[cfg(feature = "listen")]
 mod listen;
 #[cfg(feature = "mcp")]
@@ -55,6 +56,7 @@ pub use crate::{
     audit::AuditEntry,
     cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
+    limits::Limits,
     openapi::document as openapi_document,
     principal::{Principal, Role},
     problem::{PROBLEM_JSON, Problem},
@@ -63,6 +65,7 @@ pub use crate::{
         messages::{EndView, MessageBody, MessageMode},
         pending::DecisionBody,
         sessions::{ForkBody, NewSessionBody, RewindBody},
+        usage::PrincipalUsage,
     },
     server::{NoJobQueue, Server, ServerBuilder},
     tokens::{NewToken, TokenError, TokenFile, TokenKind, TokenRecord, random_token},

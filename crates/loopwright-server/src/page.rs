@@ -95,7 +95,7 @@ async fn signed_in(
     let principal = visitor.principal.clone();
     request.extensions_mut().insert(principal.clone());
     request.extensions_mut().insert(visitor);
-    let mut response = match server.count(&principal) {
+    let mut response = match server.count(&principal).await {
         Err(problem) => problem.into_response(),
         Ok(()) if principal.role() < role => {
             Problem::forbidden(format!("this needs role `{role}`")).into_response()

@@ -6,6 +6,8 @@ use loopwright_sessions::{PrincipalTag, SessionId, SessionScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
+
 /// The name of the principal of the user who started the server.
 const LOCAL: &str = "local";
 
@@ -18,6 +20,7 @@ pub struct Principal {
     name: Arc<str>,
     tag: Option<PrincipalTag>,
     role: Role,
+    limits: Limits,
 }
 
 /// The permissions of a principal. Each role includes those before it.
@@ -72,14 +75,30 @@ impl fmt::Display for Role {
 impl Principal {
     /// Returns the principal of the user who started the server and owns its session store.
     pub fn local() -> Self {
-        Self { name: LOCAL.into(), tag: None, role: Role::Admin }
+        Self { name: LOCAL.into(), tag: None, role: Role::Admin, limits: Limits::default() }
     }
 
     /// Creates a principal. The name `local` stands for the local user.
     pub fn new(name: impl Into<Arc<str>>, role: Role) -> Self {
         let name = name.into();
         let tag = (&*name != LOCAL).then(|| PrincipalTag::of(&name));
-        Self { name, tag, role }
+        Self { name, tag, role, limits: Limits::default() }
+    }
+
+    /// Sets its own limits, which replace those of the server.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Returns its own limits.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Returns the end of the names of its sessions; `None` for the local user.
+    pub(crate) fn tag(&self) -> Option<&PrincipalTag> {
+        self.tag.as_ref()
     }
 
     /// Returns the name.

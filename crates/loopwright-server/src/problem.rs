@@ -29,6 +29,9 @@ pub struct Problem {
     /// The problem of this request, and the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// The seconds after which the request can succeed, as in the header `Retry-After`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
 }
 
 /// Defines a function for each kind of problem.
@@ -42,6 +45,7 @@ macro_rules! problems {
                     title: $title.into(),
                     status: StatusCode::$status.as_u16(),
                     detail: Some(detail.into()),
+                    retry_after: None,
                 }
             })*
         }
@@ -97,6 +101,12 @@ impl Problem {
         self.detail.as_deref().unwrap_or(&self.title)
     }
 
+    /// Sets the seconds after which the request can succeed.
+    #[must_use]
+    pub fn with_retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
     /// The session does not exist or belongs to another principal. Which of the two is not said.
     pub(crate) fn unknown_session() -> Self {
         Self::not_found("unknown session")
@@ -114,7 +124,7 @@ impl IntoResponse for Problem {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                headers.insert(header::RETRY_AFTER, self.retry_after.unwrap_or(1).into());
             }
             _ => {}
         }

@@ -15,25 +15,25 @@ const MAX_REMEMBERED: usize = 10_000;
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Limits the requests of each principal: so many a minute, which may come at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
-    per_minute: NonZeroU32,
     /// For each principal, the moment at which all its requests are made up for.
     settled: Mutex<HashMap<Arc<str>, Timestamp>>,
 }
 
 impl RateLimiter {
-    pub(crate) fn new(per_minute: NonZeroU32) -> Self {
-        Self { per_minute, settled: Mutex::default() }
-    }
-
     /// Counts a request; if it is one too many, returns how long the principal has to wait.
-    pub(crate) fn count(&self, principal: &Arc<str>, now: Timestamp) -> Result<(), Duration> {
+    pub(crate) fn count(
+        &self,
+        principal: &Arc<str>,
+        per_minute: NonZeroU32,
+        now: Timestamp,
+    ) -> Result<(), Duration> {
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         if settled.len() >= MAX_REMEMBERED {
             settled.retain(|_, until| *until > now);
         }
-        let each = MINUTE / self.per_minute.get();
+        let each = MINUTE / per_minute.get();
         let until = settled.get(principal).copied().unwrap_or(now).max(now).plus(each);
         let debt = until.since(now);
         if debt > MINUTE {
@@ -50,13 +50,14 @@ mod tests {
 
     #[test]
     fn a_principal_may_send_its_requests_at_once_and_then_one_at_a_time() {
-        let limiter = RateLimiter::new(NonZeroU32::new(60).unwrap());
+        let (limiter, rate) = (RateLimiter::default(), NonZeroU32::new(60).unwrap());
         let (ada, bob): (Arc<str>, Arc<str>) = ("ada".into(), "bob".into());
         let start = Timestamp::from_millis(1_000_000);
-        let sent =
-            |who, now: Timestamp| (0..100).filter(|_| limiter.count(who, now).is_ok()).count();
+        let sent = |who, now: Timestamp| {
+            (0..100).filter(|_| limiter.count(who, rate, now).is_ok()).count()
+        };
         assert_eq!(sent(&ada, start), 60);
-        assert_eq!(limiter.count(&ada, start), Err(Duration::from_secs(1)));
+        assert_eq!(limiter.count(&ada, rate, start), Err(Duration::from_secs(1)));
         assert_eq!(sent(&bob, start), 60);
         assert_eq!(sent(&ada, start.plus(Duration::from_secs(3))), 3);
         assert_eq!(sent(&ada, start.plus(Duration::from_mins(5))), 60);

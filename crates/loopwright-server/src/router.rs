@@ -15,7 +15,7 @@ use crate::{
     operation::{Operation, Security, other},
     problem::Problem,
     projections::{a2a, ag_ui, chat_completions, openai, responses, ui_messages},
-    routes::{agents, health, messages, pending, reply, sessions, streams},
+    routes::{agents, health, messages, pending, reply, sessions, streams, usage},
     server::Server,
 };
 
@@ -43,6 +43,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         messages::operations(),
         streams::operations(),
         pending::operations(),
+        usage::operations(),
         #[cfg(feature = "files")]
         crate::routes::files::operations(),
         openai::operations(),

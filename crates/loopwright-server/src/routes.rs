@@ -8,6 +8,7 @@ pub(crate) mod messages;
 pub(crate) mod pending;
 pub(crate) mod sessions;
 pub(crate) mod streams;
+pub(crate) mod usage;
 
 use axum::{
     body::Body as HttpBody,

@@ -6,7 +6,8 @@ use axum::http::{Method, StatusCode};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
 use loopwright_sessions::{
-    AgentSession, Job, JobQueue, PushOutcome, SessionHeader, SessionRuntime, SessionStore,
+    AgentSession, Job, JobQueue, PushOutcome, SessionHeader, SessionId, SessionRuntime,
+    SessionStore,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,10 +16,10 @@ use crate::{
     agents::ServedAgents,
     audit::{AuditEntry, is_recorded},
     events::EventStreams,
+    limits::{Limiter, Limits},
     metrics::Metrics,
     principal::Principal,
     problem::Problem,
-    rate::RateLimiter,
 };
 
 /// The most bytes of the body of a request.
@@ -48,7 +49,7 @@ struct Inner {
     #[cfg(feature = "mcp")]
     mcp: Option<crate::mcp_mount::McpMount>,
     max_file: usize,
-    rate: Option<RateLimiter>,
+    limiter: Limiter,
     audit: Option<Audit>,
 }
 
@@ -90,7 +91,7 @@ impl Server {
             #[cfg(feature = "mcp")]
             mcp: None,
             max_file: MAX_FILE,
-            rate: None,
+            limiter: Limiter::default(),
             audit: None,
         }))
     }
@@ -130,12 +131,13 @@ impl Server {
     }
 
     /// Counts a request of a principal, and refuses it if it is one too many.
-    pub(crate) fn count(&self, principal: &Principal) -> Result<(), Problem> {
-        let Some(rate) = &self.0.rate else { return Ok(()) };
-        rate.count(principal.name(), self.clock().now()).map_err(|wait| {
-            let seconds = wait.as_secs_f64().ceil();
-            Problem::too_many_requests(format!("too many requests; try again in {seconds} s"))
-        })
+    pub(crate) async fn count(&self, principal: &Principal) -> Result<(), Problem> {
+        self.0.limiter.count(&**self.store(), principal, self.clock().now()).await
+    }
+
+    /// Returns the limits of principals that have none of their own.
+    pub(crate) fn limits(&self) -> Limits {
+        self.0.limiter.defaults
     }
 
     /// Records a request, if it belongs on record.
@@ -171,17 +173,41 @@ impl Server {
         self.0.store.jobs().ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
     }
 
-    /// Queues a job, and returns `true` if it is new.
+    /// Queues a job that starts a run, if the limits of its principal allow another one. Returns `true` if it is new.
     pub(crate) async fn push(&self, job: &Job) -> Result<bool, Problem> {
+        let _admission = self.0.limiter.admission.lock().await;
+        self.admit(job).await?;
+        self.push_continuing(job).await
+    }
+
+    /// Queues a job that continues a run, and returns `true` if it is new.
+    pub(crate) async fn push_continuing(&self, job: &Job) -> Result<bool, Problem> {
         self.require_running()?;
         let is_new = self.queue()?.push(job, self.clock().now()).await?;
         (self.0.queued)();
         Ok(is_new)
     }
 
-    /// Queues a job if its session has none, and returns `true` if it is new.
+    /// Refuses to continue a run if its principal has consumed what it may on this day.
+    pub(crate) async fn admit_more(&self, session: &SessionId) -> Result<(), Problem> {
+        self.0.limiter.admit_more(&**self.store(), session, self.clock().now()).await
+    }
+
+    async fn admit(&self, job: &Job) -> Result<(), Problem> {
+        let admitted = self.0.limiter.admit(&**self.store(), &job.session, self.clock().now());
+        match admitted.await {
+            // A repeated request starts nothing.
+            Err(_) if self.queue()?.job(&job.id).await?.is_some() => Ok(()),
+            admitted => admitted,
+        }
+    }
+
+    /// Queues a job that starts a run, if its session has none and the limits of its principal allow another one. Returns
+    /// `true` if it is new.
     pub(crate) async fn push_if_idle(&self, job: &Job) -> Result<bool, Problem> {
         self.require_running()?;
+        let _admission = self.0.limiter.admission.lock().await;
+        self.admit(job).await?;
         let outcome = self.queue()?.push_if_idle(job, self.clock().now()).await?;
         if outcome == PushOutcome::Busy {
             return Err(Problem::conflict("the session is running; use another `mode`, or wait"));
@@ -291,7 +317,14 @@ impl ServerBuilder {
     /// Limits how many requests each principal may send in a minute. The default is no limit.
     #[must_use]
     pub fn with_rate(mut self, per_minute: NonZeroU32) -> Self {
-        self.0.rate = Some(RateLimiter::new(per_minute));
+        self.0.limiter.defaults.requests_per_minute = Some(per_minute);
+        self
+    }
+
+    /// Sets the limits of principals that have none of their own. The default is no limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.0.limiter.defaults = limits;
         self
     }
 

@@ -12,7 +12,10 @@ use loopwright_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::principal::{Principal, Role};
+use crate::{
+    limits::Limits,
+    principal::{Principal, Role},
+};
 
 /// How long a browser stays signed in.
 const SIGN_IN: Duration = Duration::from_hours(12);
@@ -43,6 +46,9 @@ pub struct TokenRecord {
     /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The limits of its principal, in place of those of the server.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
 }
 
 /// The purpose of a token.
@@ -125,6 +131,20 @@ pub enum TokenError {
     Random,
 }
 
+/// Whom a token is for.
+#[derive(Clone, Copy)]
+struct NamedPrincipal<'a> {
+    name: &'a str,
+    role: Role,
+    limits: Limits,
+}
+
+impl<'a> From<&'a Principal> for NamedPrincipal<'a> {
+    fn from(principal: &'a Principal) -> Self {
+        Self { name: principal.name(), role: principal.role(), limits: principal.limits() }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Document {
     tokens: Vec<TokenRecord>,
@@ -201,7 +221,24 @@ impl TokenFile {
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
-        self.create_as(TokenKind::Bearer, principal, role, expires_at, now)
+        self.create_limited(principal, role, Limits::default(), expires_at, now)
+    }
+
+    /// Creates a token for a principal with limits of its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](TokenFile::create).
+    pub fn create_limited(
+        &self,
+        principal: &str,
+        role: Role,
+        limits: Limits,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<NewToken, TokenError> {
+        let principal = NamedPrincipal { name: principal, role, limits };
+        self.create_as(TokenKind::Bearer, principal, expires_at, now)
     }
 
     /// Creates a token with which a browser can sign in once.
@@ -215,23 +252,21 @@ impl TokenFile {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
-        let (name, role) = (principal.name(), principal.role());
-        self.create_as(TokenKind::SignIn, name, role, Some(expires_at), now)
+        self.create_as(TokenKind::SignIn, principal.into(), Some(expires_at), now)
     }
 
     fn create_as(
         &self,
         kind: TokenKind,
-        principal: &str,
-        role: Role,
+        principal: NamedPrincipal<'_>,
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
-        let is_name = |c: char| !c.is_whitespace() && !c.is_control();
-        if principal.is_empty() || principal.len() > 128 || !principal.chars().all(is_name) {
-            return Err(TokenError::Principal(principal.to_owned()));
+        let (name, is_name) = (principal.name, |c: char| !c.is_whitespace() && !c.is_control());
+        if name.is_empty() || name.len() > 128 || !name.chars().all(is_name) {
+            return Err(TokenError::Principal(name.to_owned()));
         }
-        let token = NewToken::new(kind, principal, role, expires_at, now)?;
+        let token = NewToken::new(kind, principal, expires_at, now)?;
         self.change(now, |tokens| tokens.push(token.record.clone()))?;
         Ok(token)
     }
@@ -255,9 +290,12 @@ impl TokenFile {
             let record = tokens[at].clone();
             let ends = record.expires_at.filter(|_| record.kind == TokenKind::Bearer);
             let ends = now.plus(SIGN_IN).min(ends.unwrap_or(Timestamp::from_millis(u64::MAX)));
-            let principal = &*record.principal;
-            let mut browser =
-                NewToken::new(TokenKind::Browser, principal, record.role, Some(ends), now)?;
+            let principal = NamedPrincipal {
+                name: &record.principal,
+                role: record.role,
+                limits: record.limits,
+            };
+            let mut browser = NewToken::new(TokenKind::Browser, principal, Some(ends), now)?;
             if record.kind == TokenKind::SignIn {
                 tokens.remove(at);
             } else {
@@ -279,7 +317,7 @@ impl TokenFile {
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
         let ends = Some(now.plus(SIGN_IN));
-        self.create_as(TokenKind::Browser, principal.name(), principal.role(), ends, now)
+        self.create_as(TokenKind::Browser, principal.into(), ends, now)
     }
 
     /// Returns the principal whose browser has a cookie.
@@ -390,23 +428,30 @@ impl TokenRecord {
     }
 
     fn principal(&self) -> Principal {
-        Principal::new(Arc::clone(&self.principal), self.role)
+        Principal::new(Arc::clone(&self.principal), self.role).with_limits(self.limits)
     }
 }
 
 impl NewToken {
     fn new(
         kind: TokenKind,
-        principal: &str,
-        role: Role,
+        principal: NamedPrincipal<'_>,
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Self, TokenError> {
         let secret = random(kind)?;
         let hash = hash(&secret);
-        let (id, principal, source) = (hash[..12].to_owned(), principal.into(), None);
-        let record =
-            TokenRecord { id, principal, role, hash, created_at: now, expires_at, kind, source };
+        let record = TokenRecord {
+            id: hash[..12].to_owned(),
+            principal: principal.name.into(),
+            role: principal.role,
+            hash,
+            created_at: now,
+            expires_at,
+            kind,
+            source: None,
+            limits: principal.limits,
+        };
         Ok(Self { secret, record })
     }
 }

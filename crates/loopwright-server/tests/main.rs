@@ -9,6 +9,7 @@ mod client_tools;
 mod events;
 #[cfg(feature = "files")]
 mod files;
+mod limits;
 #[cfg(feature = "listen")]
 mod listening;
 #[cfg(feature = "mcp")]

@@ -122,6 +122,7 @@ async fn every_operation_answers_as_the_document_says() {
     for read in ["getSession", "listMessages", "listRuns", "getUsage", "exportSession"] {
         caller.call(read, &[&id], None).await;
     }
+    caller.call("getPrincipalUsage", &[], None).await;
     caller.call("streamEvents", &[&id], None).await;
     caller.call("uploadFile", &[&id], Some(json!("content"))).await;
     for read in ["listFiles", "downloadFile", "getDiff"] {

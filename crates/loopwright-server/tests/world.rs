@@ -123,10 +123,7 @@ impl World {
         std::fs::create_dir(&files).unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
         let tokens = Arc::new(TokenFile::new(folder.path().join("tokens.json")));
-        let access = Access::new()
-            .with_host(HOST)
-            .with_local_token("local-secret")
-            .with_tokens(Arc::clone(&tokens));
+        let access = access(&tokens);
         let drain = CancellationToken::new();
         let server = Server::builder(
             Arc::clone(&store) as _,
@@ -140,6 +137,13 @@ impl World {
         Self { store, app: server.router(), drain, tokens, files, agent, _folder: folder }
     }
 
+    /// Makes another server of the same store.
+    pub(crate) fn another(&self, set_up: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Router {
+        let agents = OneAgent(self.agent.clone(), self.files.clone());
+        let server = Server::builder(Arc::clone(&self.store) as _, agents, access(&self.tokens));
+        set_up(server.unwrap().with_env(FrozenClock::new().env(0))).build().router()
+    }
+
     /// Does what is queued, until nothing is left to do.
     pub(crate) async fn work(&self) -> JobCounts {
         let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
@@ -149,6 +153,14 @@ impl World {
         worker.run(&CancellationToken::new()).await
     }
 
+    /// Does what is queued at the time of the server, without a log of events.
+    pub(crate) async fn work_at_its_time(&self) {
+        let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
+        let worker = Worker::new(Arc::clone(&self.store) as _, Same(self.agent.clone())).unwrap();
+        let worker = worker.with_options(options).with_env(FrozenClock::new().env(1));
+        worker.run(&CancellationToken::new()).await;
+    }
+
     /// Creates a token.
     pub(crate) fn token(&self, principal: &str, role: Role) -> String {
         let now = Timestamp::from_millis(0);
@@ -156,7 +168,11 @@ impl World {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.app.clone().oneshot(request).await.unwrap();
+        Self::send_to(&self.app, request).await
+    }
+
+    pub(crate) async fn send_to(app: &Router, request: Request<Body>) -> Reply {
+        let response = app.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -174,6 +190,11 @@ impl World {
     pub(crate) async fn delete(&self, token: &str, path: &str) -> Reply {
         self.send(request("DELETE", token, path, Body::empty())).await
     }
+}
+
+fn access(tokens: &Arc<TokenFile>) -> Access {
+    let access = Access::new().with_host(HOST).with_local_token("local-secret");
+    access.with_tokens(Arc::clone(tokens))
 }
 
 /// Makes a request with a token and a JSON body.

@@ -24,6 +24,7 @@ use loopwright_core::{
 
 mod control;
 mod jobs;
+mod ledger;
 mod keeping;
 
 use crate::{
@@ -51,6 +52,7 @@ use keeping::{
     what_a_rewind_left_is_reclaimed_only_if_it_is_said,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
+pub use ledger::LEDGER_CASES;
 
 /// Something that holds of every store.
 #[derive(Clone, Copy)]

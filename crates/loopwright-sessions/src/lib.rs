@@ -19,6 +19,7 @@ mod event;
 mod hook;
 mod supervisor;
 mod jobs;
+mod ledger;
 mod client_tools;
 mod action;
 mod actions;
@@ -61,6 +62,7 @@ pub use crate::{
     jobs::{
         ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, JobTask, PushOutcome,
     },
+    ledger::{Allowance, AllowanceRequest, DaySpend, LEDGER_DAY, UsageLedger},
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,

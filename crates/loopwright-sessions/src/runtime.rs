@@ -14,7 +14,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Timestamp,
+    EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Spend, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -329,6 +329,7 @@ impl SessionRuntime {
             supervisor: &supervisor,
         };
         let was_paused = *session.state.status() == ExecutionStatus::Paused;
+        let spent = session.state.total_spent();
         let session = match telling {
             None => action.execute(session, &cx).await?,
             Some(telling) => telling.beside(action.execute(session, &cx)).await?,
@@ -351,10 +352,25 @@ impl SessionRuntime {
         let session = self.pass(SessionStage::BeforeSave, session).await?;
         self.tell(|| executed(session.status()));
         let saved = self.save_now(session, &journal).await?;
+        self.record_spend(&saved, spent).await;
         if was_paused {
             self.end_parked_jobs(&saved).await;
         }
         Ok(saved)
+    }
+
+    /// Counts what a session consumed for its principal. The local user has no limits, so that nothing is counted.
+    async fn record_spend(&self, session: &AgentSession, before: Spend) {
+        let total = session.state.total_spent();
+        if total == before || session.id().tag().is_none() {
+            return;
+        }
+        let Some(ledger) = self.store().ledger() else { return };
+        let now = self.env.clock.now();
+        if let Err(error) = ledger.record_spend(session.id(), before, total, now).await {
+            // The next record of the session includes it.
+            tracing::warn!(target: TARGET, session = %session.id(), %error, "usage not recorded");
+        }
     }
 
     /// Ends the jobs that wait for a decision about a session that has continued.

@@ -17,6 +17,7 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     jobs::JobQueue,
+    ledger::UsageLedger,
     store::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
         NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
@@ -283,6 +284,10 @@ impl SessionStore for ReportingStore {
 
     fn jobs(&self) -> Option<&dyn JobQueue> {
         self.store.jobs()
+    }
+
+    fn ledger(&self) -> Option<&dyn UsageLedger> {
+        self.store.ledger()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     jobs::JobQueue,
+    ledger::UsageLedger,
     status::SessionStatus,
 };
 
@@ -284,6 +285,11 @@ pub trait SessionStore: Send + Sync {
 
     /// Returns the queue of jobs, or `None` if the store has none.
     fn jobs(&self) -> Option<&dyn JobQueue> {
+        None
+    }
+
+    /// Returns the counts of what principals consume, or `None` if the store has none.
+    fn ledger(&self) -> Option<&dyn UsageLedger> {
         None
     }
 }

@@ -28,6 +28,7 @@ mod loading;
 mod decoding;
 mod writing;
 mod leasing;
+mod ledger;
 mod notes;
 mod maintenance;
 mod jobs;

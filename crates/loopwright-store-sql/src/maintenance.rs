@@ -51,6 +51,7 @@ pub(crate) async fn reclaim(
         session IN (SELECT key FROM sessions WHERE status = 'deleted')
             AND session NOT IN (SELECT session FROM needed)";
     transaction.run(&format!("DELETE FROM log_entries WHERE {bare}"), &[]).await?;
+    transaction.run(&format!("DELETE FROM recorded_spend WHERE {bare}"), &[]).await?;
     let sessions = transaction.run(&format!("DELETE FROM definitions WHERE {bare}"), &[]).await?;
     transaction.script("DROP TABLE needed").await?;
     Ok(ReclaimStats { sessions, batches })

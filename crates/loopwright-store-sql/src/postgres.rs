@@ -68,6 +68,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/3.sql"),
     include_str!("../migrations/postgres/4.sql"),
     include_str!("../migrations/postgres/5.sql"),
+    include_str!("../migrations/postgres/6.sql"),
 ];
 
 impl PostgresStore {

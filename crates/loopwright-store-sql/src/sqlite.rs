@@ -79,6 +79,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/3.sql"),
     include_str!("../migrations/sqlite/4.sql"),
     include_str!("../migrations/sqlite/5.sql"),
+    include_str!("../migrations/sqlite/6.sql"),
 ];
 
 impl SqliteStore {

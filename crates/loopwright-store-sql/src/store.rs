@@ -9,7 +9,7 @@ use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
     AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
     NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList, SessionLog,
-    SessionQuery, SessionStore, StoreError,
+    SessionQuery, SessionStore, StoreError, UsageLedger,
 };
 
 use crate::{
@@ -376,6 +376,10 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     fn jobs(&self) -> Option<&dyn JobQueue> {
+        Some(self)
+    }
+
+    fn ledger(&self) -> Option<&dyn UsageLedger> {
         Some(self)
     }
 }

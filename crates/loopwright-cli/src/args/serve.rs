@@ -1,12 +1,13 @@
 //! The options of the server and of its tokens.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use loopwright_server::Role;
+use loopwright_core::messages::Cost;
+use loopwright_server::{Limits, Role};
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
@@ -49,6 +50,15 @@ pub struct ServeArgs {
     /// Reject more than N requests per minute from each principal [default: no limit]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
+    /// Refuse another run of a principal while N are queued or running [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub max_runs: Option<NonZeroU32>,
+    /// Refuse runs of a principal that has used N tokens on the day [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub tokens_per_day: Option<NonZeroU64>,
+    /// Refuse runs of a principal that has spent USD on the day [default: no limit]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub cost_per_day: Option<Cost>,
     /// Append a line of JSON to this file for each request that changes something or is refused
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub audit: Option<PathBuf>,
@@ -117,6 +127,18 @@ pub struct TokenCreateArgs {
     /// Make the token expire after N days
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub days: Option<u32>,
+    /// Reject more than N requests per minute [default: as for the server]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+    /// Refuse another run while N are queued or running [default: as for the server]
+    #[arg(long, value_name = "N")]
+    pub max_runs: Option<NonZeroU32>,
+    /// Refuse runs after N tokens on a day [default: as for the server]
+    #[arg(long, value_name = "N")]
+    pub tokens_per_day: Option<NonZeroU64>,
+    /// Refuse runs after USD on a day [default: as for the server]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub cost_per_day: Option<Cost>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -149,7 +171,37 @@ impl From<RoleArg> for Role {
     }
 }
 
+/// Reads an amount of US dollars.
+fn dollars(text: &str) -> Result<Cost, String> {
+    match text.parse::<f64>() {
+        Ok(dollars) if dollars.is_finite() && dollars > 0.0 => Ok(Cost::from_dollars(dollars)),
+        _ => Err("not a positive amount of US dollars".to_owned()),
+    }
+}
+
+impl TokenCreateArgs {
+    /// Returns the limits of the token.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            requests_per_minute: self.rate,
+            open_runs: self.max_runs,
+            tokens_per_day: self.tokens_per_day,
+            cost_per_day: self.cost_per_day,
+        }
+    }
+}
+
 impl ServeArgs {
+    /// Returns the limits of principals that have none of their own.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            requests_per_minute: self.rate,
+            open_runs: self.max_runs,
+            tokens_per_day: self.tokens_per_day,
+            cost_per_day: self.cost_per_day,
+        }
+    }
+
     /// Returns the session options as those of a run.
     pub fn session_args(&self) -> SessionArgs {
         let origin = ResumeArgs::default();

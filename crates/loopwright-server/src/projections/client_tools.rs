@@ -282,6 +282,7 @@ pub(crate) async fn answer(
                 "a call of the agent waits for a decision; send the message after it",
             ));
         }
+        server.admit_more(&header.id).await?;
         let known = ClientTools::of(session.state());
         if let Some(tools) = tools.as_ref().filter(|it| **it != known) {
             check_names(server, &session, tools).await?;
@@ -306,7 +307,7 @@ pub(crate) async fn answer(
         None => Job::resume(header.id.clone()),
     };
     let job = job.with_id(id);
-    server.push(&job).await?;
+    server.push_continuing(&job).await?;
     Ok((record(server, &job).await?, answered.after))
 }
 

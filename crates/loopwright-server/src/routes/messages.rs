@@ -222,14 +222,21 @@ pub(crate) async fn say(
             return Ok((record(server, &job).await?, is_new));
         }
         MessageMode::Steer if running.is_some() => {
+            server.admit_more(id).await?;
             let control = ControlMessage::SendMessage(message);
             server.store().send_control(id, &control).await?;
             // If the run ended before it heard the message, another one does.
             let resume = named(Job::resume(id.clone()), key)?;
-            let is_new = server.push(&resume).await?;
+            let is_new = server.push_continuing(&resume).await?;
             return Ok((record(server, &resume).await?, is_new));
         }
-        MessageMode::Interrupt if running.is_some() => server.runtime().cancel(id).await?,
+        MessageMode::Interrupt if running.is_some() => {
+            server.admit_more(id).await?;
+            server.runtime().cancel(id).await?;
+            // The new run takes the place of the one before.
+            let is_new = server.push_continuing(&job).await?;
+            return Ok((record(server, &job).await?, is_new));
+        }
         MessageMode::Queue | MessageMode::Steer | MessageMode::Interrupt => {}
     }
     let is_new = server.push(&job).await?;

@@ -115,6 +115,7 @@ pub(crate) async fn decided(
     call: &str,
     body: DecisionBody,
 ) -> Result<AgentSession, Problem> {
+    server.admit_more(&header.id).await?;
     let session = server.runtime().session(&header.id).await?;
     let pending = session.state().pending();
     let asked = asked_at(&pending, call)?;
@@ -127,7 +128,7 @@ pub(crate) async fn decided(
     let action = DecideCall { path: Some(asked.address()), resolution };
     let session = runtime.execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
-        server.push(&Job::resume(header.id.clone())).await?;
+        server.push_continuing(&Job::resume(header.id.clone())).await?;
     }
     Ok(session)
 }
