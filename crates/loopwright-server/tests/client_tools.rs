@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::LOCAL,
-    projections::{answered, data},
+    projections::{answered, data, each_step_ends},
     world::World,
 };
 
@@ -160,6 +160,7 @@ async fn ag_ui_shows_calls_of_the_client_without_a_result() {
     let input = |run: &str, messages: Value| json!({"threadId": "t", "runId": run, "messages": messages, "tools": [function("locate")]});
     let user = json!({"id": "m", "role": "user", "content": "Where am I?"});
     let events = data(&answered(&world, AG_UI, input("r1", json!([user]))).await);
+    each_step_ends(&events);
     let of = |kind: &str| events.iter().filter(|it| it["type"] == kind).collect::<Vec<_>>();
     assert_eq!((of("TOOL_CALL_START").len(), of("TOOL_CALL_RESULT").len()), (1, 0));
     assert_eq!(of("TOOL_CALL_ARGS")[0]["delta"], "{\"precise\":true}");
@@ -170,6 +171,7 @@ async fn ag_ui_shows_calls_of_the_client_without_a_result() {
     let result = json!({"id": "r", "role": "tool", "toolCallId": id, "content": "46.9, 7.4"});
     let next = input("r3", json!([user, result]));
     let events = data(&answered(&world, AG_UI, next.clone()).await);
+    each_step_ends(&events);
     assert_eq!(events[1..], data(&world.post(LOCAL, AG_UI, next).await)[1..], "repeated");
     assert!(!events.iter().any(|it| it["type"].as_str().unwrap().starts_with("TOOL_CALL")));
     let texts = events.iter().filter(|it| it["type"] == "TEXT_MESSAGE_CONTENT");

@@ -219,6 +219,19 @@ async fn an_ag_ui_thread_is_a_session() {
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
 }
 
+/// Clients of AG-UI refuse a run that ends within a step, and the end of a step that has not begun.
+pub(crate) fn each_step_ends(events: &[Value]) {
+    let mut open = None;
+    for event in events {
+        match event["type"].as_str().unwrap() {
+            "STEP_STARTED" => assert_eq!(open.replace(&event["stepName"]), None),
+            "STEP_FINISHED" => assert_eq!(open.take(), Some(&event["stepName"])),
+            "RUN_FINISHED" | "RUN_ERROR" => assert_eq!(open, None),
+            _ => {}
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_ag_ui_interrupt_is_resumed_with_answers_to_all() {
     let world = asking().await;
@@ -230,6 +243,7 @@ async fn an_ag_ui_interrupt_is_resumed_with_answers_to_all() {
     };
     let path = "/v1/agents/helper/ag-ui";
     let events = data(&answered(&world, path, input("r1", json!([]))).await);
+    each_step_ends(&events);
     let outcome = &events.last().unwrap()["outcome"];
     assert_eq!(outcome["type"], "interrupt");
     let interrupt = &outcome["interrupts"][0];
@@ -241,6 +255,7 @@ async fn an_ag_ui_interrupt_is_resumed_with_answers_to_all() {
     assert_eq!(world.post(LOCAL, path, input("r2", json!([]))).await.status, 409);
     let resume = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": "red"}]);
     let events = data(&answered(&world, path, input("r2", resume)).await);
+    each_step_ends(&events);
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
     assert_eq!(joined(&events, "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"), "finished");
 }

@@ -119,6 +119,7 @@ async fn run(
         run: input.run_id,
         tools: names,
         hidden: BTreeSet::new(),
+        step: None,
         messages: 0,
         open: None,
     };
@@ -214,6 +215,8 @@ struct Events {
     tools: BTreeSet<String>,
     /// The calls of those tools, by the IDs of the model.
     hidden: BTreeSet<String>,
+    /// The step that has not ended. A run that pauses ends it, and the next one does not begin it again.
+    step: Option<u64>,
     messages: usize,
     /// The ID of the message that is not complete.
     open: Option<String>,
@@ -223,6 +226,13 @@ impl Events {
     fn close(&mut self, frames: &mut Frames) {
         if let Some(id) = self.open.take() {
             frames.data(&json!({ "type": "TEXT_MESSAGE_END", "messageId": id }));
+        }
+    }
+
+    fn end_step(&mut self, frames: &mut Frames) {
+        self.close(frames);
+        if let Some(step) = self.step.take() {
+            frames.data(&json!({ "type": "STEP_FINISHED", "stepName": format!("step-{step}") }));
         }
     }
 
@@ -288,6 +298,8 @@ impl Projection for Events {
     fn project(&mut self, event: &RunEvent, frames: &mut Frames) {
         match event {
             RunEvent::StepStarted(step) => {
+                self.end_step(frames);
+                self.step = Some(*step);
                 frames.data(&json!({ "type": "STEP_STARTED", "stepName": format!("step-{step}") }));
             }
             RunEvent::Text(text) => {
@@ -317,16 +329,13 @@ impl Projection for Events {
                 "type": "TOOL_CALL_RESULT", "messageId": format!("{id}-result"), "toolCallId": id,
                 "content": result, "role": "tool",
             })),
-            RunEvent::StepEnded(step) => {
-                self.close(frames);
-                frames
-                    .data(&json!({ "type": "STEP_FINISHED", "stepName": format!("step-{step}") }));
-            }
+            RunEvent::StepEnded(_) => self.end_step(frames),
             RunEvent::Ended(end) => {
                 self.close(frames);
                 for call in &end.calls {
                     tool_call(&call.id, &call.name, &call.arguments, frames);
                 }
+                self.end_step(frames);
                 self.end(end, frames);
             }
         }
