@@ -51,7 +51,7 @@ impl Limits {
 
     /// Returns these limits, and others where these have none.
     #[must_use]
-    pub fn or(self, others: Self) -> Self {
+    pub(crate) fn or(self, others: Self) -> Self {
         Self {
             requests_per_minute: self.requests_per_minute.or(others.requests_per_minute),
             open_runs: self.open_runs.or(others.open_runs),
