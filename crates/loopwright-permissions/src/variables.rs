@@ -3,32 +3,38 @@
 /// Variables with this name change how the commands after them run.
 #[rustfmt::skip]
 const POWERFUL: &[&str] = &[
-    "AR", "AS", "BASHOPTS", "BASH_ENV", "BROWSER", "CC", "CDPATH", "CLASSPATH", "CPP",
-    "CURL_HOME", "CVS_RSH", "CXX", "EDITOR", "ENV", "EXECIGNORE", "EXINIT", "FPATH", "GLOBIGNORE",
-    "HOME", "HOSTALIASES", "IFS", "INPUTRC", "JUST_SHELL", "KUBECONFIG", "LD", "LESS",
-    "LESSCLOSE", "LESSKEY", "LESSOPEN", "LOCALDOMAIN", "MAILCAPS", "MAKE", "MAKEFILES",
-    "MAKEFLAGS", "MANOPT", "MORE", "NETRC", "NODE_REPL_EXTERNAL_MODULE", "PAGER", "PATH",
-    "PERL5DB", "PHPRC", "PHP_INI_SCAN_DIR", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4",
-    "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT",
-    "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "RSYNC_RSH", "RUSTC", "RUSTDOC", "RUSTFLAGS",
-    "SHELL", "SHELLOPTS", "SSH_ASKPASS", "SSH_AUTH_SOCK", "SUDO_ASKPASS", "SVN_SSH",
-    "TAR_OPTIONS", "TERMINFO", "TERMINFO_DIRS", "VIMINIT", "VISUAL", "WGETRC", "ZDOTDIR",
+    "ACKRC", "AR", "AS", "AWKLIBPATH", "BASHOPTS", "BASH_ENV", "BROWSER", "CC", "CDPATH",
+    "CLASSPATH", "CONFIG_SHELL", "CONFIG_SITE", "COR_PROFILER", "CPP", "CURL_HOME", "CVS_RSH",
+    "CXX", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "EDITOR", "ENV", "EXECIGNORE",
+    "EXINIT", "FPATH", "GLOBIGNORE", "GNUPGHOME", "GRADLE_USER_HOME", "HISTFILE", "HOME",
+    "HOSTALIASES", "IFS", "INPUTRC", "JUST_SHELL", "KUBECONFIG", "LD", "LESS", "LESSCLOSE",
+    "LESSKEY", "LESSOPEN", "LOCALDOMAIN", "MAILCAPS", "MAKE", "MAKEFILES", "MAKEFLAGS", "MANOPT",
+    "MORE", "MPLCONFIGDIR", "MYSQL_HOME", "NETRC", "NODE_REPL_EXTERNAL_MODULE", "PAGER", "PATH",
+    "PERL5DB", "PERLLIB", "PHPRC", "PHP_INI_SCAN_DIR", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4",
+    "PSQLRC", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT",
+    "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "RANDFILE", "RIPGREP_CONFIG_PATH", "RSH",
+    "RSYNC_RSH", "RUSTC", "RUSTDOC", "RUSTFLAGS", "SHELL", "SHELLOPTS", "SSH_ASKPASS",
+    "SSH_AUTH_SOCK", "SUDO_ASKPASS", "SVN_SSH", "TAR_OPTIONS", "TERMINFO", "TERMINFO_DIRS", "VIM",
+    "VIMINIT", "VIMRUNTIME", "VISUAL", "WGETRC", "ZDOTDIR",
 ];
 
 /// Variables whose names start like this.
 #[rustfmt::skip]
 const STARTS: &[&str] = &[
-    "BASH_", "BUNDLE_", "BUN_", "CARGO_", "DENO_", "DOCKER_", "DYLD_", "GCONV_", "GEM_", "GIT_",
-    "GO", "JAVA_", "JDK_", "LD_", "LUA_", "MALLOC_", "NODE_", "NPM_", "PERL", "PIP_", "PYTHON",
-    "RUBY", "SSL_", "UV_", "XDG_", "_JAVA", "npm_",
+    "ANSIBLE_", "AWS_", "BASH_", "BUNDLE_", "BUN_", "CARGO_", "CMAKE_", "COMPOSER_", "CORECLR_",
+    "DENO_", "DOCKER_", "DOTNET_", "DYLD_", "ELECTRON_", "EMACS", "ESLINT_", "GCONV_", "GEM_",
+    "GIT_", "GO", "HG", "JAVA_", "JDK_", "KRB5_", "LD_", "LUA_", "MAKE_", "MALLOC_", "MYVIM",
+    "NIX_", "NODE_", "NPM_", "OPENSSL_", "PERL", "PIP_", "PYENV_", "PYTHON", "RUBY", "RUSTUP_",
+    "R_", "SSL_", "UV_", "XDG_", "YARN_", "_JAVA", "npm_",
 ];
 
 /// Variables whose names end like this.
 #[rustfmt::skip]
 const ENDS: &[&str] = &[
-    "EDITOR", "FLAGS", "OPTS", "PAGER", "PATH", "_ARGS", "_BINARY", "_CMD", "_COMMAND", "_CONF",
-    "_CONFIG", "_EXE", "_FLAGS", "_HOOK", "_LINKER", "_OPTIONS", "_OPTS", "_PLUGINS", "_PRELOAD",
-    "_PROXY", "_RC", "_RUNNER", "_SHELL", "_SSH", "_WRAPPER", "_proxy",
+    "EDITOR", "FLAGS", "OPTS", "PAGER", "PATH", "_ARGS", "_BINARY", "_CC", "_CMD", "_COMMAND",
+    "_COMPILER", "_CONF", "_CONFIG", "_CONFIG_FILE", "_EXE", "_FLAGS", "_HOOK", "_HOOKS",
+    "_LAUNCHER", "_LINKER", "_LOADER", "_MODULES", "_MODULE_FILE", "_OPTIONS", "_OPTS", "_PLUGINS",
+    "_PRELOAD", "_PROGRAM", "_PROXY", "_RC", "_RUNNER", "_SHELL", "_SSH", "_WRAPPER", "_proxy",
 ];
 
 /// Variables that the rules above name, and that do not change which programs run.

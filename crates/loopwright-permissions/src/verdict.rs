@@ -33,6 +33,13 @@ pub enum Reason {
     Possible(Arc<Rule>),
     /// A part of the command has an effect that is not visible in its text.
     Unreadable(&'static str),
+    /// An argument makes the command run another program or write a file, and no rule that allows the command names it.
+    Unnamed {
+        /// The argument.
+        argument: String,
+        /// What the argument does.
+        reason: &'static str,
+    },
     /// The command requests access beyond the sandbox.
     Need {
         /// The requested access, as text.
@@ -89,6 +96,9 @@ impl fmt::Display for Reason {
                 write!(f, "rule `{}` of {} could match", rule.text, rule.place())
             }
             Self::Need { need, reason } => write!(f, "{need}: {reason}"),
+            Self::Unnamed { argument, reason } => {
+                write!(f, "{reason}, and no rule that allows the command names it: `{argument}`")
+            }
             Self::Unreadable(reason) => f.write_str(reason),
             Self::NotListed { place } => write!(f, "not among the tools of {place}"),
         }

@@ -372,3 +372,22 @@ fn a_rule_that_allows_or_asks_offers_the_tool_it_names() {
     assert!(offered("web_fetch") && offered("WebFetch") && offered("edit_file"));
     assert!(!offered("mcp__db") && !offered("read_file") && !offered("web_search"));
 }
+
+#[test]
+fn an_explanation_names_the_argument_that_no_rule_covers() {
+    let policy = policy(Mode::Ask, &["allow Bash(find *)", "allow Bash(make *)"]);
+    let explain = |command: &str| {
+        policy.explain(&Call::new("bash", &json!({ "command": command }))).to_string()
+    };
+    assert_eq!(
+        explain("find . -name x -delete"),
+        "ask: the argument makes the program run or write something else, and no rule that allows the command names \
+         it: `-delete`\n  ask    find . -name x -delete\n         the argument makes the program run or write \
+         something else, and no rule that allows the command names it: `-delete`"
+    );
+    assert_eq!(
+        policy.decide(&Call::new("bash", &json!({ "command": "make -C /opt/x" }))).to_string(),
+        "ask: the argument makes the program work in a folder that is not the agent's, and no rule that allows the \
+         command names it: `-C`"
+    );
+}

@@ -3,8 +3,9 @@
 use super::cwd::Cwd;
 use super::part::{Analysis, Part, PathUse};
 use super::pattern::join;
+use super::risk::Risk;
 use super::wrapper::{Wrapped, is_runner, wrapped};
-use super::{files, opaque};
+use super::{files, opaque, risk};
 use crate::call::Access;
 use crate::policy::Shell;
 use crate::shell::{self, Direction, Event, Function, Redirect, ScopeKind, Script, Simple, Word};
@@ -240,7 +241,12 @@ impl Reader<'_> {
         if is_runner(name) {
             collect(name, words, part, nested);
             starts(words, part, nested);
+            for start in 1..words.len().min(MAX_STARTS) {
+                let name = words[start].literal().map(base_name).unwrap_or_default();
+                self.risks(name, &words[start..], part);
+            }
         }
+        self.risks(name, words, part);
         let is_free = part.opaque.is_none() && given == name && !part.needs_whole;
         match wrapped(name, words) {
             Wrapped::No => {
@@ -284,6 +290,19 @@ impl Reader<'_> {
                 let more = has_more.then(|| Word::unknown("…"));
                 Some(words[start..].iter().cloned().chain(more).collect())
             }
+        }
+    }
+
+    /// Finds the arguments that an allow rule has to name.
+    fn risks(&self, name: &str, words: &[Word], part: &mut Part) {
+        let found = risk::of(name, words);
+        part.opaque = part.opaque.or(found.opaque);
+        part.risks.extend(found.named);
+        for (word, folder) in found.folders {
+            let cd = [Word::from_literal("cd"), folder];
+            let cwd = part.cwd.after_cd(&cd, self.home);
+            let reason = "the argument makes the program work in a folder that is not the agent's";
+            part.folders.push((Risk { option: word.clone(), word, reason }, cwd));
         }
     }
 
@@ -332,6 +351,8 @@ impl Part {
             whole: join(whole),
             views: Vec::new(),
             opaque: None,
+            risks: Vec::new(),
+            folders: Vec::new(),
             needs_whole: false,
             is_neutral: false,
             is_nested: false,

@@ -26,78 +26,6 @@ const BUILTINS: &[&str] = &[
     "unalias",
 ];
 
-/// Options of programs that make them run or write something else.
-const OPTIONS: &[(&str, &[&str])] = &[
-    (
-        "find",
-        &[
-            "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf",
-            "-fls",
-        ],
-    ),
-    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    (
-        "tar",
-        &[
-            "--checkpoint-action",
-            "--to-command",
-            "-I",
-            "--use-compress-program",
-            "--rsh-command",
-            "--rmt-command",
-            "--info-script",
-            "-F",
-            "--new-volume-script",
-        ],
-    ),
-    ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("scp", &["-S", "-o", "-F"]),
-    ("sftp", &["-S", "-o", "-F", "-b"]),
-    ("ssh", &["-o", "-F"]),
-    ("man", &["-P", "--pager", "-H", "--html"]),
-    ("sort", &["--compress-program", "-o", "--output"]),
-    ("zip", &["-TT", "--unzip-command"]),
-    ("tcpdump", &["-z"]),
-    ("sed", &["-i", "--in-place", "-f", "--file"]),
-    ("awk", &["-f", "--file", "-i", "-l"]),
-    ("gawk", &["-f", "--file", "-i", "-l"]),
-    ("cargo", &["--config"]),
-    ("go", &["-exec", "-toolexec", "-overlay"]),
-    ("curl", &["-K", "--config"]),
-    ("less", &["-k", "--lesskey-file"]),
-    ("wget", &["--use-askpass", "-e", "--execute", "--config"]),
-];
-
-/// Commands of git that run others, and the options with which some do.
-const GIT: &[(&str, &[&str])] = &[
-    ("rebase", &["-x", "--exec"]),
-    ("bisect", &["run"]),
-    ("submodule", &["foreach"]),
-    ("filter-branch", &[""]),
-    ("difftool", &[""]),
-    ("mergetool", &[""]),
-    ("config", &[""]),
-    ("credential", &[""]),
-    ("grep", &["-O", "--open-files-in-pager"]),
-    ("fetch", &["--upload-pack"]),
-    ("pull", &["--upload-pack"]),
-    ("ls-remote", &["--upload-pack", "--exec"]),
-    ("push", &["--receive-pack", "--exec"]),
-    ("clone", &["-c", "--config", "--upload-pack", "-u", "--template"]),
-    ("init", &["--template"]),
-    ("archive", &["--exec", "--remote", "-o", "--output"]),
-    ("diff", &["--ext-diff", "--output"]),
-    ("log", &["--ext-diff", "--output"]),
-    ("show", &["--ext-diff", "--output"]),
-    ("format-patch", &["--ext-diff", "-o", "--output", "--output-directory"]),
-    ("send-email", &[""]),
-    ("hook", &[""]),
-    ("for-each-repo", &[""]),
-    ("instaweb", &[""]),
-    ("web--browse", &[""]),
-];
-
 /// Returns why no rule with a wildcard can allow a command, or `None` if one can.
 pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
     let arguments = &words[1..];
@@ -108,19 +36,15 @@ pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
         return Some("the arguments do not show what the command runs or defines");
     }
     match name {
-        "git" => git(arguments),
         "set" => set(arguments),
-        "jobs" => has_option(arguments, &["-x"]).then_some("`jobs -x` runs a command"),
-        "awk" | "gawk" | "mawk" | "nawk" => awk(arguments),
-        "sed" | "gsed" => sed(arguments),
-        "script" | "expect" | "at" | "batch" | "crontab" | "entr" => {
+        "jobs" => arguments
+            .iter()
+            .any(|word| word.is_unknown || word.text.starts_with("-x"))
+            .then_some("`jobs -x` runs a command"),
+        "at" | "batch" | "crontab" | "ed" | "entr" | "expect" | "red" | "script" => {
             Some("the arguments do not show which other commands it runs")
         }
-        "tar" if has_old_options(arguments) => Some(RISKY),
-        _ => {
-            let (_, options) = OPTIONS.iter().find(|(program, _)| *program == name)?;
-            risky(arguments, options)
-        }
+        _ => None,
     }
 }
 
@@ -137,98 +61,6 @@ pub(super) fn is_shell(name: &str) -> bool {
         && name != "."
 }
 
-const RISKY: &str = "an option makes the program run or write something else";
-const UNKNOWN: &str = "an unknown argument could be an option that runs something else";
-
-fn risky(arguments: &[Word], options: &[&str]) -> Option<&'static str> {
-    if has_option(arguments, options) {
-        return Some(RISKY);
-    }
-    // An unknown value could be an option, unless it is that of the option before it.
-    let could_be_option = |(index, word): (usize, &Word)| {
-        let is_value = index > 0 && arguments[index - 1].text.starts_with('-');
-        word.is_unknown && word.known_prefix().is_empty() && (word.splits || !is_value)
-    };
-    let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
-    arguments[..end].iter().enumerate().any(could_be_option).then_some(UNKNOWN)
-}
-
-/// Returns `true` if an argument is one of the options, alone, with `=` or, for a short one, with its value.
-fn has_option(arguments: &[Word], options: &[&str]) -> bool {
-    let is_option = |text: &str, option: &str| {
-        let Some(rest) = text.strip_prefix(option) else { return is_in_cluster(text, option) };
-        let is_short = option.len() == 2 && option.starts_with('-');
-        rest.is_empty() || rest.starts_with('=') || is_short
-    };
-    let is_risky = |word: &Word| {
-        let text = word.known_prefix();
-        // Long options may be shortened.
-        let is_start = |option: &&str| {
-            option.starts_with("--")
-                && text.len() > 3
-                && text.starts_with("--")
-                && option.starts_with(text.split('=').next().unwrap_or(text))
-        };
-        options.iter().any(|option| is_option(text, option) || is_start(option))
-    };
-    arguments.iter().any(is_risky)
-}
-
-/// Returns `true` for `-xO` if the option is `-O`.
-fn is_in_cluster(text: &str, option: &str) -> bool {
-    let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1 && *rest != "-");
-    letter.is_some_and(|letter| {
-        let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        cluster.is_some_and(|rest| rest.len() <= 12 && rest.contains(letter))
-    })
-}
-
-/// Returns `true` for `tar cIf …`, whose first word is options without `-`.
-fn has_old_options(arguments: &[Word]) -> bool {
-    arguments.first().is_some_and(|word| {
-        !word.text.starts_with('-') && (word.is_unknown || word.text.contains(['I', 'F']))
-    })
-}
-
-fn git(arguments: &[Word]) -> Option<&'static str> {
-    let mut at = 0;
-    while let Some(word) = arguments.get(at) {
-        let Some(text) = word.literal() else { return Some(UNKNOWN) };
-        match text {
-            "-C" | "--namespace" => at += 2,
-            "-p"
-            | "--paginate"
-            | "-P"
-            | "--no-pager"
-            | "--bare"
-            | "--no-replace-objects"
-            | "--literal-pathspecs"
-            | "--no-optional-locks"
-            | "--version"
-            | "--help" => at += 1,
-            text if text.starts_with('-') => return Some(RISKY),
-            _ => break,
-        }
-    }
-    let command = arguments.get(at)?.literal()?;
-    let rest = &arguments[at + 1..];
-    // A name that is not one of git's own could be an alias, which the configuration defines.
-    let (_, options) = GIT.iter().find(|(name, _)| *name == command)?;
-    match options {
-        [""] => {
-            let first = rest.first().and_then(Word::literal).unwrap_or_default();
-            let is_reading =
-                matches!(first, "--get" | "--list" | "-l" | "--get-all" | "get" | "list");
-            (command != "config" || !is_reading).then_some(RISKY)
-        }
-        [word] if !word.starts_with('-') => {
-            let is_word = |argument: &Word| argument.literal().is_none_or(|text| text == *word);
-            rest.iter().any(is_word).then_some(RISKY)
-        }
-        options => risky(rest, options),
-    }
-}
-
 /// `set` with options that change how the text is read.
 fn set(arguments: &[Word]) -> Option<&'static str> {
     const NAMES: &[&str] =
@@ -242,23 +74,6 @@ fn set(arguments: &[Word]) -> Option<&'static str> {
     };
     let is_after = arguments.first().and_then(Word::literal) == Some("--");
     (!is_after && !arguments.iter().all(is_plain)).then_some("`set` changes how commands are read")
-}
-
-fn awk(arguments: &[Word]) -> Option<&'static str> {
-    let options =
-        ["-f", "--file", "-i", "--include", "-l", "--load", "-e", "--source", "-E", "--exec", "-D"];
-    let runs = |word: &Word| {
-        word.is_unknown
-            || ["system", "|", ">", "getline", "@"].iter().any(|part| word.text.contains(part))
-    };
-    if has_option(arguments, &options) {
-        return Some(RISKY);
-    }
-    arguments.iter().any(runs).then_some("an awk program can run commands and write files")
-}
-
-fn sed(arguments: &[Word]) -> Option<&'static str> {
-    (!super::sed::is_plain(arguments)).then_some("a sed script can run commands and write files")
 }
 
 /// Builtins that have no effect outside of the shell.

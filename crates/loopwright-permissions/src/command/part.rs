@@ -1,6 +1,7 @@
 //! A simple command, as rules see it.
 
 use super::cwd::Cwd;
+use super::risk::Risk;
 use crate::call::Access;
 
 /// A command text, taken apart.
@@ -27,6 +28,11 @@ pub(crate) struct Part {
     pub(crate) views: Vec<String>,
     /// Why no rule with a wildcard can allow the command.
     pub(crate) opaque: Option<&'static str>,
+    /// Arguments that an allow rule with a wildcard has to name.
+    pub(crate) risks: Vec<Risk>,
+    /// Folders that the program works in because of an argument, which such a rule has to name unless the folder is one of
+    /// the agent.
+    pub(crate) folders: Vec<(Risk, Cwd)>,
     /// An assignment before the command changes what it does, so an allow rule has to name it.
     pub(crate) needs_whole: bool,
     /// The command does nothing that a rule would have to allow.

@@ -1,11 +1,16 @@
 //! The specifier of `Bash(…)`.
 
+use smallvec::SmallVec;
+
+use super::risk::Risk;
 use crate::shell::{self, UNKNOWN_END, UNKNOWN_START, Word};
 
 /// Separates words of a command.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 const STAR: &str = "\u{1}*\u{2}";
+/// Stands for a star between words of a pattern.
+const CUT: &str = "\u{3}";
 
 /// Whether a pattern matches a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +109,24 @@ impl CommandPattern {
     /// Returns the words up to the first star, and whether the last of them is complete.
     pub(crate) fn words(&self) -> Vec<&str> {
         self.pieces[0].split(SEPARATOR).filter(|word| !word.is_empty()).collect()
+    }
+
+    /// Returns `true` if the pattern names an argument as often as a command has it: the whole word, or its option before
+    /// a star.
+    pub(crate) fn names<'a>(&self, risks: impl Iterator<Item = &'a Risk>) -> bool {
+        let risks: SmallVec<[&Risk; 4]> = risks.collect();
+        if risks.is_empty() {
+            return true;
+        }
+        let text = self.pieces.join(CUT);
+        let is_named = |risk: &Risk, word: &str| match word.split_once(CUT) {
+            None => word == risk.word,
+            Some((start, _)) => start.starts_with(&risk.option) && risk.word.starts_with(start),
+        };
+        risks.iter().all(|risk| {
+            let named = text.split(SEPARATOR).filter(|word| is_named(risk, word)).count();
+            named >= risks.iter().filter(|other| other.word == risk.word).count()
+        })
     }
 
     /// Returns the text before the first star.

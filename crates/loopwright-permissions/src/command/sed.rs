@@ -1,45 +1,67 @@
 //! Scripts of sed that only print and replace.
 
+use super::risk::{RISKY, Risks, UNKNOWN};
 use crate::shell::Word;
 
-/// Returns `true` if a command of sed runs no other command and writes no file. `false` if that is not plain.
-pub(super) fn is_plain(arguments: &[Word]) -> bool {
+const WRITES: &str = "the argument makes the program change its files";
+const SCRIPT: &str = "a sed script can run commands and write files";
+
+/// Reads the arguments of sed. A script that does not plainly only print and replace is a risk.
+pub(super) fn read(arguments: &[Word], risks: &mut Risks) {
     let mut scripts = Vec::new();
     let mut operands = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.literal() else {
-            // A file; if it could be an option, or the script, it is not plain.
+            // It could be an option, or the script; otherwise it is a file.
             if word.known_prefix().is_empty() || word.known_prefix().starts_with('-') {
-                return false;
+                risks.add(word, &word.text, UNKNOWN);
             }
-            operands.push(None);
+            operands.push(word);
             continue;
         };
-        match text {
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent"
-            | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data" | "--posix"
-            | "-nE" | "-En" | "-nr" | "-rn" => {}
-            "-e" | "-ne" | "-Ee" | "-re" | "-nEe" | "--expression" => {
-                match arguments.next().map(Word::literal) {
-                    Some(Some(script)) => scripts.push(script),
-                    _ => return false,
-                }
+        if let Some(long) = text.strip_prefix("--").filter(|long| !long.is_empty()) {
+            match long.split_once('=').map_or(long, |(name, _)| name) {
+                "quiet" | "silent" | "regexp-extended" | "separate" | "unbuffered"
+                | "null-data" | "posix" => {}
+                "expression" if long.contains('=') => scripts.push((word, &text[13..])),
+                "expression" => scripts.extend(arguments.next().map(|word| (word, &*word.text))),
+                "in-place" => risks.add(word, "--in-place", WRITES),
+                _ => risks.add(word, text, RISKY),
             }
-            text => match text.strip_prefix("--expression=") {
-                Some(script) => scripts.push(script),
-                None if text.starts_with('-') && text.len() > 1 => return false,
-                None => operands.push(Some(text)),
-            },
+            continue;
         }
+        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            operands.push(word);
+            continue;
+        };
+        for (at, letter) in letters.char_indices() {
+            let rest = &letters[at + 1..];
+            match letter {
+                'n' | 'E' | 'r' | 's' | 'u' | 'z' => continue,
+                'e' if rest.is_empty() => {
+                    scripts.extend(arguments.next().map(|word| (word, &*word.text)));
+                }
+                'e' => scripts.push((word, rest)),
+                // The rest is the ending of the copy.
+                'i' => risks.add(word, text, WRITES),
+                _ => risks.add(word, text, RISKY),
+            }
+            break;
+        }
+    }
+    let has_script = !scripts.is_empty();
+    if !has_script && let Some(word) = operands.first() {
+        scripts.push((word, &*word.text));
     }
     if scripts.is_empty() {
-        match operands.first() {
-            Some(Some(script)) => scripts.push(script),
-            _ => return false,
+        risks.opaque = Some(SCRIPT);
+    }
+    for (word, script) in scripts {
+        if word.is_unknown || script_is_plain(script).is_none() {
+            risks.add(word, &word.text, SCRIPT);
         }
     }
-    scripts.into_iter().all(|script| script_is_plain(script).is_some())
 }
 
 /// Reads a script. Returns `None` if a command is unknown or does more.

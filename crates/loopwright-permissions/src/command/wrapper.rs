@@ -233,39 +233,18 @@ pub(crate) fn is_wrapper(name: &str) -> bool {
 
 /// Programs that run a command among their arguments. Deny and ask rules are held against every command that their
 /// words could be; an allow rule has to name the program itself.
+#[rustfmt::skip]
 const RUNNERS: &[&str] = &[
-    "bwrap",
-    "busybox",
-    "caffeinate",
-    "chroot",
-    "chrt",
-    "doas",
-    "fakeroot",
-    "firejail",
-    "flock",
-    "ltrace",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "pkexec",
-    "prlimit",
-    "proot",
-    "runuser",
-    "setarch",
-    "setpriv",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "toybox",
-    "unbuffer",
-    "unshare",
-    "watch",
-    "winpty",
+    "busybox", "bwrap", "caffeinate", "cgexec", "chpst", "chroot", "chrt", "dbus-launch",
+    "dbus-run-session", "doas", "dumb-init", "eatmydata", "fakeroot", "faketime", "firejail",
+    "flock", "gosu", "hyperfine", "i386", "linux32", "linux64", "ltrace", "nocache", "nsenter",
+    "numactl", "parallel", "perf", "pkexec", "prlimit", "proot", "rlwrap", "runcon", "runuser",
+    "screen", "setarch", "setpriv", "setuidgid", "softlimit", "ssh-agent", "sshpass", "strace",
+    "su", "su-exec", "sudo", "systemd-run", "taskset", "tini", "tmux", "torify", "torsocks",
+    "toybox", "unbuffer", "unshare", "valgrind", "watch", "winpty", "x86_64", "xvfb-run",
 ];
 
 /// Returns `true` if the program runs a command among its arguments.
-pub(super) fn is_runner(name: &str) -> bool {
+pub(crate) fn is_runner(name: &str) -> bool {
     RUNNERS.binary_search(&name).is_ok()
 }

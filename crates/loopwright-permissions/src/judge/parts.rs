@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Judge;
 use crate::call::Access;
-use crate::command::{Match, Part, PathUse, PatternKind};
+use crate::command::{Cwd, Match, Part, PathUse, PatternKind, Risk};
 use crate::decision::Decision;
 use crate::explain::CommandExplanation;
 use crate::matcher::{Compiled, Matcher};
@@ -12,6 +12,7 @@ use crate::mode::Mode;
 use crate::path;
 use crate::policy::Limit;
 use crate::rule::Rule;
+use crate::shell::{UNKNOWN_END, UNKNOWN_START};
 use crate::tools::{self, ToolKind};
 use crate::verdict::Reason;
 
@@ -151,7 +152,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             if limit.entries.iter().any(is_whole) {
                 return false;
             }
-            let is_listed = is_free || limit.entries.iter().any(|entry| permits(entry, part));
+            let is_listed = is_free || limit.entries.iter().any(|entry| self.permits(entry, part));
             !is_listed || !part.redirects.iter().all(|file| self.lists(limit, part, file))
         });
         limits.next().map(|limit| limit.place.clone())
@@ -192,7 +193,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
         {
             // Another tool that runs a command can do more than that.
-            if self.call.tool.kind == ToolKind::Command && permits(compiled, part) {
+            if self.call.tool.kind == ToolKind::Command && self.permits(compiled, part) {
                 self.note(&compiled.rule);
                 allowing.get_or_insert_with(|| Arc::clone(&compiled.rule));
             }
@@ -224,24 +225,53 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
                 ..Judged::new(Decision::Allow, Reason::Mode(self.mode))
             };
         }
-        let reason = match part.opaque {
-            Some(reason) => Reason::Unreadable(reason),
-            None if part.needs_whole => Reason::Unreadable(
+        let reason = match (part.opaque, self.outside(part).next()) {
+            (Some(reason), _) => Reason::Unreadable(reason),
+            _ if part.needs_whole => Reason::Unreadable(
                 "an assignment changes what the command does, and no rule names it",
             ),
-            None => Reason::Mode(self.mode),
+            (None, Some(risk)) => {
+                Reason::Unnamed { argument: shown(&risk.word), reason: risk.reason }
+            }
+            (None, None) => Reason::Mode(self.mode),
         };
         Judged::new(default, reason)
     }
 
     /// Returns `true` if a command changes the directory, and stays in the folders.
     fn stays_inside(&self, part: &Part) -> bool {
-        let folders = part.target.as_ref().and_then(|target| target.0.as_ref());
         part.opaque.is_none()
             && !part.needs_whole
-            && folders.is_some_and(|folders| {
-                folders.iter().all(|folder| self.is_inside(&path::names("/", folder)))
-            })
+            && part.target.as_ref().is_some_and(|target| self.is_folder(target))
+    }
+
+    /// Returns `true` if all folders are known, and among the agent's.
+    fn is_folder(&self, cwd: &Cwd) -> bool {
+        cwd.0.as_ref().is_some_and(|folders| {
+            folders.iter().all(|folder| self.is_inside(&path::names("/", folder)))
+        })
+    }
+
+    /// Returns the arguments that an allow rule with a wildcard has to name.
+    fn outside<'p>(&'p self, part: &'p Part) -> impl Iterator<Item = &'p Risk> {
+        let folders = part.folders.iter().filter(|(_, cwd)| !self.is_folder(cwd));
+        part.risks.iter().chain(folders.map(|(risk, _)| risk))
+    }
+
+    /// Returns `true` if an allow rule allows a command. What cannot be read is only allowed word by word.
+    fn permits(&self, compiled: &Compiled, part: &Part) -> bool {
+        let Matcher::Command(pattern) = &compiled.matcher else { return false };
+        let is_exact = pattern.kind() == PatternKind::Exact;
+        if part.opaque.is_some() && !is_exact {
+            return false;
+        }
+        let is_whole = is_exact || pattern.has_assignment || part.text == part.whole;
+        let is_assigned = !part.needs_whole || is_exact || pattern.has_assignment;
+        let matches = is_whole && is_assigned && pattern.matches(&part.whole) == Match::Yes
+            || !part.needs_whole
+                && part.opaque.is_none()
+                && pattern.matches(&part.text) == Match::Yes;
+        matches && (is_exact || pattern.names(self.outside(part)))
     }
 
     /// Decides about the files that a command is redirected to.
@@ -289,19 +319,9 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     }
 }
 
-/// Returns `true` if an allow rule allows a command. What cannot be read is only allowed word by word.
-fn permits(compiled: &Compiled, part: &Part) -> bool {
-    let Matcher::Command(pattern) = &compiled.matcher else { return false };
-    let is_exact = pattern.kind() == PatternKind::Exact;
-    if part.opaque.is_some() && !is_exact {
-        return false;
-    }
-    if pattern.matches(&part.whole) == Match::Yes
-        && (is_exact || pattern.has_assignment || !part.needs_whole && part.text == part.whole)
-    {
-        return true;
-    }
-    !part.needs_whole && part.opaque.is_none() && pattern.matches(&part.text) == Match::Yes
+/// Returns an argument as it is written.
+fn shown(word: &str) -> String {
+    word.replace([UNKNOWN_START, UNKNOWN_END], "")
 }
 
 fn is_pattern_of(compiled: &Compiled, text: &str) -> bool {

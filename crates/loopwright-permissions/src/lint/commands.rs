@@ -1,46 +1,26 @@
 //! Rules about commands.
 
 use super::{Found, LintKind};
-use crate::command::{CommandPattern, PatternKind, is_opaque_prefix, is_wrapper};
+use crate::command::{
+    CommandPattern, PatternKind, ends_with_risk, is_opaque_prefix, is_runner, is_wrapper,
+};
 use crate::rule::parse;
 
 /// Programs that run any program or code that their arguments name.
+#[rustfmt::skip]
 const RUN_ANYTHING: &[&str] = &[
-    "bun",
-    "bunx",
-    "deno",
-    "docker",
-    "doas",
-    "go run",
-    "kubectl",
-    "lua",
-    "node",
-    "npx",
-    "parallel",
-    "perl",
-    "php",
-    "pipx",
-    "podman",
-    "pnpx",
-    "python",
-    "python2",
-    "python3",
-    "ruby",
-    "ssh",
-    "strace",
-    "su",
-    "sudo",
-    "tsx",
-    "uvx",
-    "watch",
-    "chroot",
-    "flock",
-    "systemd-run",
+    "R", "Rscript", "ansible", "bun", "bundle exec", "bunx", "chroot", "conda run", "deno",
+    "docker", "dotnet", "emacs", "gdb", "ghci", "go run", "go tool", "groovy", "irb", "java",
+    "jshell", "julia", "kubectl", "lldb", "lua", "luajit", "mise exec", "mysql", "nc", "ncat",
+    "nix", "nix-shell", "node", "npm exec", "npx", "osascript", "parallel", "perl", "php",
+    "pipenv run", "pipx", "pnpm dlx", "pnpm exec", "pnpx", "podman", "poetry run", "psql", "pypy",
+    "python", "python2", "python3", "ruby", "scala", "socat", "sqlite3", "ssh", "tclsh", "ts-node",
+    "tsx", "uv run", "uvx", "vim", "watch", "wsl", "yarn dlx", "yarn exec", "yarn node",
 ];
 
 /// Returns `true` if a program runs any code that its arguments or its input contain.
 pub(crate) fn runs_anything(program: &str) -> bool {
-    RUN_ANYTHING.contains(&program)
+    RUN_ANYTHING.contains(&program) || is_runner(program)
 }
 
 /// Finds what a deny or ask rule lets pass.
@@ -119,6 +99,12 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
                 "a rule with `*` cannot allow `{program}`, because its arguments do not show \
                 what it runs"
             ),
+        );
+    }
+    if !is_exact && ends_with_risk(&words) {
+        return found(
+            LintKind::Broad,
+            format!("with the last argument, `{program}` runs any program or writes any file"),
         );
     }
     if pattern.kind() == PatternKind::Wildcard && words.len() == 1 && !text.contains(' ') {
