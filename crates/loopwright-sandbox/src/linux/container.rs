@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// exist.
 const CLIENT_FAILED: RangeInclusive<i32> = 125..=127;
 
+/// The processes of a container that do not belong to the command: its init process.
+const INIT_PROCESSES: u64 = 1;
+
 /// The beginning of the start time of a container that was never started.
 const NEVER: &str = "0001-01-01";
 
@@ -198,7 +201,8 @@ pub(crate) fn arguments(
     ] {
         add(&argument);
     }
-    if let Some(most) = most_processes() {
+    let own_count = job.backend == Backend::Podman && user != 0;
+    if let Some(most) = most_processes(own_count.then_some(limits.processes)) {
         add(&format!("--ulimit=nproc={most}:{most}"));
     }
     if job.policy.network != Network::Host {
@@ -225,14 +229,29 @@ pub(crate) fn arguments(
     Ok(arguments)
 }
 
-/// Returns the maximum number of processes of a container, or `None` if there is no limit. By default, Podman sets
-/// a limit that can exceed this user's own, and then fails. Its default is at most the number of process IDs of the
-/// machine.
-fn most_processes() -> Option<u64> {
-    let most = rustix::process::getrlimit(Resource::Nproc).maximum?;
-    let numbers = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
-    let numbers = numbers.and_then(|it| it.trim().parse().ok()).unwrap_or(most);
-    Some(most.min(numbers))
+/// Returns the maximum number of processes of this user in a container, or `None` if there is no limit. By default,
+/// Podman sets a limit that can exceed this user's own, and then fails. Its default is at most the number of process
+/// IDs of the machine.
+///
+/// Podman puts the containers of a user who is not root into a user namespace of their own, where the kernel counts
+/// this user's processes from zero. There, `counted` is the limit of the command, and holds without a control group.
+fn most_processes(counted: Option<u64>) -> Option<u64> {
+    let most = rustix::process::getrlimit(Resource::Nproc).maximum;
+    let most = most.map(|most| {
+        let numbers = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+        let numbers = numbers.and_then(|it| it.trim().parse().ok()).unwrap_or(most);
+        most.min(numbers)
+    });
+    let counted = counted.map(|counted| counted.saturating_add(INIT_PROCESSES));
+    counted.into_iter().chain(most).min()
+}
+
+/// Returns `true` if containers of this backend can have a control group that limits their memory. Podman ignores
+/// the limits of a user who is not root in the first version of control groups.
+pub(crate) fn has_groups(backend: Backend) -> bool {
+    backend != Backend::Podman
+        || rustix::process::geteuid().is_root()
+        || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
 }
 
 fn mount(entry: &Entry) -> Result<OsString, Refusal> {
@@ -285,5 +304,12 @@ mod tests {
         assert!(!at("log").exists());
         assert!(remove_left(&of(Backend::Docker), &at("left")));
         assert_eq!(fs::read_to_string(at("log")).unwrap(), "rm --force 12ab\n");
+    }
+
+    #[test]
+    fn a_user_namespace_counts_the_processes_of_a_container_and_its_init_process() {
+        let unlimited = most_processes(None);
+        assert_eq!(most_processes(Some(20)), Some(21));
+        assert_eq!(most_processes(Some(u64::MAX)), Some(unlimited.unwrap_or(u64::MAX)));
     }
 }

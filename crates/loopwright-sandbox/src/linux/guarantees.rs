@@ -1,6 +1,6 @@
 //! The protections that each backend enforces on this kernel.
 
-use super::sys;
+use super::{container, sys};
 use crate::guarantee::Enforcement::{BestEffort, Enforced};
 use crate::guarantee::Guarantee::{
     DieWithAgent, Environment, FileReads, FileSize, FileWatches, FileWrites, KillTree,
@@ -49,6 +49,11 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
                 BestEffort,
                 [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryPerProcess],
             );
+            let strong = if container::has_groups(backend) {
+                strong
+            } else {
+                strong.with(BestEffort, [MemoryTotal])
+            };
             match policy.network {
                 policy::Network::Host | policy::Network::Domains(_) => {
                     strong.without([Network, UnixSockets])
