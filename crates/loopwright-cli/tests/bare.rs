@@ -19,6 +19,7 @@ fn furnished() -> World {
         .file(".agents/skills/tidy/SKILL.md", SKILL)
         .file("project/loopwright.toml", "[limits]\nsteps = 7\n")
         .file("project/.loopwright/agents/reviewer.md", REVIEWER)
+        .file(".claude/CLAUDE.md", "Say please.\n")
         .file("project/AGENTS.md", "Use tabs.\n")
 }
 
@@ -49,12 +50,14 @@ fn the_first_line_names_what_was_loaded() {
     let expect = json!({
         "config": [own("config.toml"), own("hooks.json"), own("mcp.json")],
         "project": ["/project/loopwright.toml"], "folders": [], "project_trusted": false,
-        "instructions": ["/project/AGENTS.md"], "agents": ["reviewer"], "skills": ["tidy"],
+        "instructions": ["/.claude/CLAUDE.md", "/project/AGENTS.md"], "agents": ["reviewer"], "skills": ["tidy"],
         "mcp_servers": ["notes"], "hooks": 1,
     });
     assert_eq!(loaded, expect);
     let messages = request["messages"].to_string();
-    assert!(messages.contains("Use tabs.") && messages.contains("Be kind."), "{messages}");
+    for text in ["Use tabs.", "Be kind.", "Say please."] {
+        assert!(messages.contains(text), "{text}: {messages}");
+    }
 }
 
 #[test]
@@ -66,7 +69,9 @@ fn a_bare_run_loads_nothing() {
     });
     assert_eq!(loaded, expect);
     let messages = request["messages"].to_string();
-    assert!(!messages.contains("Use tabs.") && !messages.contains("Be kind."), "{messages}");
+    for text in ["Use tabs.", "Be kind.", "Say please."] {
+        assert!(!messages.contains(text), "{text}: {messages}");
+    }
     let others = ["load_skill", "spawn_subagent"];
     assert!(!tools(&request).iter().any(|it| others.contains(it)), "{request}");
 }

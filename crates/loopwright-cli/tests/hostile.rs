@@ -218,6 +218,10 @@ fn of_skills_and_instructions() -> Vec<(&'static str, Brings)> {
         ("instructions without an end", Brings::Link("AGENTS.md", "/dev/zero")),
         ("long instructions", Brings::Text("AGENTS.md", "x".repeat(1 << 20))),
         ("instructions that include", Brings::Text("AGENTS.md", "@../secret.txt".to_owned())),
+        ("imports of a home", Brings::Text("CLAUDE.md", "@~/secret.txt @../secret.txt".to_owned())),
+        ("instructions of another name by a link", Brings::Link("CLAUDE.md", "../secret.txt")),
+        ("rules by a link", Brings::Link(".claude/rules", "../..")),
+        ("a rule by a link", Brings::Link(".claude/rules/a.md", "../../../secret.txt")),
     ]
 }
 

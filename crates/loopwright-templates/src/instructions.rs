@@ -1,18 +1,15 @@
-//! A project's instructions for all agents: `AGENTS.md`.
+//! Instructions for all agents, from files: `AGENTS.md`, `CLAUDE.md` and rules.
+
+mod imports;
+mod reader;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_capabilities::front_matter::{plain, read_within};
 
-use crate::problem::{DefinitionWarning, Diagnostic, DiagnosticKind};
-
-/// The files that are looked for in a directory; the first that is there and says something counts.
-const FILES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
-
-/// The maximum size of all files together, in bytes.
-const MAX_BYTES: usize = 32 << 10;
+use self::reader::{Files, Reader};
+use crate::problem::DefinitionWarning;
 
 /// The place among the instructions: after the agent's own, before what capabilities add.
 const ORDER: i16 = -20;
@@ -20,77 +17,92 @@ const ORDER: i16 = -20;
 const HEAD: &str = "The project gives agents the following instructions. If two files conflict, \
     the later one takes precedence; the user's instructions take precedence over both.";
 
-/// A project's instructions for all agents, from its `AGENTS.md` files: one from each directory,
-/// from the root of the project down to the working directory, so that the nearest comes last.
-/// `AGENTS.override.md` replaces the file beside it.
+const HEAD_OF_USER: &str =
+    "The user gives all agents the following instructions, in every project.";
+
+/// Instructions for all agents, from files.
+///
+/// Each directory from the root of the project down to the working directory may have an `AGENTS.md`, which
+/// `AGENTS.override.md` replaces, a `CLAUDE.md` or `.claude/CLAUDE.md`, a `CLAUDE.local.md`, and rules in `.claude/rules`.
+/// A word `@path` outside of code imports a file: its text stands before the one that imports it. Files of a project
+/// import only files of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectInstructions {
-    /// The texts with their files, the nearest last.
+    /// The texts of the project with their files, the nearest last.
     pub texts: Vec<(PathBuf, String)>,
+    /// The texts of the user with their files.
+    pub user_texts: Vec<(PathBuf, String)>,
     /// Warnings about files.
     pub warnings: Vec<DefinitionWarning>,
 }
 
 impl ProjectInstructions {
     /// Reads the files from a root down to a directory in it, at most 32 KiB in total. If the
-    /// directory is not in the root, only its own file is read. Blocks.
+    /// directory is not in the root, only its own files are read. Blocks.
     pub fn find(root: &Path, directory: &Path) -> Self {
-        let mut found = Self::default();
         let mut directories: Vec<&Path> =
             directory.ancestors().take_while(|it| it.starts_with(root)).collect();
-        if directories.is_empty() {
+        let is_within = !directories.is_empty();
+        if !is_within {
             directories.push(directory);
         }
-        let mut left = MAX_BYTES;
+        let mut reader = Reader::of_project(if is_within { root } else { directory });
         // The nearest counts most, so what there is no room for is of the farthest.
         for directory in directories {
-            found.look(directory, &mut left);
-        }
-        found.texts.reverse();
-        found.warnings.reverse();
-        found
-    }
-
-    fn look(&mut self, directory: &Path, left: &mut usize) {
-        for path in FILES.map(|name| directory.join(name)) {
-            if path.symlink_metadata().is_err() {
-                continue;
-            }
-            let text = match read_within(directory, &path) {
-                Ok(text) => plain(&text).trim().to_owned(),
-                Err(error) => {
-                    self.warn(path, error.into());
-                    continue;
-                }
+            let first_of = |names: &[&str]| {
+                Files::FirstOf(names.iter().map(|it| directory.join(it)).collect())
             };
-            if text.is_empty() {
-                continue;
-            }
-            let fits = text.floor_char_boundary(*left);
-            if fits < text.len() {
-                self.warn(path.clone(), DiagnosticKind::Truncated(MAX_BYTES).of_file());
-            }
-            *left -= fits;
-            if fits > 0 {
-                self.texts.push((path, text[..fits].to_owned()));
-            }
-            return;
+            reader.read(&[
+                first_of(&["AGENTS.override.md", "AGENTS.md"]),
+                first_of(&["CLAUDE.md", ".claude/CLAUDE.md"]),
+                Files::Rules(directory.join(".claude/rules")),
+                first_of(&["CLAUDE.local.md"]),
+            ]);
         }
+        let Reader { mut texts, mut warnings, .. } = reader;
+        texts.reverse();
+        warnings.reverse();
+        Self { texts, user_texts: Vec::new(), warnings }
     }
 
-    fn warn(&mut self, path: PathBuf, problem: Diagnostic) {
-        self.warnings.push(DefinitionWarning { path, problem });
+    /// Adds the user's files, at most 32 KiB in total: `AGENTS.md`, `CLAUDE.md` and the folder `rules` of each directory. They
+    /// import files below the home directory. They are the user's even if the project is the home directory. Blocks.
+    #[must_use]
+    pub fn with_user_dirs(mut self, home: &Path, directories: &[PathBuf]) -> Self {
+        let is_of_user = |path: &Path| directories.iter().any(|it| path.starts_with(it));
+        self.texts.retain(|(path, _)| !is_of_user(path));
+        self.warnings.retain(|it| !is_of_user(&it.path));
+        let mut reader = Reader::of_user(home);
+        for directory in directories.iter().rev() {
+            reader.read(&[
+                Files::FirstOf(vec![directory.join("AGENTS.md")]),
+                Files::FirstOf(vec![directory.join("CLAUDE.md")]),
+                Files::Rules(directory.join("rules")),
+            ]);
+        }
+        let Reader { mut texts, warnings, .. } = reader;
+        texts.reverse();
+        self.user_texts = texts;
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// Returns the files, those that count most last.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.user_texts.iter().chain(&self.texts).map(|(path, _)| path.as_path())
     }
 
     /// Returns the instructions with their files, or `None` if there are none.
     pub fn to_prompt(&self) -> Option<String> {
-        if self.texts.is_empty() {
-            return None;
-        }
-        let texts =
-            self.texts.iter().map(|(path, text)| format!("From {}:\n{text}", path.display()));
-        let parts: Vec<String> = std::iter::once(HEAD.to_owned()).chain(texts).collect();
-        Some(parts.join("\n\n"))
+        let part = |head: &str, texts: &[(PathBuf, String)]| {
+            let texts =
+                texts.iter().map(|(path, text)| format!("From {}:\n{text}", path.display()));
+            let parts: Vec<String> = std::iter::once(head.to_owned()).chain(texts).collect();
+            (parts.len() > 1).then(|| parts.join("\n\n"))
+        };
+        let parts = [part(HEAD_OF_USER, &self.user_texts), part(HEAD, &self.texts)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
     }
 }
 

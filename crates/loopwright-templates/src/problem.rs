@@ -131,6 +131,9 @@ pub enum DiagnosticKind {
     /// There are more entries than are read.
     #[error("only the first {0} entries are read")]
     TooMany(usize),
+    /// An import of instructions is not followed.
+    #[error("is not imported: {0}")]
+    NotImported(String),
     /// A file is longer than the part of it that is used.
     #[error("the file is truncated: only the first {0} bytes are read")]
     Truncated(usize),

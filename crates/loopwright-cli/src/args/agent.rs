@@ -37,7 +37,7 @@ pub struct AgentArgs {
     /// Offer only these tools, such as `Read,Grep,Bash`, of those that the agent has
     #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
     pub tools: Option<NameList>,
-    /// Ignore the AGENTS.md files of the project
+    /// Ignore AGENTS.md, CLAUDE.md and .claude/rules, yours and those of the project
     #[arg(long)]
     pub no_agents_md: bool,
     /// Load only what options and variables name: no settings, instructions, agents, skills, hooks or MCP servers

@@ -1,6 +1,6 @@
 //! The capabilities of the built-in agent, and what every agent gets.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
@@ -48,7 +48,7 @@ impl Startup {
             config: config.user_file.iter().map(|it| it.to_path_buf()).chain(own).collect(),
             project: project.paths().map(Path::to_path_buf).collect(),
             is_project_trusted: project.is_trusted(),
-            instructions: setup.project.texts.iter().map(|(path, _)| path.clone()).collect(),
+            instructions: setup.project.paths().map(Path::to_path_buf).collect(),
             agents: agents.iter().map(|it| it.name.clone()).collect(),
             skills: skills.iter().map(|it| it.name().to_owned()).collect(),
             mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
@@ -56,13 +56,22 @@ impl Startup {
         })
     }
 
-    /// Finds what the project tells every agent, and says what is odd about it.
+    /// Finds what the user and the project tell every agent, and says what is odd about it.
     pub(super) fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
         if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
             return ProjectInstructions::default();
         }
         let workdir = &self.config.workdir;
         let found = ProjectInstructions::find(&project_root(workdir), workdir);
+        let found = match &self.sources.home {
+            Some(home) => {
+                let own = self.sources.own_directory();
+                let directories: Vec<PathBuf> =
+                    own.into_iter().chain([home.join(".claude")]).collect();
+                found.with_user_dirs(home, &directories)
+            }
+            None => found,
+        };
         for warning in &found.warnings {
             console::warn(warning);
         }
