@@ -17,4 +17,4 @@ mod word;
 
 pub(crate) use reader::read;
 pub(crate) use script::{Direction, Event, Function, Redirect, ScopeKind, Script, Simple};
-pub(crate) use word::{UNKNOWN_END, UNKNOWN_START, Word};
+pub(crate) use word::{UNKNOWN_END, UNKNOWN_START, Word, is_identifier};

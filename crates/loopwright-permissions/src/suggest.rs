@@ -9,7 +9,7 @@ use crate::judge::Judge;
 use crate::lint::runs_anything;
 use crate::path;
 use crate::policy::Policy;
-use crate::shell::UNKNOWN_START;
+use crate::shell::{UNKNOWN_START, is_identifier};
 use crate::tools::ToolKind;
 
 /// A rule that allows a call that needed approval, or a part of it.
@@ -103,7 +103,7 @@ impl Policy {
                 return None;
             }
             if judge.allowed(part, None, default).decision != Decision::Allow {
-                add(of_part(part)?);
+                add(of_part(&judge, part)?);
             }
             for (access, path) in judge.asked_files(part)? {
                 add(self.of_file(access, &path));
@@ -168,19 +168,45 @@ fn exactly(rule: String) -> SuggestedRule {
 }
 
 /// Returns the rule for one command, or `None` if it cannot be read.
-fn of_part(part: &Part) -> Option<SuggestedRule> {
+fn of_part(judge: &Judge<'_, '_>, part: &Part) -> Option<SuggestedRule> {
     // A rule does not say what the input of the command is.
     let is_readable =
         part.opaque.is_none() && !part.needs_whole && !part.calls_function && !part.has_input;
-    if !is_readable || part.text.contains(UNKNOWN_START) || part.text.contains('\n') {
+    if !is_readable || part.whole.contains([UNKNOWN_START, '\n']) {
         return None;
     }
     let words: Vec<&str> = part.text.split(SEPARATOR).collect();
     if words.len() == 1 && runs_anything(words[0]) {
         return None;
     }
-    let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    // A path is written as one of the working directory, because the rule does not say where the command runs.
+    let program = match &part.program {
+        None => words[0].to_owned(),
+        Some(path) => match &*judge.programs(part, path)? {
+            [names] => names[0].clone(),
+            _ => return None,
+        },
+    };
+    // The rule of a command with variables names them.
+    let text = if part.has_assignment { part.whole_of(&program) } else { part.text_of(&program) };
+    let mut is_start = part.has_assignment;
+    let text: Vec<String> = text
+        .split(SEPARATOR)
+        .map(|word| {
+            is_start &= assigned(word).is_some();
+            match assigned(word).filter(|_| is_start) {
+                Some((name, value)) => format!("{name}={}", quoted(value)),
+                None => quoted(word),
+            }
+        })
+        .collect();
     Some(SuggestedRule { rule: format!("Bash({})", text.join(" ")), wider: wider(&words) })
+}
+
+/// Takes an assignment apart.
+fn assigned(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    is_identifier(name.strip_suffix('+').unwrap_or(name)).then_some((name, value))
 }
 
 fn wider(words: &[&str]) -> Option<String> {

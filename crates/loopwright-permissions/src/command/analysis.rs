@@ -205,6 +205,8 @@ impl Reader<'_> {
         let mut words = words.to_vec();
         for _ in 0..=MAX_WRAPPERS {
             part.text = join(&words);
+            let program = words[0].literal().filter(|program| program.contains('/'));
+            part.program = program.map(|program| tilde(&words[0], program));
             match self.command_words(&words, part, nested) {
                 Some(inner) => words = inner,
                 None => return,
@@ -286,6 +288,7 @@ impl Reader<'_> {
                 for word in &words[1..start] {
                     let assigned = word.text.split_once('=').map_or("", |(name, _)| name);
                     part.needs_whole |= name == "env" && is_powerful(assigned);
+                    part.has_assignment |= name == "env" && !assigned.is_empty();
                 }
                 let more = has_more.then(|| Word::unknown("…"));
                 Some(words[start..].iter().cloned().chain(more).collect())
@@ -349,6 +352,8 @@ impl Part {
             source: command.source.clone(),
             text: join(&command.words),
             whole: join(whole),
+            program: None,
+            has_assignment: !command.assignments.is_empty(),
             views: Vec::new(),
             opaque: None,
             risks: Vec::new(),

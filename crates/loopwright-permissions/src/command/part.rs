@@ -1,6 +1,7 @@
 //! A simple command, as rules see it.
 
 use super::cwd::Cwd;
+use super::pattern::SEPARATOR;
 use super::risk::Risk;
 use crate::call::Access;
 
@@ -24,6 +25,10 @@ pub(crate) struct Part {
     pub(crate) text: String,
     /// The words with everything before them, for rules that name it.
     pub(crate) whole: String,
+    /// The path of the program, if it is not only a name.
+    pub(crate) program: Option<String>,
+    /// Variables are set for the command alone.
+    pub(crate) has_assignment: bool,
     /// Further texts that deny and ask rules are held against.
     pub(crate) views: Vec<String>,
     /// Why no rule with a wildcard can allow the command.
@@ -54,6 +59,22 @@ pub(crate) struct Part {
     pub(crate) cwd: Cwd,
     /// The folders that the command changes to.
     pub(crate) target: Option<Cwd>,
+}
+
+impl Part {
+    /// Returns the words with another name of the program.
+    pub(crate) fn text_of(&self, program: &str) -> String {
+        let rest = self.text.find(SEPARATOR).map_or("", |at| &self.text[at..]);
+        format!("{program}{rest}")
+    }
+
+    /// Returns the words with everything before them, and with another name of the program.
+    pub(crate) fn whole_of(&self, program: &str) -> String {
+        match self.whole.strip_suffix(&self.text) {
+            Some(before) => format!("{before}{}", self.text_of(program)),
+            None => self.whole.clone(),
+        }
+    }
 }
 
 /// A file that a command uses.

@@ -95,8 +95,12 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     fn restricts(&self, compiled: &Compiled, part: &Part) -> Match {
         match &compiled.matcher {
             Matcher::Command(pattern) => {
+                let programs = part.program.as_ref().and_then(|path| self.programs(part, path));
+                let located = programs.into_iter().flatten().flatten();
+                let located = located.map(|name| pattern.matches(&part.text_of(&name)));
                 let texts = part.views.iter().chain([&part.whole]);
-                texts.map(|text| pattern.matches(text)).max().unwrap_or(Match::No)
+                let texts = texts.map(|text| pattern.matches(text));
+                texts.chain(located).max().unwrap_or(Match::No)
             }
             Matcher::Path { access, only: None, .. } => {
                 let redirects = part.redirects.iter().map(|file| (file, true));
@@ -129,7 +133,11 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
 
     /// Returns the paths that a file may have, or `None` if they are unknown.
     fn resolved(&self, part: &Part, file: &PathUse) -> Option<Vec<String>> {
-        let path = file.path.as_deref()?;
+        self.paths(part, file.path.as_deref()?)
+    }
+
+    /// Returns the paths that a path of a command may stand for, or `None` if they are unknown.
+    fn paths(&self, part: &Part, path: &str) -> Option<Vec<String>> {
         if let Some(rest) = path.strip_prefix('~') {
             let home = self.inner.home.as_deref()?;
             return (rest.is_empty() || rest.starts_with('/'))
@@ -140,6 +148,31 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
         let folders = part.cwd.0.as_ref()?;
         Some(folders.iter().map(|folder| format!("{folder}/{path}")).collect())
+    }
+
+    /// Returns the names of a program that a command gives by its path, as rules may write them: one list for each folder
+    /// that the command may run in. Returns `None` if that is unknown.
+    pub(crate) fn programs(&self, part: &Part, path: &str) -> Option<Vec<Vec<String>>> {
+        let paths = self.paths(part, path)?;
+        Some(paths.iter().map(|path| self.names_of_program(path)).collect())
+    }
+
+    fn names_of_program(&self, path: &str) -> Vec<String> {
+        let names = path::names("/", path);
+        let workdir = path::names("/", &self.inner.workdir);
+        let common = names.iter().zip(&workdir).take_while(|(one, other)| one == other).count();
+        let up = "../".repeat(workdir.len() - common);
+        let relative = format!("{up}{}", names[common..].join("/"));
+        let absolute = path::joined(&names);
+        let home = self.inner.home.as_deref().map(|home| path::joined(&path::names("/", home)));
+        let below =
+            home.and_then(|home| absolute.strip_prefix(&home).map(|rest| format!("~{rest}")));
+        let in_home = below.filter(|below| below.starts_with("~/"));
+        let here = up.is_empty().then(|| format!("./{relative}"));
+        // `~/x` is a path of the home directory.
+        let is_path = relative.contains('/') && !relative.starts_with('~');
+        let relative = is_path.then_some(relative);
+        here.into_iter().chain(in_home).chain([absolute]).chain(relative).collect()
     }
 
     /// Returns the place of a definition that does not list a command, or a file that it is redirected to or from.
@@ -267,11 +300,19 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
         let is_whole = is_exact || pattern.has_assignment || part.text == part.whole;
         let is_assigned = !part.needs_whole || is_exact || pattern.has_assignment;
-        let matches = is_whole && is_assigned && pattern.matches(&part.whole) == Match::Yes
-            || !part.needs_whole
-                && part.opaque.is_none()
-                && pattern.matches(&part.text) == Match::Yes;
-        matches && (is_exact || pattern.names(self.outside(part)))
+        let matches = |whole: &str, text: &str| {
+            is_whole && is_assigned && pattern.matches(whole) == Match::Yes
+                || !part.needs_whole && part.opaque.is_none() && pattern.matches(text) == Match::Yes
+        };
+        let is_match = match &part.program {
+            None => matches(&part.whole, &part.text),
+            Some(program) => self.programs(part, program).is_some_and(|programs| {
+                programs.iter().all(|names| {
+                    names.iter().any(|name| matches(&part.whole_of(name), &part.text_of(name)))
+                })
+            }),
+        };
+        is_match && (is_exact || pattern.names(self.outside(part)))
     }
 
     /// Decides about the files that a command is redirected to.
