@@ -8,6 +8,7 @@ mod diff;
 mod export;
 mod help;
 mod mentions;
+mod mode;
 mod place;
 mod prompts;
 mod rewind;
@@ -20,10 +21,9 @@ mod turns;
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
-    AgentState, BoxError, LlmConfig,
+    AgentState, LlmConfig,
     messages::{Message, Part, ReasoningEffort},
 };
-use loopwright_permissions::Mode;
 use loopwright_sessions::SessionError;
 use tokio::runtime::Handle;
 
@@ -47,7 +47,7 @@ use crate::mcp_completions;
 use crate::media;
 use crate::model;
 use crate::model_hint::guide;
-use crate::render::{ModeChange, UiEvent, Verbosity, is_dumb, sanitize_terminal, single_line};
+use crate::render::{Verbosity, is_dumb, sanitize_terminal, single_line};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
@@ -197,13 +197,19 @@ impl ChatSession<'_> {
             return ends;
         }
         let mut wants_to_leave = false;
+        let mut changed = None;
         loop {
-            input.set_status(self.status.line(&self.conversation).await);
+            let status = self.status.line(&self.conversation).await;
+            input.set_status(mode::with_change(status, changed.take()));
             let heard = input.next(self.signals.as_mut()).await;
             let is_second =
                 std::mem::replace(&mut wants_to_leave, matches!(heard, InputEvent::Nothing));
             let text = match heard {
                 InputEvent::TextOrSecret(text) => text,
+                InputEvent::NextMode => {
+                    changed = Some(self.next_mode());
+                    continue;
+                }
                 InputEvent::Nothing if is_second => return self.failed,
                 InputEvent::Nothing => {
                     console::tell("press Ctrl-C again or Ctrl-D to exit");
@@ -232,7 +238,7 @@ impl ChatSession<'_> {
                 }
                 ChatCommand::Compact => self.compact().await,
                 ChatCommand::Rewind(back) => self.go_back(back, &mut input).await.err(),
-                ChatCommand::Turns => self.turns(&mut input).await,
+                ChatCommand::Turns(draft) => self.turns(draft, &mut input).await,
                 ChatCommand::Resume(text) => self.resume(&text, &mut input).await,
                 ChatCommand::Run(command) => {
                     self.run(&command).await;
@@ -462,30 +468,6 @@ impl ChatSession<'_> {
         console::tell(&format!("effort {level}"));
     }
 
-    /// Shows or changes the permission mode.
-    fn mode(&self, name: Option<&str>) {
-        let permissions = &self.conversation.setup.permissions;
-        let before = permissions.policy().mode();
-        let mode = match name {
-            None => return console::tell(&format!("mode {before}")),
-            Some("next") => Ok(next(before)),
-            Some(name) => name.parse::<Mode>().map_err(BoxError::from),
-        };
-        match mode.and_then(|mode| Ok(permissions.set_mode(mode)?)) {
-            Ok(()) => {
-                let change = ModeChange { before, now: permissions.policy().mode() };
-                console::tell(&format!("mode {}", change.now));
-                if change.before != change.now {
-                    // The next turn reports an output that cannot be written to.
-                    let _shown = self.stage.show(&UiEvent::ModeChanged(change));
-                }
-            }
-            Err(error) => {
-                console::fail(&*error, ExitCode::Usage);
-            }
-        }
-    }
-
     fn hooks(&self) {
         let hooks: Vec<_> = self.conversation.setup.all_hooks().map(ToString::to_string).collect();
         if hooks.is_empty() {
@@ -493,14 +475,6 @@ impl ChatSession<'_> {
         }
         for hook in hooks {
             console::tell(&sanitize_terminal(&hook));
-        }
-    }
-
-    fn permissions(&self) {
-        let policy = self.conversation.setup.permissions.policy();
-        console::tell(&format!("mode {}", policy.mode()));
-        for rule in policy.rules() {
-            console::tell(&sanitize_terminal(&rule.to_string()));
         }
     }
 
@@ -571,16 +545,6 @@ fn list(rows: Vec<(&str, &str)>, none: &str) {
     let rows =
         rows.into_iter().map(|(name, about)| vec![single_line(name, 64), single_line(about, 80)]);
     console::tell(table(&rows.collect::<Vec<_>>()).trim_end());
-}
-
-/// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.
-fn next(mode: Mode) -> Mode {
-    match mode {
-        Mode::Ask => Mode::AcceptEdits,
-        Mode::AcceptEdits => Mode::Auto,
-        Mode::Auto => Mode::Plan,
-        Mode::Plan | Mode::Deny | Mode::Unconfined => Mode::Ask,
-    }
 }
 
 fn tell(done: Result<String, SessionsError>) {

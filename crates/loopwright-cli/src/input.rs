@@ -40,7 +40,7 @@ use crate::store::make_private;
 const OPEN_PASTES: &str = "open pastes";
 
 /// What Shift-Tab stands for.
-const NEXT_MODE: &str = "/mode next";
+const NEXT_MODE: &str = "next mode";
 
 /// The name of the menu of completions.
 const MENU: &str = "completions";
@@ -55,6 +55,8 @@ const REMEMBERED: usize = 1000;
 pub(crate) enum InputEvent {
     /// A turn, or a command.
     TextOrSecret(String),
+    /// Shift-Tab. The prompt with what is typed at it stays open, so nothing may be printed before the next call.
+    NextMode,
     /// Ctrl-C instead of words.
     Nothing,
     /// The time for an answer has passed.
@@ -126,12 +128,11 @@ impl Input {
                 Ok(history) => line = line.with_history(Box::new(history)),
                 Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
-            let mut words = editor.and_then(OsStr::to_str).unwrap_or("vi").split_whitespace();
-            if let Some(program) = words.next() {
-                let mut command = std::process::Command::new(program);
-                command.args(words);
-                line = line.with_buffer_editor(command, directory.join("message.md"));
-            }
+            // A text of shell, as other programs read it: with arguments, and quoted if a path has spaces.
+            let editor = editor.and_then(OsStr::to_str).filter(|it| !it.trim().is_empty());
+            let mut command = std::process::Command::new("/bin/sh");
+            command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or("vi")), "editor"]);
+            line = line.with_buffer_editor(command, directory.join("message.md"));
         }
         let (ahead, prompt) = (Ahead::default(), Question::default());
         Self::Terminal(Box::new(LineEditor { editor: line, ahead, pastes, prompt, expired }))
@@ -271,7 +272,9 @@ impl LineEditor {
                     self.editor.run_edit_commands(&edits);
                     continue;
                 }
-                Ok(Signal::HostCommand(command)) => InputEvent::TextOrSecret(command),
+                // It changes nothing about a question.
+                Ok(Signal::HostCommand(_)) if is_answer => continue,
+                Ok(Signal::HostCommand(_)) => InputEvent::NextMode,
                 Ok(Signal::ExternalBreak(_)) => {
                     self.editor.run_edit_commands(&[EditCommand::Clear]);
                     InputEvent::Expired

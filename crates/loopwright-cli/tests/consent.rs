@@ -224,7 +224,7 @@ fn shift_tab_does_not_answer_for_a_call_that_waits() {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start(removing());
     let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
-    let terminal = Terminal::new(100).pressing("1 yes", "\x1b[Z").typing("a call waits", "1");
+    let terminal = Terminal::new(100).pressing("1 yes", "\x1b[Z").typing("", "1");
     let seen = terminal.run(&world, &line);
     assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }

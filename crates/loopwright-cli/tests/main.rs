@@ -49,6 +49,7 @@ mod settings;
 mod skills;
 mod stopping;
 mod terminal;
+mod walk;
 mod watched;
 mod web_search;
 mod worker;

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub(crate) enum Reply {
     /// Pieces of a streamed answer.
     Stream(Vec<Value>),
+    /// Pieces of a streamed answer, with this time before each.
+    Slow(Vec<Value>, Duration),
     /// A whole answer.
     Whole(u16, Value),
     /// A streamed answer of so many bytes that then stays open.
@@ -87,6 +89,14 @@ fn answer(mut stream: TcpStream, reply: &Reply, requests: &Sender<(String, Value
             }
             write!(stream, "data: [DONE]\n\n").ok();
         }
+        Reply::Slow(pieces, pause) => {
+            write!(stream, "{}", head(200, "text/event-stream")).ok();
+            for piece in pieces {
+                std::thread::sleep(*pause);
+                write!(stream, "data: {piece}\n\n").ok();
+            }
+            write!(stream, "data: [DONE]\n\n").ok();
+        }
         Reply::Flood(bytes) => {
             write!(stream, "{}", head(200, "text/event-stream")).ok();
             let line = format!("{}\n", "x".repeat(99));
@@ -135,7 +145,7 @@ pub(crate) fn delta(delta: impl Into<Value>) -> Value {
     })
 }
 
-fn last(reason: &str) -> Value {
+pub(crate) fn last(reason: &str) -> Value {
     json!({
         "id": "c", "object": "chat.completion.chunk", "created": 0, "model": "test",
         "choices": [{"index": 0, "delta": {}, "finish_reason": reason}],

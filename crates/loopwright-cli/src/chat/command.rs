@@ -77,8 +77,8 @@ pub(super) enum ChatCommand {
     Cost,
     /// Show the last reasoning.
     Thinking,
-    /// Choose a message to go back to.
-    Turns,
+    /// Choose a message to go back to. The text waits at the prompt if none is chosen.
+    Turns(String),
     /// Write the conversation to a file.
     Export(Option<String>),
     Init,
@@ -153,7 +153,7 @@ impl ChatCommand {
             ("context", []) => Self::Context,
             ("cost" | "usage", []) => Self::Cost,
             ("thinking", []) => Self::Thinking,
-            ("turns", []) => Self::Turns,
+            ("turns", _) => Self::Turns(arguments.to_owned()),
             ("export", _) => Self::Export(given(arguments)),
             ("init", []) => Self::Init,
             ("review", _) => Self::Review(arguments.to_owned()),

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use super::command::COMMANDS;
 use crate::render::{WIDTH, wrap};
 
-const LAST: &str = "\
-Alt-Enter, or a backslash before Enter, starts a new line. While the agent works, Enter
-sends a line to it, and Esc or Ctrl-C stops it.";
+const LAST: &str = "Alt-Enter, or a backslash before Enter, starts a new line. While the agent works, Enter sends a \
+    line to it, and Esc or Ctrl-C stops it.";
 
 /// Returns what `/help` shows.
 pub(super) fn help() -> String {
@@ -23,5 +22,5 @@ pub(super) fn help() -> String {
             let _ = writeln!(text, "{:room$}{line}", "");
         }
     }
-    text + LAST
+    text + &wrap(LAST, WIDTH, usize::MAX).join("\n")
 }

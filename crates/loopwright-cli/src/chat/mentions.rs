@@ -67,6 +67,12 @@ pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
     attached
 }
 
+/// Returns a message without the files that [`attach`] put behind it.
+pub(super) fn without_files(text: &str) -> &str {
+    let attached = text.ends_with("</file>").then(|| text.find("\n\n<file path=\"")).flatten();
+    &text[..attached.unwrap_or(text.len())]
+}
+
 #[cfg(test)]
 mod tests {
     use loopwright_core::messages::Content;
@@ -99,6 +105,9 @@ mod tests {
             attached.text,
             format!("{said}\n\n<file path=\"src/a.rs\">\nfn a() {{}}\n</file>")
         );
+        assert_eq!(without_files(&attached.text), said);
+        let said = "What does </file> mean?\n\n<file path=\"a\"> is not";
+        assert_eq!(without_files(said), said);
         assert_eq!(attached.notes.len(), 1, "{:?}", attached.notes);
         assert!(attached.notes[0].starts_with("b.bin is not attached"), "{:?}", attached.notes);
     }

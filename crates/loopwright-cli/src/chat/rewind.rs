@@ -114,7 +114,7 @@ impl Asked<'_> {
         }
         console::tell(&format!("files changed since then: {}", names(changed)));
         console::tell("also undo these changes? [y/N]");
-        self.input.next(self.signals).await
+        self.input.answer(self.signals).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use loopwright_sessions::{SessionId, SessionStore};
 
+use super::mentions::without_files;
 use super::rewind::Rewind;
 use super::{ChatSession, nothing_said, tell};
 use crate::console;
@@ -23,13 +24,15 @@ const WORDS: usize = 70;
 struct PastMessage {
     /// The step before it, counted over all runs; 0 at the start of the session.
     step: u64,
+    /// What the user typed. The files that it names are attached again when it is sent again.
     text: String,
 }
 
 impl ChatSession<'_> {
-    /// Lets the user choose a message, and goes back to before it. The message waits at the prompt then. Returns an exit
-    /// status if the user leaves instead.
-    pub(super) async fn turns(&mut self, input: &mut Input) -> Option<ExitCode> {
+    /// Lets the user choose a message, and goes back to before it. The message waits at the prompt then, or `draft` if
+    /// none was chosen. Returns an exit status if the user leaves instead.
+    pub(super) async fn turns(&mut self, draft: String, input: &mut Input) -> Option<ExitCode> {
+        input.set_draft(draft);
         let Some(id) = self.conversation.session.clone() else {
             tell(Err(nothing_said()));
             return None;
@@ -77,6 +80,7 @@ async fn messages(
     for entry in SessionHistory::of(&loaded.changes).entries {
         match entry.entry {
             HistoryEntry::Said { role: "user", text } => {
+                let text = without_files(&text).to_owned();
                 found.push(PastMessage { step: last, text });
             }
             HistoryEntry::Step { step, .. } => last = step,

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use reedline::{EditCommand, EditMode, Emacs, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
 
-/// What Esc twice stands for.
-const TURNS: &str = "/turns";
+/// What Esc twice stands for. It is sent like a typed line: the editor takes what else is printed while a line is open
+/// for a part of its prompt, and draws over it. What is at the prompt follows, and is not lost.
+const TURNS: &str = "/turns ";
 
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_millis(600);
@@ -90,7 +91,10 @@ impl EditMode for ChatKeys {
             }
             Event::Key(KeyEvent { code: KeyCode::Esc, modifiers: KeyModifiers::NONE, .. }) => {
                 if before.is_some_and(|it| it.elapsed() < TWICE) {
-                    return ReedlineEvent::ExecuteHostCommand(TURNS.to_owned());
+                    let start = EditCommand::MoveToStart { select: false };
+                    let turns = EditCommand::InsertString(TURNS.to_owned());
+                    let edits = ReedlineEvent::Edit(vec![start, turns]);
+                    return ReedlineEvent::Multiple(vec![edits, ReedlineEvent::Submit]);
                 }
                 self.escaped = Some(Instant::now());
             }
@@ -151,9 +155,8 @@ mod tests {
         let (mut keys, _) = keys();
         let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
         let (escape, letter) = (key(KeyCode::Esc), key(KeyCode::Char('a')));
-        let turns = ReedlineEvent::ExecuteHostCommand(TURNS.to_owned());
-        let is_turns = |event: ReedlineEvent| event == turns;
-        let mut press = |event: &Event| is_turns(press(&mut keys, event.clone()));
+        let is_sent = |event: ReedlineEvent| matches!(event, ReedlineEvent::Multiple(_));
+        let mut press = |event: &Event| is_sent(press(&mut keys, event.clone()));
         let pressed = [&escape, &letter, &escape, &escape, &escape].map(&mut press);
         assert_eq!(pressed, [false, false, false, true, false]);
     }

@@ -1,0 +1,92 @@
+//! The permission mode, which `/mode` and Shift-Tab change.
+
+use loopwright_core::BoxError;
+use loopwright_permissions::Mode;
+
+use super::ChatSession;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::{ModeChange, UiEvent, sanitize_terminal};
+
+impl ChatSession<'_> {
+    /// Shows or changes the permission mode.
+    pub(super) fn mode(&self, name: Option<&str>) {
+        let mode = self.conversation.setup.permissions.policy().mode();
+        let changed = match name {
+            None => Ok(mode),
+            Some("next") => self.set_mode(next(mode)),
+            Some(name) => {
+                name.parse::<Mode>().map_err(BoxError::from).and_then(|it| self.set_mode(it))
+            }
+        };
+        match changed {
+            Ok(mode) => console::tell(&format!("mode {mode}")),
+            Err(error) => drop(console::fail(&*error, ExitCode::Usage)),
+        }
+    }
+
+    /// Selects the next mode, and returns what to show about it at the prompt.
+    pub(super) fn next_mode(&self) -> String {
+        let mode = self.conversation.setup.permissions.policy().mode();
+        match self.set_mode(next(mode)) {
+            Ok(mode) => format!("mode {mode}"),
+            Err(error) => sanitize_terminal(&format!("mode {mode}: {error}")),
+        }
+    }
+
+    fn set_mode(&self, mode: Mode) -> Result<Mode, BoxError> {
+        let permissions = &self.conversation.setup.permissions;
+        let before = permissions.policy().mode();
+        permissions.set_mode(mode)?;
+        let change = ModeChange { before, now: permissions.policy().mode() };
+        if change.before != change.now {
+            // The next turn reports an output that cannot be written to.
+            let _shown = self.stage.show(&UiEvent::ModeChanged(change));
+        }
+        Ok(change.now)
+    }
+
+    /// Shows the mode and the rules.
+    pub(super) fn permissions(&self) {
+        let policy = self.conversation.setup.permissions.policy();
+        console::tell(&format!("mode {}", policy.mode()));
+        for rule in policy.rules() {
+            console::tell(&sanitize_terminal(&rule.to_string()));
+        }
+    }
+}
+
+/// Adds what Shift-Tab changed to the status line, unless it says so itself.
+pub(super) fn with_change(status: String, changed: Option<String>) -> String {
+    match changed {
+        Some(changed) if status.is_empty() => changed,
+        Some(changed) if !status.contains(&changed) => format!("{changed} · {status}"),
+        _ => status,
+    }
+}
+
+/// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.
+fn next(mode: Mode) -> Mode {
+    match mode {
+        Mode::Ask => Mode::AcceptEdits,
+        Mode::AcceptEdits => Mode::Auto,
+        Mode::Auto => Mode::Plan,
+        Mode::Plan | Mode::Deny | Mode::Unconfined => Mode::Ask,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_mode_is_seen_with_any_status_line() {
+        let with = |status: &str, changed: Option<&str>| {
+            with_change(status.to_owned(), changed.map(str::to_owned))
+        };
+        assert_eq!(with("", Some("mode plan")), "mode plan");
+        assert_eq!(with("mine", Some("mode plan")), "mode plan · mine");
+        assert_eq!(with("a · mode plan · b", Some("mode plan")), "a · mode plan · b");
+        assert_eq!(with("mine", None), "mine");
+    }
+}
