@@ -56,6 +56,13 @@ pub struct AgentDefinition {
     /// The first message of a conversation with this agent. `None` means that the user writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_prompt: Option<String>,
+    /// Whether it works in the background where an agent delegates to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// Where it keeps notes for later sessions. `None` means that it keeps none. It takes effect only where the program
+    /// registers a capability for it: see [`MEMORY`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<AgentMemory>,
     /// The budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -72,6 +79,25 @@ pub const CALL_RULES: &str = "use_permissions";
 /// definition. Its configuration is `{ "agent": NAME, "hooks": … }`. Without it, an agent whose
 /// definition has hooks cannot be built, because hooks can refuse calls.
 pub const HOOKS: &str = "use_command_hooks";
+
+/// The registry name of the capability for the [`memory`](AgentDefinition::memory) of a definition. Its configuration is
+/// `{ "agent": NAME, "memory": … }`. Without it, an agent whose definition has a memory cannot be built.
+pub const MEMORY: &str = "use_agent_memory";
+
+/// The tool of that capability. An agent with a memory can call it even if its list of tools does not name it.
+pub const MEMORY_TOOL: &str = "agent_memory";
+
+/// The place of an agent's notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentMemory {
+    /// A folder of the user, for all projects.
+    User,
+    /// A folder of the project, shared with others.
+    Project,
+    /// A folder of the project that is not shared.
+    Local,
+}
 
 /// Rules for calls of an agent that depend on the arguments. They can only restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +139,7 @@ impl AgentDefinition {
         }
     }
 
-    /// Creates the capabilities that apply the call rules and run the hooks, as far as there are any.
+    /// Creates the capabilities that apply the call rules, run the hooks and keep the memory, as far as there are any.
     ///
     /// # Errors
     ///
@@ -133,6 +159,10 @@ impl AgentDefinition {
             let config = json!({ "agent": self.name, "hooks": self.hooks });
             restrictions.push(capabilities.configured(HOOKS, &config)?);
         }
+        if let Some(memory) = self.memory {
+            let config = json!({ "agent": self.name, "memory": memory });
+            restrictions.push(capabilities.configured(MEMORY, &config)?);
+        }
         Ok(restrictions)
     }
 
@@ -149,14 +179,24 @@ impl AgentDefinition {
     /// Returns a definition with only the tool rules of this one.
     pub(crate) fn tool_rules(&self) -> Self {
         let (tools, tools_deny) = (self.tools.clone(), self.tools_deny.clone());
-        Self { tools, tools_deny, ..Self::default() }
+        Self { tools, tools_deny, memory: self.memory, ..Self::default() }
     }
 
     /// Returns `true` if the agent can call this tool. `mcp__SERVER` in a list stands for all tools of a server, and
     /// `*` in names such as `mcp__SERVER__get_*` for any characters.
     pub fn allows_tool(&self, name: &str) -> bool {
         let is_listed = self.tools.as_ref().is_none_or(|tools| tools.names_tool(name));
-        is_listed && !self.denies_tool(name)
+        (is_listed || self.has_along(name)) && !self.denies_tool(name)
+    }
+
+    /// Returns `true` if a tool belongs to another one that is listed, or to the memory.
+    fn has_along(&self, name: &str) -> bool {
+        let lists = |name| self.tools.as_ref().is_some_and(|it| it.names_tool(name));
+        match name {
+            MEMORY_TOOL => self.memory.is_some(),
+            "subagent_read" | "subagent_stop" => lists("spawn_subagent"),
+            _ => false,
+        }
     }
 
     /// Returns `true` if the agent can never call this tool, from whatever source.

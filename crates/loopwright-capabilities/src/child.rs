@@ -25,6 +25,7 @@
 //! [`ChildError::into_tool_error`].
 
 mod defined;
+pub(crate) mod detached;
 mod ended;
 mod inherit;
 mod run;
@@ -245,15 +246,17 @@ impl<'a> ChildAgent<'a> {
         prompt: &str,
         begin: impl FnOnce(AgentState) -> AgentState + Send,
     ) -> Result<ChildOutcome, ChildError> {
-        let (depth, max) = (self.depth(), self.max_depth);
-        if depth > max {
-            return Err(ChildError::TooDeep { name: self.name, current: depth - 1, max });
-        }
-        let name = &self.name;
-        let agent = self
-            .put_together()
-            .map_err(|source| ChildError::Build { name: Arc::clone(name), source })?;
+        let agent = self.built()?;
         self.work(agent, prompt, begin).await
+    }
+
+    /// Makes the loop, unless the sub-agent exceeds the maximum depth.
+    fn built(&self) -> Result<AgentLoop, ChildError> {
+        let (depth, max, name) = (self.depth(), self.max_depth, || Arc::clone(&self.name));
+        if depth > max {
+            return Err(ChildError::TooDeep { name: name(), current: depth - 1, max });
+        }
+        self.put_together().map_err(|source| ChildError::Build { name: name(), source })
     }
 
     /// Makes the loop: the parent's driver and executor, no tools but those that are left, and of the

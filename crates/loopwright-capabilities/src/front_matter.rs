@@ -61,7 +61,7 @@ pub fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Reads front matter. If it is no YAML, it is read with quotes around the values at the left edge that
-/// hold a colon, which people often forget.
+/// hold a colon, which people often forget, and around hints such as `[one] [two]`.
 ///
 /// # Errors
 ///
@@ -75,6 +75,9 @@ pub fn read(front: &str) -> Result<FrontMatter, YamlError> {
 
 fn quoted(front: &str) -> String {
     let line = |line: &str| match line.split_once(": ") {
+        Some(("argument-hint", value)) if value.trim_start().starts_with('[') => {
+            format!("argument-hint: '{}'\n", value.trim().replace('\'', "''"))
+        }
         Some((key, value))
             if value.contains(':')
                 && !key.starts_with([' ', '-', '#'])

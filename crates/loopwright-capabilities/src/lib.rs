@@ -54,6 +54,7 @@ pub mod bash;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 pub mod coding;
 pub mod child;
+pub mod background;
 mod model_source;
 mod provenance;
 mod private_file;

@@ -29,6 +29,7 @@
 //!
 //! [`child`](crate::child) describes how a sub-agent is bound to its parent.
 
+mod background;
 mod capability;
 mod policy;
 mod queue;
@@ -38,6 +39,7 @@ mod spawn;
 mod tests;
 
 pub use self::{
+    background::{BackgroundError, SubagentRead, SubagentReadArgs, SubagentStop, SubagentStopArgs},
     capability::UseSubagents,
     policy::SubagentPolicy,
     research::{ResearchArgs, ResearchSubagent},

@@ -338,6 +338,11 @@ async fn a_skill_is_carried_out_by_the_agent_that_it_names() {
         (tools(&request), &request.system),
         (vec!["read_file", "write_file", "bash"], &None)
     );
+    // Its names for agents that only read.
+    for agent in ["Explore", "Plan"] {
+        let request = run(agent).await;
+        assert_eq!((tools(&request), &request.system), (vec!["read_file"], &None));
+    }
 }
 
 #[tokio::test]

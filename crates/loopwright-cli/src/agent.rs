@@ -194,7 +194,20 @@ impl Setup {
         let capabilities = applied.defined.capabilities(&workdir, &commands, &self.rules());
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
-            .instantiate(&applied.defined.configured(&applied.definition))
+            .instantiate(&applied.defined.configured(&applied.definition, |tool| self.offers(tool)))
+    }
+
+    /// Returns `true` if a permission rule names a tool that agents have only then.
+    fn offers(&self, tool: &str) -> bool {
+        let has_search = tool != "web_search" || self.search.is_some();
+        has_search && self.permissions.policy().offers(tool)
+    }
+
+    /// Warns of tools that the agent's definition names and that it does not have.
+    pub(crate) fn tell_absent_tools(&self) {
+        if let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) {
+            applied.defined.tell_absent(&applied.definition, |tool| self.offers(tool));
+        }
     }
 
     /// Tells the model where it works.

@@ -7,7 +7,6 @@ mod context;
 mod diff;
 mod export;
 mod help;
-mod mentions;
 mod mode;
 mod place;
 mod prompts;
@@ -17,6 +16,7 @@ mod shell;
 mod status;
 mod switch;
 mod turns;
+mod use_skill;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
@@ -27,7 +27,7 @@ use loopwright_core::{
 use loopwright_sessions::SessionError;
 use tokio::runtime::Handle;
 
-use self::command::{ChatCommand, Effort, NamedSkill};
+use self::command::{ChatCommand, Effort};
 use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
 use self::status::StatusLine;
@@ -45,6 +45,7 @@ use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::mcp_completions;
 use crate::media;
+use crate::mentions;
 use crate::model;
 use crate::model_hint::guide;
 use crate::render::{Verbosity, is_dumb, sanitize_terminal, single_line};
@@ -289,6 +290,9 @@ impl ChatSession<'_> {
             ChatCommand::Skills => self.skills(),
             ChatCommand::Mode(name) => self.mode(name.as_deref()),
             ChatCommand::AddDir(folder) => self.add_dir(&folder),
+            ChatCommand::Tasks(command) => {
+                console::tell(&command.run(&self.conversation.setup.commands.tasks));
+            }
             ChatCommand::Mcp => mcp::tell_status(&self.conversation.setup.mcp),
             ChatCommand::Permissions => self.permissions(),
             ChatCommand::Hooks => self.hooks(),
@@ -348,22 +352,6 @@ impl ChatSession<'_> {
         let mut parts = std::mem::take(&mut self.printed);
         parts.push(attached.text);
         (parts.join("\n\n"), attached.media)
-    }
-
-    /// Uses a skill, or says the line if there is none and it may be text.
-    async fn use_skill(&mut self, named: NamedSkill, input: &mut Input) -> Option<ExitCode> {
-        let skill = self.place.defined().and_then(|it| it.skills.get(&named.name));
-        match skill.filter(|it| it.info.user_invocable) {
-            Some(skill) => {
-                let text = skill.render(Some(&named.arguments));
-                self.say(Some(Said { text, typed: named.arguments }), input).await
-            }
-            None if named.is_command() => {
-                unknown(&named.line);
-                None
-            }
-            None => self.use_prompt(named, input).await,
-        }
     }
 
     /// Runs a command of the user, and reports it to the agent with the next message.

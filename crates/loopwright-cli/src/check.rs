@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
-use crate::definitions::{self, Defined, completed};
+use crate::definitions::{self, Defined, OF_RULES, completed};
 use crate::render::single_line;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::tools;
@@ -32,6 +32,7 @@ impl Check<'_> {
     pub(crate) fn problems(&self, definition: &AgentDefinition) -> Vec<String> {
         let definition = completed(definition);
         let validator = self.defined.validator(self.workdir, Arc::clone(self.providers));
+        let definition = Self::without_tools_of_runs(definition);
         let problems = validator.problems(&definition);
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         if !problems.is_empty() {
@@ -41,7 +42,6 @@ impl Check<'_> {
         if !unknown.is_empty() {
             return unknown;
         }
-        let definition = self.without_tools_of_servers(definition);
         let commands = Commands::default();
         let rules = definitions::rules(self.workdir);
         let base = AgentBuilder::base()
@@ -54,14 +54,12 @@ impl Check<'_> {
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()
     }
 
-    /// Leaves tools of servers out where there are servers: which tools they have is known when they run.
-    fn without_tools_of_servers(&self, mut definition: AgentDefinition) -> AgentDefinition {
-        if !self.defined.servers.is_empty() {
-            let others = |tools: &NameList| {
-                tools.iter().filter(|it| !it.starts_with("mcp__")).collect::<NameList>()
-            };
-            definition.tools = definition.tools.as_ref().map(others);
-        }
+    /// Leaves out tools of servers, and those that permission rules bring: whether an agent has them is known when it runs.
+    fn without_tools_of_runs(mut definition: AgentDefinition) -> AgentDefinition {
+        let is_known = |name: &&str| !name.starts_with("mcp__") && !OF_RULES.contains(name);
+        let others = |tools: &NameList| tools.iter().filter(is_known).collect::<NameList>();
+        definition.tools = definition.tools.as_ref().map(others);
+        definition.tools_deny = others(&definition.tools_deny);
         definition
     }
 

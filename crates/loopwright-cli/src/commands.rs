@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loopwright_capabilities::background::BackgroundTasks;
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
@@ -29,6 +30,8 @@ pub struct Commands {
     pub(crate) folders: Vec<PathBuf>,
     /// Whether they cannot change the directory.
     pub(crate) is_read_only: bool,
+    /// Commands and sub-agents in the background.
+    pub(crate) tasks: BackgroundTasks,
     driver: BackendChoice,
     limits: Limits,
     /// The user's home.
@@ -155,6 +158,7 @@ impl Commands {
             None => tools,
         };
         // What a command asks for is decided about by the permissions, which every run has.
+        let tools = tools.with_background_tasks(self.tasks.clone());
         tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
     }
 

@@ -37,6 +37,7 @@ use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
 use crate::signals::{CancelSwitch, Signals};
+use crate::task_command::TaskCommand;
 use crate::turn::Turn;
 
 /// What the agent is for.
@@ -144,6 +145,7 @@ impl Conversation {
         self.new_id = Some(id.clone());
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let (store, steered) = (Arc::clone(&self.store), Steered::default());
+        let tasks = self.setup.commands.tasks.clone();
         let steering = async {
             let Some(typed) = &mut typed else { return pending::<Infallible>().await };
             while let Some(typed) = typed.recv().await {
@@ -152,7 +154,10 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::Line(text) => steered.send(&*store, &id, text, &feed).await,
+                    Typed::Line(text) => match TaskCommand::of_line(&text) {
+                        Some(command) => feed.tell(UiEvent::Told(command.run(&tasks))),
+                        None => steered.send(&*store, &id, text, &feed).await,
+                    },
                 }
             }
             pending().await

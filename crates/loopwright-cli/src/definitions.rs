@@ -1,12 +1,14 @@
 //! The locations of agent and skill definitions: the project, and the user's folder.
 
+mod named_tools;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::{
     AgentBuilder, AgentDefinition, BuildError, CapabilityRegistry, DefinitionError, Definitions,
-    HOOKS, NameList, UseGuards, UseLlmConfig,
+    HOOKS, MEMORY, NameList, UseGuards, UseLlmConfig,
 };
 use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
 use loopwright_capabilities::files::WorkspaceRoot;
@@ -17,7 +19,6 @@ use loopwright_capabilities::skills::{
     SkillAudience, SkillLibrary, SkillPolicy, SkillScope, UseSkills,
 };
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
-use loopwright_mcp::server_part;
 use loopwright_models::Providers;
 use loopwright_templates::{
     AgentDefinitionRegistry, DefinitionLoader, DefinitionPaths, DefinitionScope,
@@ -26,6 +27,9 @@ use loopwright_templates::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use self::named_tools::{OF_RULES, completed};
+use self::named_tools::{absent_tools, limited, without};
+use crate::agent_memory::MemoryPlaces;
 use crate::args::Cli;
 use crate::command_hooks::{AgentHooks, HookEvent, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
@@ -37,7 +41,7 @@ use crate::load_config::configured;
 use crate::mcp_servers::{ConfiguredServers, KnownServer, user_agents};
 use crate::model::{self, ChoiceError};
 use crate::permissions::{ProjectSettings, RunPermissions};
-use crate::project::{PROJECT_SKILLS, leads_out, plain, project_root};
+use crate::project::{COMMANDS, PROJECT_SKILLS, leads_out, plain, project_root};
 use crate::tools;
 
 /// Capabilities of the inventory that a definition cannot configure, because files of a project could then
@@ -52,9 +56,6 @@ const ELSEWHERE: [(&str, &str); 5] = [
 
 /// Unsupported keys that change nothing about what an agent does: only `agents validate` mentions them.
 const WITHOUT_EFFECT: [&str; 2] = ["color", "version"];
-
-/// Where commands of other programs are, in a project and in the user's home directory.
-const COMMANDS: &str = ".claude/commands";
 
 /// Where they are in the user's home directory, besides those of the configuration.
 const USER_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
@@ -169,7 +170,7 @@ impl Defined {
     ) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
-        let loader = loader.with_hooks(HookEvent::of_agents());
+        let loader = loader.with_hooks(HookEvent::of_agents()).with_memory();
         let loader =
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
@@ -230,8 +231,14 @@ impl Defined {
     }
 
     /// Returns a definition in which capabilities without settings have those of the configuration.
-    pub(crate) fn configured(&self, definition: &AgentDefinition) -> AgentDefinition {
-        with_settings(limited(definition.clone(), &self.servers), &self.settings)
+    pub(crate) fn configured(
+        &self,
+        definition: &AgentDefinition,
+        offers: impl Fn(&str) -> bool,
+    ) -> AgentDefinition {
+        let absent = absent_tools(definition, &self.servers, offers);
+        let definition = without(definition.clone(), &absent);
+        with_settings(limited(definition, &self.servers), &self.settings)
     }
 
     /// Returns the capabilities of the program's own agent with their settings, for a model with a
@@ -311,9 +318,11 @@ impl Defined {
             let mut registry = self.without_subagents(workdir, commands, rules);
             let (agents, skills) = (self.completed(), self.skills.clone());
             let known = Arc::clone(&of_children);
+            let tasks = commands.tasks.clone();
             registry.register_with_config("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
                 let subagents = UseSubagents::new(agents.clone()).with_skills(skills.clone());
+                let subagents = subagents.with_background_tasks(tasks.clone());
                 let subagents =
                     subagents.with_capabilities(Arc::clone(&known)).with_policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
@@ -363,6 +372,13 @@ impl Defined {
                 Ok(config.over(tools::tools(&root, &commands)))
             });
         }
+        let memory = MemoryPlaces {
+            home: commands.home.clone(),
+            root: self.root.clone(),
+            agents: self.agents.clone(),
+            permissions: rules.permissions().clone(),
+        };
+        registry.register_with_config(MEMORY, move |config| memory.configured(config));
         for (name, remedy) in ELSEWHERE {
             registry.register_with_config(name, move |_| -> Result<UseGuards, BuildError> {
                 Err(BuildError::capability(name, remedy))
@@ -436,11 +452,6 @@ impl DefinedError {
     }
 }
 
-/// Tools that a definition may name without the capability that brings them, as files of other programs
-/// do.
-const BROUGHT: [(&str, &str); 2] =
-    [("spawn_subagent", "use_subagents"), ("todo_write", "use_task_planning")];
-
 /// The definitions with the capabilities that bring the tools which they name, and with the settings of the configuration.
 #[derive(Clone)]
 struct Completed {
@@ -459,34 +470,6 @@ impl Definitions for Completed {
     fn names(&self) -> Vec<String> {
         self.agents.names()
     }
-}
-
-/// Adds the capabilities that bring the tools which a definition names.
-pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
-    let is_named = |tool: &str| definition.tools.as_ref().is_some_and(|it| it.contains(tool));
-    let brought =
-        BROUGHT.iter().filter(|(tool, _)| is_named(tool)).map(|(_, capability)| *capability);
-    let capabilities = definition.capabilities.iter().chain(brought).collect();
-    AgentDefinition { capabilities, ..definition.clone() }
-}
-
-/// Denies an agent the tools of the servers that it does not use.
-fn limited(mut definition: AgentDefinition, servers: &[KnownServer]) -> AgentDefinition {
-    let named = definition.mcp_servers.as_ref();
-    let is_denied = |server: &&KnownServer| match named {
-        Some(named) => !named.keys().any(|it| server_part(it) == server_part(&server.name)),
-        None => server.is_brought,
-    };
-    let denied = servers.iter().filter(is_denied);
-    let denied: Vec<String> = denied.map(|it| format!("mcp__{}", server_part(&it.name))).collect();
-    if !denied.is_empty() {
-        let rules = &mut definition.call_rules;
-        rules.deny = rules.deny.iter().map(ToOwned::to_owned).chain(denied).collect();
-        if rules.agent.is_empty() {
-            rules.agent.clone_from(&definition.name);
-        }
-    }
-    definition
 }
 
 /// Gives capabilities for which a definition has no settings those of the configuration.

@@ -14,6 +14,7 @@
 
 pub mod acp;
 pub mod agent;
+mod agent_memory;
 pub mod agents;
 mod added_folders;
 pub mod answer_checks;
@@ -77,10 +78,13 @@ pub mod skills;
 pub mod display;
 pub mod store;
 mod table;
+mod task_command;
 pub mod submit;
 pub mod tools;
 mod turn;
+mod mentions;
 mod user_command;
+mod user_skill;
 mod web_search;
 mod whole_file;
 mod verification;

@@ -22,7 +22,7 @@ use crate::config::{
 };
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
-use crate::project::{leads_out, project_root};
+use crate::project::{leads_out, project_root, skill_files};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
@@ -70,6 +70,7 @@ impl ProjectSettings {
             let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
             let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
             files.extend(agent_files(directories));
+            files.extend(files_with_commands(&root));
         }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder })
@@ -502,6 +503,15 @@ fn settings(kind: SourceKind, layer: &PermissionSettings, base: &str) -> Option<
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+/// Reads the skills and commands of a project whose commands run when the user invokes them.
+fn files_with_commands(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
+    let files = skill_files(root).into_iter().filter_map(|path| {
+        let text = text_of(&path).ok()?;
+        Some((path, text))
+    });
+    files.filter(|(_, text)| ["!`", "```!"].iter().any(|it| text.contains(it)))
 }
 
 fn text_of(path: &Path) -> io::Result<String> {

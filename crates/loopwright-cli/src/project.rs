@@ -1,5 +1,6 @@
 //! The project of a directory, and the display of paths.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_templates::DefinitionPaths;
@@ -7,6 +8,28 @@ use loopwright_templates::DefinitionPaths;
 /// Where skills are in a project, those that count first.
 pub(crate) const PROJECT_SKILLS: [&str; 3] =
     [".loopwright/skills", ".agents/skills", ".claude/skills"];
+
+/// Where commands of other programs are, in a project and in the user's home directory.
+pub(crate) const COMMANDS: &str = ".claude/commands";
+
+/// How many entries of a folder are looked at.
+const MAX_ENTRIES: usize = 2000;
+
+/// Lists the files of a project's skills and commands, in order.
+pub(crate) fn skill_files(root: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES);
+        entries.flatten().map(|it| it.path()).collect()
+    };
+    let skills = PROJECT_SKILLS.iter().flat_map(|it| entries(&root.join(it)));
+    let skills = skills.map(|it| it.join("SKILL.md")).filter(|it| it.is_file());
+    let commands = entries(&root.join(COMMANDS)).into_iter();
+    let commands = commands.flat_map(|it| if it.is_dir() { entries(&it) } else { vec![it] });
+    let commands = commands.filter(|it| it.extension().is_some_and(|it| it == "md"));
+    let mut files: Vec<PathBuf> = skills.chain(commands).collect();
+    files.sort();
+    files
+}
 
 /// Returns the root of the project that a directory is in: the nearest directory with definitions of
 /// its own, and not beyond a repository. Outside of repositories it is the directory itself.

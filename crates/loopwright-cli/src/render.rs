@@ -73,6 +73,8 @@ pub enum UiEvent {
     Typing(String),
     /// The user sent this to the agent while it works.
     Sent(String),
+    /// A command that the user typed while the agent works returns this.
+    Told(String),
     /// The permission mode changed.
     ModeChanged(ModeChange),
     /// The run has answered, and this command verifies its work.

@@ -2,13 +2,16 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::future::{Either, select};
 use loopwright_core::{
-    AgentState,
+    AgentState, LlmConfig,
     messages::{Message, Part},
 };
+use loopwright_sessions::{SessionId, SessionStore};
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
@@ -17,15 +20,19 @@ use crate::args::{Cli, RunArgs};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::UserInput;
+use crate::definitions::Defined;
 use crate::exit::ExitCode;
 use crate::input::{Input, is_watched};
 use crate::mcp_mentions;
 use crate::media;
+use crate::mentions;
+use crate::model;
 use crate::prompt::PromptError;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::startup::{StartError, Startup};
 use crate::store::close_all;
+use crate::user_skill::{self, Arguments, Invocation, named};
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
@@ -88,9 +95,11 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     // Only what was typed names resources, and not what is piped in.
     let typed = args.prompt().typed().unwrap_or_default().to_owned();
     if origin.no_session {
-        let setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
-        let prompt = first_message(&setup, prompt).ok_or(PromptError::Missing)?;
-        let message = message(&prompt, &typed, &setup, media).await;
+        let mut setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
+        let asked = Box::pin(Asked::of(prompt, typed, opening, &setup, None)).await;
+        setup.llm = asked.llm.clone().unwrap_or(setup.llm);
+        let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
+        let message = message(&prompt, &asked, &setup, media).await;
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
         let exit_code = stage.perform(&setup, asked).await.exit_code;
         setup.mcp.tell_failures();
@@ -101,14 +110,22 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
     conversation.setup.checks = checks;
+    let asked = async {
+        let session = conversation.session.as_ref().map(|id| (&conversation.store, id));
+        Ok(Asked::of(prompt, typed, opening, &conversation.setup, session).await)
+    };
+    let asked = Box::pin(unless_signalled(signals.as_mut(), asked)).await?;
+    if let Some(llm) = &asked.llm {
+        conversation.setup.llm = llm.clone();
+    }
     let setup = &conversation.setup;
-    let prompt = first_message(setup, prompt);
+    let prompt = first_message(setup, asked.text.clone());
     if prompt.is_none() && !origin.goes_on() {
         return Err(PromptError::Missing.into());
     }
     let message = async {
         Ok(match &prompt {
-            Some(prompt) => Some(message(prompt, &typed, setup, media).await),
+            Some(prompt) => Some(message(prompt, &asked, setup, media).await),
             None => None,
         })
     };
@@ -124,6 +141,52 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     Ok(exit_code)
 }
 
+/// What the user asks for.
+struct Asked {
+    /// The prompt, or the text of the skill that it names.
+    text: Option<String>,
+    /// The words that may name files and resources.
+    mentions: String,
+    /// Whether the prompt names a skill.
+    is_skill: bool,
+    /// The model of the skill.
+    llm: Option<LlmConfig>,
+}
+
+impl Asked {
+    /// Takes a prompt. If what was typed names a skill as `/NAME ARGUMENTS`, it is the skill's text.
+    async fn of(
+        prompt: Option<String>,
+        typed: String,
+        opening: &Startup,
+        setup: &Setup,
+        session: Option<(&Arc<dyn SessionStore>, &SessionId)>,
+    ) -> Self {
+        let arguments = match (prompt.as_deref().and_then(named), named(&typed)) {
+            (Some((name, text)), Some((_, typed))) => Some((name, Arguments { text, typed })),
+            _ => None,
+        };
+        let found = arguments.and_then(|(name, arguments)| {
+            let providers = model::providers(&opening.config, &opening.sources).ok()?;
+            let defined = Defined::find(&opening.config, &opening.sources, &providers);
+            Some((user_skill::find(&defined, name)?, arguments))
+        });
+        let Some(((skill, scope), arguments)) = found else {
+            return Self { text: prompt, mentions: typed, is_skill: false, llm: None };
+        };
+        let invocation = Invocation {
+            setup,
+            config: &opening.config,
+            sources: &opening.sources,
+            session,
+            cancel: &CancellationToken::new(),
+        };
+        let invoked = invocation.invoke(&skill, scope, arguments).await;
+        let (text, mentions) = (Some(invoked.text), invoked.mentions);
+        Self { text, mentions, is_skill: true, llm: invoked.llm }
+    }
+}
+
 /// Puts the initial prompt of the agent's definition before the prompt of a new session.
 fn first_message(setup: &Setup, prompt: Option<String>) -> Option<String> {
     match &setup.applied {
@@ -133,16 +196,23 @@ fn first_message(setup: &Setup, prompt: Option<String>) -> Option<String> {
 }
 
 /// Makes the message of a prompt, with the resources of servers, the images and the documents that the user has named.
-async fn message(prompt: &str, typed: &str, setup: &Setup, media: Vec<Part>) -> Message {
-    let mut attached = mcp_mentions::attach(typed, &setup.mcp).await;
-    for part in media {
+async fn message(prompt: &str, asked: &Asked, setup: &Setup, media: Vec<Part>) -> Message {
+    let mut attached = mcp_mentions::attach(&asked.mentions, &setup.mcp).await;
+    let mut text = prompt.to_owned();
+    let mut named = Vec::new();
+    if asked.is_skill {
+        let files = mentions::attach(prompt, &asked.mentions, &setup.workdir);
+        files.notes.iter().for_each(|note| console::warn(note));
+        (text, named) = (files.text, files.media);
+    }
+    for part in named.into_iter().chain(media) {
         attached.attach(part);
     }
     media::tell_unseen(setup, attached.media());
     for note in &attached.notes {
         console::warn(&sanitize_terminal(note));
     }
-    attached.to_message(prompt)
+    attached.to_message(&text)
 }
 
 /// Prepares a run, and reports as its result if a signal comes first.

@@ -220,6 +220,7 @@ impl Startup {
         self.tell_refused();
         let setup = self.setup(agent).await?;
         setup.permissions.tell_warnings();
+        setup.tell_absent_tools();
         Ok(setup)
     }
 

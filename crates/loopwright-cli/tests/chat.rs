@@ -333,11 +333,11 @@ fn a_session_begun_after_another_was_resumed_has_the_configured_instructions() {
 }
 
 #[test]
-fn only_what_the_user_typed_attaches_files() {
+fn a_skill_of_a_project_that_is_not_trusted_attaches_only_what_the_user_typed() {
     let skill =
         "---\nname: tidy\ndescription: Tidies.\n---\nTidy as @secret.txt says: $ARGUMENTS\n";
     let world = World::new()
-        .file(".agents/skills/tidy/SKILL.md", skill)
+        .file("project/.agents/skills/tidy/SKILL.md", skill)
         .file("project/secret.txt", "hidden\n")
         .file("project/desk.txt", "untidy\n");
     let server = answering(["one", "two"]);
@@ -348,6 +348,22 @@ fn only_what_the_user_typed_attaches_files() {
     assert!(said[0].contains("<file path=\"desk.txt\">\nuntidy"), "{said:?}");
     assert!(!said[0].contains("hidden"), "{said:?}");
     assert!(said[2].contains("<file path=\"desk.txt\">\nuntidy"), "{said:?}");
+}
+
+#[test]
+fn a_skill_of_the_user_attaches_the_files_that_it_names_unless_a_rule_denies_them() {
+    let skill =
+        "---\nname: tidy\ndescription: Tidies.\n---\nTidy as @rules.txt and @secret.txt say.\n";
+    let world = World::new()
+        .file(".agents/skills/tidy/SKILL.md", skill)
+        .file("project/rules.txt", "by color\n")
+        .file("project/secret.txt", "hidden\n");
+    let server = answering(["one"]);
+    let done = chat(&world, &server, &["--deny", "Read(secret.txt)"], "/tidy\n");
+    assert!(done.stderr.contains("attached: rules.txt\n"), "{}", done.stderr);
+    let said = said(&world);
+    assert!(said[0].contains("<file path=\"rules.txt\">\nby color"), "{said:?}");
+    assert!(!said[0].contains("hidden"), "{said:?}");
 }
 
 #[test]

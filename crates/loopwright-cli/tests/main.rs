@@ -15,6 +15,7 @@ mod answer_checks;
 mod background;
 mod bare;
 mod chat;
+mod claude;
 mod completions;
 mod consent;
 mod demo;

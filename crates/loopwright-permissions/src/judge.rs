@@ -288,7 +288,9 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             Mode::Plan if call.command.is_some() && call.is_confined => return Decision::Allow,
             _ => {}
         }
-        let is_reading = kind == ToolKind::Other && call.is_read_only && call.command.is_none();
+        // A skill that runs no commands only instructs the agent.
+        let is_harmless = matches!(kind, ToolKind::Other | ToolKind::Skill);
+        let is_reading = is_harmless && call.is_read_only && call.command.is_none();
         let reads_inside = self.paths.iter().all(|(_, names)| self.is_inside(names));
         match kind {
             // What an agent does is decided call by call.

@@ -60,6 +60,8 @@ const TOOLS: &[(&str, ToolKind, &[&str])] = &[
     ("network", ToolKind::Network, &["Network"]),
     ("spawn_subagent", ToolKind::Agent, &["Task", "Agent"]),
     ("research_subagent", ToolKind::Agent, &[]),
+    ("subagent_read", ToolKind::Harmless, &[]),
+    ("subagent_stop", ToolKind::Harmless, &[]),
     ("load_skill", ToolKind::Skill, &["Skill", "SlashCommand"]),
     ("todo_write", ToolKind::Harmless, &["TodoWrite"]),
     ("store_metadata", ToolKind::Harmless, &[]),

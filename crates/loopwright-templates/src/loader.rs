@@ -71,6 +71,13 @@ impl DefinitionLoader {
         self
     }
 
+    /// Supports `memory`. The program must register a capability for it as [`MEMORY`](loopwright_agent::MEMORY). Otherwise
+    /// the key is a warning.
+    pub fn with_memory(mut self) -> Self {
+        self.host.has_memory = true;
+        self
+    }
+
     /// Supports `hooks` at these events. The program must register a capability for them as
     /// [`HOOKS`](loopwright_agent::HOOKS). Otherwise hooks that can refuse an action are an error,
     /// and others a warning.

@@ -9,7 +9,7 @@ mod restrictions;
 mod servers;
 mod tools;
 
-use loopwright_agent::AgentDefinition;
+use loopwright_agent::{AgentDefinition, AgentMemory};
 use loopwright_core::{Budget, LlmConfig};
 use serde_json::Map;
 
@@ -22,7 +22,7 @@ pub use self::own::privileged_settings;
 pub(crate) use self::own::settings;
 
 /// Keys of other programs that do nothing here yet.
-const UNSUPPORTED: [&str; 4] = ["background", "color", "memory", "version"];
+const UNSUPPORTED: [&str; 2] = ["color", "version"];
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
@@ -46,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) models: ModelNames,
     /// The events whose hooks it runs.
     pub(crate) hooks: Vec<&'static str>,
+    /// Whether agents can have a memory.
+    pub(crate) has_memory: bool,
 }
 
 /// Whose word a document is.
@@ -83,6 +85,8 @@ pub(crate) fn definition(document: Document, host: &Host, author: Author) -> Rea
         mcp_servers: servers::read(&mut fields),
         hooks: restrictions::hooks(&mut fields, &host.hooks),
         initial_prompt: initial_prompt(&mut fields),
+        memory: memory(&mut fields, host),
+        background: fields.switch(&["background"]).unwrap_or_default(),
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
     };
@@ -125,6 +129,24 @@ fn name(fields: &mut Fields<'_>) -> String {
 fn initial_prompt(fields: &mut Fields<'_>) -> Option<String> {
     let (_, prompt) = fields.text(&["initialPrompt", "initial_prompt"])?;
     Some(prompt_of(&prompt)).filter(|it| !it.is_empty())
+}
+
+fn memory(fields: &mut Fields<'_>, host: &Host) -> Option<AgentMemory> {
+    if !host.has_memory {
+        fields.ignore(&["memory"], &DiagnosticKind::Unsupported);
+        return None;
+    }
+    let (at, text) = fields.text(&["memory"])?;
+    match text.trim() {
+        "user" => Some(AgentMemory::User),
+        "project" => Some(AgentMemory::Project),
+        "local" => Some(AgentMemory::Local),
+        other => {
+            let problem = format!("unknown place `{other}`; write `user`, `project` or `local`");
+            fields.error(at, DiagnosticKind::InvalidValue(problem));
+            None
+        }
+    }
 }
 
 fn label(fields: &mut Fields<'_>) -> Option<String> {

@@ -9,11 +9,11 @@ use loopwright_templates::{DefinitionFormat, DefinitionLoader, Diagnostic, Loade
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 const KINDS: [&str; 5] = ["good", "odd", "claude", "hooks", "broken"];
 
-/// The loader of a file: in the folder `hooks`, the program runs hooks.
+/// The loader of a file: in the folder `hooks`, the program runs hooks and keeps memories.
 fn loader(path: &Path) -> DefinitionLoader {
     let loader = DefinitionLoader::new().with_providers(["acme"]).with_model("fast", "acme/small");
     let has_hooks = path.parent().is_some_and(|it| it.ends_with("hooks"));
-    if has_hooks { loader.with_hooks(["PreToolUse", "Stop"]) } else { loader }
+    if has_hooks { loader.with_hooks(["PreToolUse", "Stop"]).with_memory() } else { loader }
 }
 
 fn files() -> Vec<PathBuf> {

@@ -63,6 +63,12 @@ macro_rules! bash_settings {
             self
         }
 
+        /// Sets the list in which background commands appear; see [`Bash::with_background_tasks`](crate::bash::Bash::with_background_tasks).
+        pub fn with_background_tasks(mut self, tasks: $crate::background::BackgroundTasks) -> Self {
+            self.bash = self.bash.with_background_tasks(tasks);
+            self
+        }
+
         /// Lets commands request access beyond the sandbox; see [`Bash::allow_needs`](crate::bash::Bash::allow_needs).
         pub fn allow_needs(mut self, home: Option<std::path::PathBuf>) -> Self {
             self.bash = self.bash.allow_needs(home);

@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::BackgroundTasks;
 use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
@@ -48,6 +49,7 @@ pub struct Bash {
     starts: Starts,
     collect: Collect,
     pub(super) needs: Needs,
+    pub(super) tasks: BackgroundTasks,
     description: String,
 }
 
@@ -152,6 +154,7 @@ impl Bash {
             starts: Starts::AtRoot,
             collect: Collect::default(),
             needs: Needs::default(),
+            tasks: BackgroundTasks::default(),
             description: String::new(),
         };
         bash.described()
@@ -254,6 +257,12 @@ impl Bash {
     /// be undone.
     pub fn with_journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
         self.collect.journal = Some(journal);
+        self
+    }
+
+    /// Sets the list in which background commands appear.
+    pub fn with_background_tasks(mut self, tasks: BackgroundTasks) -> Self {
+        self.tasks = tasks;
         self
     }
 

@@ -7,7 +7,9 @@ use loopwright_agent::{
     DefinitionStateFactory, Definitions, StateFactory,
 };
 use loopwright_core::{AgentState, ToolCx};
+use tokio_util::sync::CancellationToken;
 
+use crate::child::detached::DetachedChild;
 use crate::child::{ChildAgent, ChildError, ChildOutcome};
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::{SkillLibrary, SkillStateFactory};
@@ -132,6 +134,26 @@ impl DefinedAgents {
         let states = &self.states;
         let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
         Ok(child.run(prompt, begin).await?)
+    }
+
+    /// Begins a sub-agent with a prompt that does not need its call; see [`ChildAgent::detach`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the definition names unknown skills, or the sub-agent cannot begin.
+    pub(crate) async fn detach(
+        &self,
+        definition: &Arc<AgentDefinition>,
+        child: ChildAgent<'_>,
+        prompt: &str,
+        stop: CancellationToken,
+    ) -> Result<DetachedChild, DefinedError> {
+        #[cfg(all(feature = "skills", target_os = "linux"))]
+        let states = self.states_for(definition).await?;
+        #[cfg(not(all(feature = "skills", target_os = "linux")))]
+        let states = &self.states;
+        let begin = |seed| states.instantiate(definition, seed).with_user_message(prompt);
+        Ok(child.detach(prompt, stop, begin)?)
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChildAgent, ChildError, ChildOutcome, DEPTH};
 
 /// The number of characters of a sub-agent's prompt that listeners receive.
-const TOLD: usize = 100;
+pub(super) const TOLD: usize = 100;
 
 impl ChildAgent<'_> {
     pub(super) async fn work(
@@ -122,7 +122,7 @@ impl ChildAgent<'_> {
     }
 
     /// Makes the state that a child begins with. Whatever `begin` says of the budget, it is capped.
-    fn first_state(&self, begin: impl FnOnce(AgentState) -> AgentState) -> AgentState {
+    pub(super) fn first_state(&self, begin: impl FnOnce(AgentState) -> AgentState) -> AgentState {
         let parent = self.cx.state;
         let mut state = AgentState::new()
             .with_budget(self.budget)
@@ -143,7 +143,7 @@ impl ChildAgent<'_> {
         if capped == *state.budget() { state } else { state.with_budget(capped) }
     }
 
-    fn options(&self, journal: Option<Arc<dyn Journal>>) -> RunOptions {
+    pub(super) fn options(&self, journal: Option<Arc<dyn Journal>>) -> RunOptions {
         let cx = &self.cx;
         RunOptions {
             env: cx.child_env(),

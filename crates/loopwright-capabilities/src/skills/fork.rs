@@ -15,6 +15,13 @@ use crate::skills::tool::SkillError;
 /// How another program names an agent without a definition.
 const GENERAL: &str = "general-purpose";
 
+/// How it names agents without a definition that only read.
+const READING: [&str; 2] = ["Explore", "Plan"];
+
+/// The tools that they have.
+const READING_TOOLS: [&str; 6] =
+    ["read_file", "list_dir", "search_files", "grep", "web_fetch", "web_search"];
+
 /// Carries a skill out in a child of the agent of a call, which is told what the skill says and sees
 /// nothing else. The agent that the skill names has its tools, its capabilities, its skills and its model.
 pub(super) async fn fork(
@@ -37,6 +44,9 @@ pub(super) async fn fork(
         Some((agents, definition)) => agents.child(definition, name, cx)?,
         None => ChildAgent::of(cx, name),
     };
+    let only_reads = agent.is_none() && named(skill).is_some_and(|it| READING.contains(&it));
+    let child =
+        if only_reads { child.keep_tools(|name| READING_TOOLS.contains(&name)) } else { child };
     let child = child.keep_tools(is_allowed).cap(&policy.fork).with_max_depth(policy.max_depth);
     let prepare = |state: AgentState| {
         let state = state.edit(Edit::Set(BOUND.slot(), Some(bound)));
@@ -59,11 +69,16 @@ fn agent<'a>(
     skill: &Skill,
     agents: Option<&'a DefinedAgents>,
 ) -> Result<Option<(&'a DefinedAgents, Arc<AgentDefinition>)>, DefinitionError> {
-    let name = skill.info.agent.as_deref().map(str::trim);
-    let (Some(name), Some(agents)) = (name.filter(|it| *it != GENERAL), agents) else {
-        return Ok(None);
-    };
-    agents.find(name).map(|definition| Some((agents, definition)))
+    let name = named(skill).filter(|it| *it != GENERAL);
+    let (Some(name), Some(agents)) = (name, agents) else { return Ok(None) };
+    match agents.find(name) {
+        Err(_) if READING.contains(&name) => Ok(None),
+        found => found.map(|definition| Some((agents, definition))),
+    }
+}
+
+fn named(skill: &Skill) -> Option<&str> {
+    skill.info.agent.as_deref().map(str::trim)
 }
 
 impl From<BuildError> for SkillError {

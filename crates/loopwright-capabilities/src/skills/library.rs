@@ -89,6 +89,7 @@ struct Index {
 struct Found {
     skill: Arc<Skill>,
     file: Option<Listed>,
+    scope: Option<SkillScope>,
 }
 
 /// What was made of a file.
@@ -152,6 +153,11 @@ impl SkillLibrary {
         self.get(name).is_some()
     }
 
+    /// Returns the scope of the skill that has a name. A skill without a file has none. Blocks while it reads.
+    pub fn scope(&self, name: &str) -> Option<SkillScope> {
+        self.scanned().find(name)?.scope
+    }
+
     /// Returns the skills for an audience, in order. Blocks while it reads.
     pub fn list(&self, audience: SkillAudience) -> Vec<Arc<Skill>> {
         let mut index = self.index();
@@ -207,12 +213,12 @@ impl SkillLibrary {
             for listed in files {
                 let known = before.remove(&listed.path).filter(|it| it.listed == listed);
                 let read = known.unwrap_or_else(|| Read::new(listed));
-                index.take(read);
+                index.take(read, *scope);
             }
         }
         for skill in &self.own {
             if index.find(skill.name()).is_none() {
-                index.by_name.push(Found { skill: Arc::clone(skill), file: None });
+                index.by_name.push(Found { skill: Arc::clone(skill), file: None, scope: None });
             }
         }
     }
@@ -236,11 +242,11 @@ impl Index {
         if skill.name() != name {
             return None;
         }
-        *found = Found { skill: Arc::new(skill), file: Some(now) };
+        *found = Found { skill: Arc::new(skill), file: Some(now), scope: found.scope };
         Some(Arc::clone(&found.skill))
     }
 
-    fn take(&mut self, read: Read) {
+    fn take(&mut self, read: Read, scope: SkillScope) {
         let path = read.listed.path.clone();
         match &read.skill {
             Ok((skill, problems)) => {
@@ -250,7 +256,8 @@ impl Index {
                     self.warn(&path, [SkillProblem::Shadowed { by }]);
                 } else {
                     let file = Some(read.listed.clone());
-                    self.by_name.push(Found { skill: Arc::clone(skill), file });
+                    let (skill, scope) = (Arc::clone(skill), Some(scope));
+                    self.by_name.push(Found { skill, file, scope });
                 }
             }
             Err(problem) => self.warn(&path, [problem.clone()]),

@@ -6,11 +6,15 @@ use serde_json::{Map, Value};
 use crate::front_matter;
 use crate::skills::policy::is_foreign_model;
 use crate::skills::skill::{Skill, SkillContext, SkillInfo};
+use crate::skills::substitute::numbered;
 use crate::skills::warning::SkillProblem;
 
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
+
+/// Keys of other programs that are not supported.
+const UNSUPPORTED: [&str; 4] = ["effort", "hooks", "paths", "shell"];
 
 impl Skill {
     /// Parses a `SKILL.md`: front matter between two lines `---`, followed by Markdown. A skill
@@ -29,9 +33,11 @@ impl Skill {
             return Ok((Self::new(info, text.into_owned()), problems));
         };
         let map = read(front, &mut problems)?;
-        let info = Reader { map, problems: &mut problems }.info(directory)?;
+        let mut reader = Reader { map, problems: &mut problems };
+        let arguments = reader.arguments();
+        let info = reader.info(directory)?;
         check(&info, directory, &mut problems);
-        Ok((Self::new(info, body.trim_start_matches('\n')), problems))
+        Ok((Self::new(info, numbered(body.trim_start_matches('\n'), &arguments)), problems))
     }
 }
 
@@ -52,6 +58,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn info(&mut self, directory: &str) -> Result<SkillInfo, SkillProblem> {
         let allowed_tools = self.rules()?;
+        self.unsupported()?;
         let disabled = self.flag("disable-model-invocation").map_err(|expected| {
             SkillProblem::BadRestriction { key: "disable-model-invocation", expected }
         })?;
@@ -60,6 +67,7 @@ impl Reader<'_> {
             None
         });
         let is_fork = self.text("context").is_some_and(|it| it.eq_ignore_ascii_case("fork"));
+        let description = self.description();
         let name = self.text("name").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
         Ok(SkillInfo {
             license: self.text("license"),
@@ -72,11 +80,47 @@ impl Reader<'_> {
             model: self.text("model").filter(|it| !it.trim().is_empty()),
             context: if is_fork { SkillContext::Fork } else { SkillContext::Inline },
             agent: self.text("agent"),
-            ..SkillInfo::new(
-                name.unwrap_or_else(|| directory.to_owned()),
-                self.text("description").unwrap_or_default().trim(),
-            )
+            ..SkillInfo::new(name.unwrap_or_else(|| directory.to_owned()), description)
         })
+    }
+
+    /// Takes the description, and when to use the skill.
+    fn description(&mut self) -> String {
+        let parts = [self.text("description"), self.text("when_to_use")];
+        let parts = parts.iter().flatten().map(|it| it.trim()).filter(|it| !it.is_empty());
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reports keys of other programs that would change what a skill does.
+    fn unsupported(&mut self) -> Result<(), SkillProblem> {
+        let key = "disallowed-tools";
+        let is_empty =
+            |it: Value| it.is_null() || it == "" || it.as_array().is_some_and(Vec::is_empty);
+        if !self.map.remove(key).is_none_or(is_empty) {
+            return Err(SkillProblem::UnsupportedRestriction { key });
+        }
+        for key in UNSUPPORTED {
+            if self.map.remove(key).is_some_and(|it| !it.is_null()) {
+                self.problems.push(SkillProblem::Unsupported { key });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the names of the arguments: `$NAME` in the text stands for one.
+    fn arguments(&mut self) -> Vec<String> {
+        let key = "arguments";
+        match self.map.remove(key) {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
+            Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
+                all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            Some(_) => {
+                self.problems.push(SkillProblem::WrongType { key, expected: "a list of names" });
+                Vec::new()
+            }
+        }
     }
 
     /// Takes a text; numbers and switches are taken as they are written.

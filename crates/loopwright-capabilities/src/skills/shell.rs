@@ -58,22 +58,11 @@ impl SkillShell {
         arguments: Option<&str>,
         cancel: &CancellationToken,
     ) -> String {
-        let (mut all, mut found) = (String::with_capacity(text.len()), false);
-        for piece in pieces(text) {
-            match (piece, arguments) {
-                (Piece::Command(command), _) => all.push_str(&self.run(command, cancel).await),
-                (Piece::Text(text), None) => all.push_str(text),
-                (Piece::Text(text), Some(arguments)) => {
-                    let (filled, here) = fill(text, arguments);
-                    all.push_str(&filled);
-                    found |= here;
-                }
-            }
+        let mut outputs = Vec::new();
+        for command in commands(text) {
+            outputs.push(self.run(command, cancel).await);
         }
-        match arguments {
-            Some(arguments) if !found => appended(all, arguments),
-            _ => all,
-        }
+        expanded(text, arguments, outputs)
     }
 
     async fn run(&self, command: &str, cancel: &CancellationToken) -> String {
@@ -93,8 +82,77 @@ fn failed(command: &str, outcome: ExitOutcome, said: &str) -> String {
     }
 }
 
-/// Parts a text into commands and what is around them.
+/// Returns the commands of a text, in order.
+pub(super) fn commands(text: &str) -> Vec<&str> {
+    let command = |piece| match piece {
+        Piece::Command(command) => Some(command),
+        Piece::Text(_) => None,
+    };
+    pieces(text).into_iter().filter_map(command).collect()
+}
+
+/// Fills in arguments, and the outputs of the commands in their order. Neither is searched for placeholders or commands.
+pub(super) fn expanded(
+    text: &str,
+    arguments: Option<&str>,
+    outputs: impl IntoIterator<Item = String>,
+) -> String {
+    let (mut all, mut found) = (String::with_capacity(text.len()), false);
+    let mut outputs = outputs.into_iter();
+    for piece in pieces(text) {
+        match (piece, arguments) {
+            (Piece::Command(_), _) => all.push_str(&outputs.next().unwrap_or_default()),
+            (Piece::Text(text), None) => all.push_str(text),
+            (Piece::Text(text), Some(arguments)) => {
+                let (filled, here) = fill(text, arguments);
+                all.push_str(&filled);
+                found |= here;
+            }
+        }
+    }
+    match arguments {
+        Some(arguments) if !found => appended(all, arguments),
+        _ => all,
+    }
+}
+
+/// Parts a text into commands and what is around them. A command stands in backticks behind an exclamation mark, or is a
+/// block of code whose fence ends with one.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while let Some((before, command, after)) = block(rest) {
+        all.extend(inline(before));
+        all.push(Piece::Command(command));
+        rest = after;
+    }
+    all.extend(inline(rest));
+    all
+}
+
+/// Finds the first block of commands: returns what is before it, its lines, and what follows it.
+fn block(text: &str) -> Option<(&str, &str, &str)> {
+    const FENCE: &str = "```";
+    let mut at = 0;
+    let mut start = None;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        match start {
+            None if line.trim() == "```!" => start = Some((at, end)),
+            Some((before, from)) if line.trim() == FENCE => {
+                let command = text[from..at].trim();
+                let end = if line.ends_with('\n') { end - 1 } else { end };
+                return (!command.is_empty()).then(|| (&text[..before], command, &text[end..]));
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    None
+}
+
+/// Parts a text without blocks.
+fn inline(text: &str) -> Vec<Piece<'_>> {
     let (mut all, mut rest) = (Vec::new(), text);
     let mut from = 0;
     while let Some(at) = rest[from..].find("!`").map(|it| it + from) {

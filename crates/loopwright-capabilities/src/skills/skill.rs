@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::skills::shell::{commands, expanded};
 use crate::skills::substitute::substitute;
 use loopwright_permissions::ToolRule;
 
@@ -105,6 +106,21 @@ impl Skill {
     /// Returns the text for the model: the body with its arguments, and the list of files.
     pub fn render(&self, arguments: Option<&str>) -> String {
         self.wrap(&substitute(&self.body, arguments))
+    }
+
+    /// Returns the text for the model like [`render`](Self::render), with the outputs of the
+    /// [commands](Self::commands) in their place. Neither arguments nor outputs are searched for commands and placeholders.
+    pub fn render_with(
+        &self,
+        arguments: Option<&str>,
+        outputs: impl IntoIterator<Item = String>,
+    ) -> String {
+        self.wrap(&expanded(&self.body, arguments, outputs))
+    }
+
+    /// Returns the commands of the text, in order.
+    pub fn commands(&self) -> Vec<&str> {
+        commands(&self.body)
     }
 
     /// Puts a body that is filled in between its tags, with the list of files.

@@ -34,6 +34,27 @@ pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
     (filled, found)
 }
 
+/// Rewrites a text in which words have names: the first name stands for `$ARGUMENTS[0]`.
+pub(super) fn numbered(text: &str, names: &[String]) -> String {
+    let mut rewritten = String::with_capacity(text.len());
+    let (mut rest, mut before) = (text, None);
+    while let Some(at) = rest.find('$') {
+        let (plain, from) = rest.split_at(at);
+        rewritten.push_str(plain);
+        before = plain.chars().next_back().or(before);
+        let word = from[1..].split(|it| !is_word(it)).next().unwrap_or_default();
+        let number =
+            names.iter().position(|it| it == word).filter(|_| !before.is_some_and(is_word));
+        match number {
+            Some(number) => rewritten.extend(["$ARGUMENTS[", &number.to_string(), "]"]),
+            None => rewritten.extend(["$", word]),
+        }
+        rest = &from[1 + word.len()..];
+        before = from[..=word.len()].chars().next_back();
+    }
+    rewritten + rest
+}
+
 /// Rewrites a text that counts words from one, as commands of other programs do: `$1` is its first word. A text with `$0`
 /// counts from zero already.
 pub(super) fn counted_from_zero(text: &str) -> String {

@@ -200,6 +200,54 @@ fn commands_are_found_between_backticks() {
     assert_eq!(pieces("what!`no"), [Text("what!`no")]);
 }
 
+#[test]
+fn a_block_of_commands_is_one_command() {
+    use Piece::{Command, Text};
+    let text = "a !`b`\n```!\nls\npwd\n```\nc\n```sh\n!`d`\n```";
+    let expect = [
+        Text("a "),
+        Command("b"),
+        Text("\n"),
+        Command("ls\npwd"),
+        Text("\nc\n```sh\n"),
+        Command("d"),
+        Text("\n```"),
+    ];
+    assert_eq!(pieces(text), expect);
+    for open in ["```!\nls", "```!\n```\n"] {
+        assert_eq!(pieces(open), [Text(open)]);
+    }
+}
+
+#[test]
+fn a_caller_replaces_the_commands_of_a_skill() {
+    let (skill, _) =
+        parse("---\nname: demo\ndescription: D.\n---\nAt !`git log`: $1 of $ARGUMENTS.");
+    assert_eq!(skill.commands(), ["git log"]);
+    let text = skill.render_with(Some("a b"), ["<$0 !`x`>".to_owned()]);
+    let expect = "<skill_content name=\"demo\">\nAt <$0 !`x`>: b of a b.\n</skill_content>";
+    assert_eq!(text, expect);
+    assert_eq!(parse("No `command`!").0.commands(), Vec::<&str>::new());
+}
+
+#[test]
+fn named_arguments_and_keys_of_other_programs() {
+    let front = "name: demo\ndescription: Does it.\nwhen_to_use: Use it late.\narguments: [issue, branch]\n\
+        effort: high\nhooks: { Stop: [] }\npaths: src/**\nshell: bash\n";
+    let (skill, problems) =
+        parse(&format!("---\n{front}---\n$issue on $branch, not $issues or a$issue."));
+    assert_eq!(skill.info.description, "Does it. Use it late.");
+    let expect =
+        "<skill_content name=\"demo\">\n7 on main, not $issues or a$issue.\n</skill_content>";
+    assert_eq!(skill.render(Some("7 main")), expect);
+    let keys = ["effort", "hooks", "paths", "shell"];
+    assert_eq!(problems, keys.map(|key| SkillProblem::Unsupported { key }));
+    let restricted = "---\nname: demo\ndescription: D.\ndisallowed-tools: Bash\n---\nGo.";
+    let refused = SkillProblem::UnsupportedRestriction { key: "disallowed-tools" };
+    assert!(refused.is_fatal());
+    assert_eq!(Skill::parse("demo", restricted), Err(refused));
+}
+
 #[tokio::test]
 async fn commands_run_in_the_sandbox_and_their_output_is_not_searched() {
     let sandbox = FakeSandbox::new()

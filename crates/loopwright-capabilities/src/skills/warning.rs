@@ -59,6 +59,18 @@ pub enum SkillProblem {
         /// The expected value.
         expected: &'static str,
     },
+    /// A key of another program is not supported. It is ignored.
+    #[error("`{key}` is ignored: not supported")]
+    Unsupported {
+        /// The key.
+        key: &'static str,
+    },
+    /// A restricting key of another program is not supported. The skill is skipped.
+    #[error("the skill is skipped: the restriction `{key}` is not supported; use `allowed-tools`")]
+    UnsupportedRestriction {
+        /// The key.
+        key: &'static str,
+    },
     /// The name violates the format.
     #[error(
         "invalid name `{0}`; write 1 to 64 characters of a-z, 0-9 and single hyphens in between"
@@ -106,6 +118,7 @@ impl SkillProblem {
             Self::Unreadable(_)
                 | Self::BadFrontMatter(_)
                 | Self::BadRestriction { .. }
+                | Self::UnsupportedRestriction { .. }
                 | Self::Shadowed { .. }
         )
     }

@@ -6,11 +6,14 @@ use loopwright_agent::{
     BuildError, Capability, CapabilityRegistry, Configurator, Definitions, StateFactory,
 };
 
+use crate::background::BackgroundTasks;
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::SkillLibrary;
+use crate::subagents::background::{BackgroundAgents, BackgroundEnds, SubagentRead, SubagentStop};
 use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 
-/// Adds the tool `spawn_subagent`, and optionally `research_subagent`.
+/// Adds the tool `spawn_subagent`, and optionally `research_subagent`. If a definition works in the background, it adds
+/// `subagent_read` and `subagent_stop`, too.
 ///
 /// ```
 /// use loopwright_agent::{AgentDefinition, DefinitionRegistry};
@@ -70,6 +73,12 @@ impl UseSubagents {
         self
     }
 
+    /// Sets the list in which sub-agents in the background appear.
+    pub fn with_background_tasks(mut self, tasks: BackgroundTasks) -> Self {
+        self.spawn.background = BackgroundAgents::listed_in(tasks);
+        self
+    }
+
     /// Adds the tool `research_subagent`.
     pub fn with_research(mut self) -> Self {
         self.research = true;
@@ -86,6 +95,12 @@ impl Capability for UseSubagents {
         let research =
             ResearchSubagent::from_policy(self.policy.clone()).waiting_in(&self.spawn.queue);
         agent.tools.add(self.spawn.clone().with_policy(self.policy.clone()));
+        if self.spawn.has_background() {
+            let agents = &self.spawn.background;
+            agent.tools.add(SubagentRead(agents.clone()));
+            agent.tools.add(SubagentStop(agents.clone()));
+            agent.hooks.add(BackgroundEnds(agents.clone()));
+        }
         if self.research {
             agent.tools.add(research);
         }

@@ -17,7 +17,11 @@ use serde_json::{Value, json};
 use crate::skills::SkillLibrary;
 use crate::{
     child::{ChildError, DefinedAgents, DefinedError},
-    subagents::{policy::SubagentPolicy, queue::Queue},
+    subagents::{
+        background::{BackgroundAgents, BackgroundError},
+        policy::SubagentPolicy,
+        queue::Queue,
+    },
 };
 
 /// Delegates work to an agent from a definition.
@@ -30,6 +34,7 @@ pub struct SpawnSubagent {
     agents: DefinedAgents,
     policy: SubagentPolicy,
     pub(super) queue: Arc<Queue>,
+    pub(super) background: BackgroundAgents,
 }
 
 /// An error of `spawn_subagent`, for the model.
@@ -56,6 +61,9 @@ pub enum SpawnError {
     /// The sub-agent returned no answer.
     #[error(transparent)]
     Child(#[from] ChildError),
+    /// The sub-agent cannot work in the background.
+    #[error(transparent)]
+    Background(#[from] BackgroundError),
 }
 
 impl From<BuildError> for SpawnError {
@@ -73,7 +81,8 @@ impl SpawnSubagent {
     /// Creates it with shared definitions.
     pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
         let agents = DefinedAgents::from_arc(definitions);
-        Self { agents, policy: SubagentPolicy::default(), queue: Arc::default() }
+        let (policy, background) = (SubagentPolicy::default(), BackgroundAgents::default());
+        Self { agents, policy, queue: Arc::default(), background }
     }
 
     /// Sets the registry of the capabilities that definitions name.
@@ -123,6 +132,29 @@ impl SpawnSubagent {
         Ok(ended.to_output(self.policy.show(&definition.name, &answer.to_text())))
     }
 
+    /// Begins a sub-agent in the background.
+    async fn start(
+        &self,
+        definition: &Arc<AgentDefinition>,
+        prompt: &str,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, SpawnError> {
+        let stop = self.background.check(definition, cx)?;
+        let child = self.agents.child(definition, definition.name.as_str(), cx)?;
+        let child = child.with_max_depth(self.policy.max_depth);
+        let child = self.agents.detach(definition, child, prompt, stop.clone()).await?;
+        let id = self.background.keep(child, definition, prompt, &self.policy, stop, cx)?;
+        Ok(ToolOutput::text(format!(
+            "Sub-agent {id} ({}) works in the background. A message reports its end; `subagent_read` returns its answer.",
+            definition.name
+        )))
+    }
+
+    /// Returns `true` if an agent works in the background.
+    pub(super) fn has_background(&self) -> bool {
+        self.agents.definitions().all().iter().any(|it| it.background)
+    }
+
     fn spec(&self) -> ToolSpec {
         let definitions = self.agents.definitions().all();
         let mut subagent = json!({ "type": "string", "description": "Name of the sub-agent to \
@@ -167,7 +199,9 @@ fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
         let but = it.tools_deny.iter().collect::<Vec<_>>().join(", ");
         let but = if but.is_empty() { but } else { format!("; not {but}") };
         // Writing to a string does not fail.
-        let _written = write!(text, "\n- {}: {} (tools: {tools}{but})", it.name, it.description);
+        let place = if it.background { "; in the background" } else { "" };
+        let _written =
+            write!(text, "\n- {}: {} (tools: {tools}{but}{place})", it.name, it.description);
     }
     text
 }
@@ -194,6 +228,9 @@ impl ToolHandler for Handler {
             let definition = self.0.find(text("subagent"))?;
             if text("prompt").is_empty() {
                 return Err(SpawnError::Nothing);
+            }
+            if definition.background {
+                return self.0.start(&definition, text("prompt"), cx).await;
             }
             let most = self.0.policy.max_concurrent;
             let Some(_place) = self.0.queue.place(most, cx).await else {

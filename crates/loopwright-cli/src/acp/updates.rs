@@ -104,6 +104,7 @@ impl Renderer for Updates {
             | UiEvent::Interrupted
             | UiEvent::Typing(_)
             | UiEvent::Sent(_)
+            | UiEvent::Told(_)
             | UiEvent::ModeChanged(_)
             | UiEvent::Verifying(_)
             | UiEvent::Verified(_)

@@ -3,9 +3,10 @@
 use loopwright_core::messages::ReasoningEffort;
 
 use super::rewind::Rewind;
+use crate::task_command::TaskCommand;
 
 /// A command as `/help` shows it: what is typed, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 30] = [
+pub(super) const COMMANDS: [(&str, &str); 31] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or only those that contain TEXT"),
@@ -35,6 +36,10 @@ pub(super) const COMMANDS: [(&str, &str); 30] = [
     (
         "/add-dir [DIR]",
         "show the folders of the tools, or let them use another one in this session",
+    ),
+    (
+        "/tasks [N|stop N]",
+        "list the background commands and sub-agents, show the output of one, or end it; also while the agent works",
     ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
@@ -90,6 +95,8 @@ pub(super) enum ChatCommand {
     Mode(Option<String>),
     /// Use another folder, or show those in use.
     AddDir(String),
+    /// List, show or stop background tasks.
+    Tasks(TaskCommand),
     /// Show the servers of the Model Context Protocol.
     Mcp,
     /// Show the permission rules.
@@ -161,6 +168,7 @@ impl ChatCommand {
             ("skills", []) => Self::Skills,
             ("mode", [] | [_]) => Self::Mode(given(arguments)),
             ("add-dir", _) => Self::AddDir(arguments.to_owned()),
+            ("tasks" | "bashes", words) => TaskCommand::of(words).map_or_else(unknown, Self::Tasks),
             ("permissions", []) => Self::Permissions,
             ("mcp", []) => Self::Mcp,
             ("hooks", []) => Self::Hooks,
@@ -186,7 +194,7 @@ fn is_name(word: &str) -> bool {
 
 /// Returns `true` if a command has that name.
 fn is_taken(name: &str) -> bool {
-    names().any(|it| it == name) || matches!(name, "exit" | "new" | "usage")
+    names().any(|it| it == name) || matches!(name, "bashes" | "exit" | "new" | "usage")
 }
 
 /// Returns the names of the commands, without their slashes.
@@ -251,12 +259,15 @@ mod tests {
         check("/effort low", ChatCommand::Effort(Some(Some(ReasoningEffort::Low))));
         check("/effort default", ChatCommand::Effort(Some(None)));
         check("! ls -l | wc", ChatCommand::Run("ls -l | wc".to_owned()));
+        check("/tasks stop 2", ChatCommand::Tasks(TaskCommand::Stop(2)));
         let rewind = |step, files| ChatCommand::Rewind(Rewind { step, files });
         check("/rewind", rewind(None, false));
         check("/rewind 3", rewind(Some(3), false));
         check("/rewind files", rewind(None, true));
         check("/rewind 3 files", rewind(Some(3), true));
-        for wrong in ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort much"] {
+        for wrong in
+            ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort much", "/tasks x"]
+        {
             check(wrong, ChatCommand::Unknown(wrong.to_owned()));
         }
     }

@@ -163,6 +163,7 @@ impl Progress {
                 let text = single_line(text, self.width.saturating_sub(4));
                 self.say(&format!("{FAINT}› {text}{FAINT:#}"));
             }
+            UiEvent::Told(text) => text.lines().for_each(|line| self.say(line)),
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
             UiEvent::Interrupted => {
                 self.say(&format!("{FAINT}interrupted; press Ctrl-C to exit immediately{FAINT:#}"));

@@ -102,7 +102,8 @@ impl Renderer for StreamJson {
             | UiEvent::Typing(_)
             | UiEvent::Verifying(_)
             | UiEvent::Verified(_)
-            | UiEvent::Sent(_) => Ok(()),
+            | UiEvent::Sent(_)
+            | UiEvent::Told(_) => Ok(()),
         }
     }
 }

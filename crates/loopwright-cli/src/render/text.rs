@@ -176,7 +176,7 @@ impl Renderer for Text {
                 self.progress.take(note);
             }
             // An answer that is being written is not interrupted by it.
-            UiEvent::Sent(_) if self.has_spoken => self.sent.push(note.clone()),
+            UiEvent::Sent(_) | UiEvent::Told(_) if self.has_spoken => self.sent.push(note.clone()),
             UiEvent::Over(report) => {
                 match &report.structured_output {
                     Some(answer) if matches!(self.target, Target::Styled(..)) => {

@@ -11,6 +11,7 @@ const TEXT: &str = "a string; put it in quotes";
 const NAMES: &str = "a list of names, or names separated by commas; `[]` means none";
 const MAP: &str = "a list of `key: value`";
 const COUNT: &str = "a whole number, 0 or more, that is not too large";
+const SWITCH: &str = "`true` or `false`";
 const AMOUNT: &str = "a number, 0 or more";
 
 /// What was found wrong.
@@ -158,6 +159,14 @@ impl<'f> Fields<'f> {
             return None;
         };
         Some((at, count))
+    }
+
+    pub(super) fn switch(&mut self, keys: &[&'static str]) -> Option<bool> {
+        let (at, value) = self.take(keys)?;
+        if !value.is_boolean() {
+            self.error(at, DiagnosticKind::WrongType { expected: SWITCH });
+        }
+        value.as_bool()
     }
 
     pub(super) fn amount(&mut self, keys: &[&'static str]) -> Option<(At, f64)> {

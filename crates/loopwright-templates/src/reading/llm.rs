@@ -132,7 +132,11 @@ fn options(fields: &mut Fields<'_>) -> InferenceOptions {
 /// Takes how much the model is to think. Words of other programs are reported.
 pub(super) fn effort(fields: &mut Fields<'_>) -> Option<ReasoningEffort> {
     let (at, value) = fields.take(&EFFORT)?;
-    let effort = serde_json::from_value(value).ok();
+    let effort = match value.as_str() {
+        // Levels of other programs beyond the highest.
+        Some("xhigh" | "max") => Some(ReasoningEffort::High),
+        _ => serde_json::from_value(value).ok(),
+    };
     if effort.is_none() {
         fields.warn(at, DiagnosticKind::Unsupported);
     }

@@ -34,7 +34,8 @@ const OBSERVED: [&str; 21] = [
 
 const DENYING: &str = "remove it to run the agent without this restriction, or deny whole tools \
     with `toolsDeny`";
-const WORKING: &str = "remove it to let the agent work in the working directory itself";
+const WORKING: &str = "remove it to let the agent work in the working directory itself, or run it with `-C` in a \
+    worktree that you create";
 
 /// Takes the hooks of the events that the program supports. Other events are an error if their hooks can refuse an action,
 /// and a warning otherwise.

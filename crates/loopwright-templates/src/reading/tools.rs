@@ -7,7 +7,7 @@ use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
 /// Tools of another program that have no counterpart here.
-const FOREIGN: [&str; 14] = [
+const FOREIGN: [&str; 11] = [
     "AskUserQuestion",
     "EnterPlanMode",
     "ExitPlanMode",
@@ -17,11 +17,8 @@ const FOREIGN: [&str; 14] = [
     "NotebookEdit",
     "NotebookRead",
     "ReadMcpResourceTool",
-    "Skill",
     "SlashCommand",
     "TaskOutput",
-    "WebFetch",
-    "WebSearch",
 ];
 
 /// Tools that rules know and no capability brings.
@@ -90,8 +87,21 @@ fn denied(fields: &mut Fields<'_>) -> (NameList, NameList) {
     (names.into_iter().collect(), rules.into_iter().collect())
 }
 
+/// Reads rules. `Agent(one, two)` of other programs stands for one rule for each agent.
 fn rules_of(words: &[String]) -> impl Iterator<Item = ToolRule> {
-    words.iter().map(|word| ToolRule::new(word)).filter(|rule| !rule.as_str().is_empty())
+    let rules = words.iter().flat_map(|word| match of_agents(word) {
+        Some(rules) => rules,
+        None => vec![ToolRule::new(word)],
+    });
+    rules.filter(|rule| !rule.as_str().is_empty())
+}
+
+fn of_agents(word: &str) -> Option<Vec<ToolRule>> {
+    let (name, rest) = word.trim().split_once('(')?;
+    let agents = rest.strip_suffix(')')?;
+    let is_list = matches!(name.trim(), "Agent" | "Task") && agents.contains(',');
+    let rule = |agent: &str| ToolRule::new(&format!("{}({})", name.trim(), agent.trim()));
+    is_list.then(|| agents.split(',').filter(|it| !it.trim().is_empty()).map(rule).collect())
 }
 
 /// Takes the permission mode.

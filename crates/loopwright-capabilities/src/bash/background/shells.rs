@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::{BackgroundKind, BackgroundTasks, StartedTask};
 use crate::bash::BashError;
 use crate::files::ceil_boundary;
 
@@ -27,12 +28,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Each command is watched by a task of its own, and ends when it is stopped, when the token of the
 /// call that started it fires, which it does when the run has ended or dropped, or with the runtime.
 #[derive(Clone, Default)]
-pub(in crate::bash) struct Shells(Arc<Mutex<Table>>);
+pub(in crate::bash) struct Shells {
+    table: Arc<Mutex<Table>>,
+    /// Where they are listed for programs.
+    tasks: BackgroundTasks,
+}
 
 #[derive(Default)]
 struct Table {
     shells: BTreeMap<(String, u32), Shell>,
-    last: u32,
 }
 
 #[derive(Clone)]
@@ -70,6 +74,11 @@ impl Said {
 }
 
 impl Shells {
+    /// Lists them for programs, too.
+    pub(super) fn listed_in(tasks: BackgroundTasks) -> Self {
+        Self { table: Arc::default(), tasks }
+    }
+
     /// Sees that one more command may be kept.
     pub(super) fn check(&self, run: &str) -> Result<(), BashError> {
         Handle::try_current().map_err(|_| BashError::NoRuntime)?;
@@ -84,22 +93,19 @@ impl Shells {
     pub(super) fn keep(
         &self,
         run: &str,
+        command: &str,
         child: SandboxChild,
         scope: &CancellationToken,
         on_end: impl FnOnce(&Output) -> Vec<String> + Send + 'static,
     ) -> Result<String, BashError> {
         let runtime = Handle::try_current().map_err(|_| BashError::NoRuntime)?;
         let shell = Shell { stop: scope.child_token(), said: watch::Sender::default() };
-        let number = {
-            let mut table = self.table();
-            table.last = table.last.wrapping_add(1);
-            let number = table.last;
-            table.shells.insert((run.to_owned(), number), shell.clone());
-            number
-        };
+        let task = self.tasks.start(BackgroundKind::Command, command, shell.stop.clone());
+        let number = task.id;
+        self.table().shells.insert((run.to_owned(), number), shell.clone());
         let (shells, key, scope) = (self.clone(), (run.to_owned(), number), scope.clone());
         runtime.spawn(async move {
-            shell.watch(child, on_end).await;
+            shell.watch(child, &task, on_end).await;
             // What it said last can be read as long as the run lasts.
             scope.cancelled().await;
             shells.table().shells.remove(&key);
@@ -143,7 +149,7 @@ impl Shells {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,6 +157,7 @@ impl Shell {
     async fn watch(
         &self,
         mut child: SandboxChild,
+        task: &StartedTask,
         on_end: impl FnOnce(&Output) -> Vec<String> + Send,
     ) {
         let output = loop {
@@ -158,12 +165,16 @@ impl Shell {
                 biased;
                 () = self.stop.cancelled() => break child.stop(GRACE).await,
                 piece = child.read() => match piece {
-                    Some((_, bytes)) => self.said.send_modify(|it| it.add(&bytes)),
+                    Some((_, bytes)) => {
+                        task.print(&bytes);
+                        self.said.send_modify(|it| it.add(&bytes));
+                    }
                     None => break child.wait().await,
                 },
             }
         };
         let notes = on_end(&output);
+        task.end(output.outcome.to_string());
         self.said.send_modify(|it| (it.notes, it.outcome) = (notes, Some(output.outcome)));
     }
 

@@ -60,7 +60,7 @@ pub struct BashStopArgs {
 
 /// Makes the three tools that share commands in the background.
 pub(in crate::bash) fn tools(bash: &Bash) -> (BashStart, BashRead, BashStop) {
-    let shells = Shells::default();
+    let shells = Shells::listed_in(bash.tasks.clone());
     let description = format!("{START} {}", bash.sandbox_described());
     (
         BashStart { bash: bash.clone(), shells: shells.clone(), description },
@@ -116,7 +116,7 @@ impl Tool for BashStart {
         let directory = self.bash.directory(cx.state);
         let line = match &directory {
             Some(it) => Wrapped::entering(&args.command, it),
-            None => args.command,
+            None => args.command.clone(),
         };
         let spawned = self.bash.sandbox.spawn(&Command::shell(line), &policy).await;
         let child = spawned.map_err(BashError::from)?;
@@ -127,7 +127,7 @@ impl Tool for BashStart {
             }
             needs::notes(output, &policy, &needs)
         };
-        let id = self.shells.keep(&run, child, cx.cancel, on_end)?;
+        let id = self.shells.keep(&run, &args.command, child, cx.cancel, on_end)?;
         let started = format!("Command {id} is running; read its output with bash_read.");
         let started = match note {
             Some(note) => format!("{started}\n\n{note}"),

@@ -44,13 +44,20 @@ impl ToolCx<'_> {
         state: &AgentState,
         duration: Duration,
     ) {
-        self.events.emit(|| SubagentCompleted {
+        self.events.emit(|| SubagentCompleted::from_state(subagent, state, duration));
+    }
+}
+
+impl SubagentCompleted {
+    /// Creates the event from the last state of a sub-agent.
+    pub fn from_state(subagent: &Arc<str>, state: &AgentState, duration: Duration) -> Self {
+        Self {
             subagent: Arc::clone(subagent),
             subagent_id: state.id().cloned(),
             status: state.status().as_str().into(),
             steps: state.step_count(),
             usage: state.usage(),
             duration,
-        });
+        }
     }
 }

@@ -6,32 +6,35 @@ use loopwright_core::messages::Part;
 use crate::media;
 use crate::render::single_line;
 
+/// What ends a sentence behind a path.
+pub(crate) const ENDS: [char; 7] = ['.', ',', ';', ':', '!', '?', ')'];
+
 /// The largest file that is attached as a whole.
 const LARGEST: u64 = 1 << 18;
 
 /// What became of the files that a message names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Attached {
+pub(crate) struct Attached {
     /// The message with the files behind it.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The files, as they are shown.
-    pub(super) files: Vec<String>,
+    pub(crate) files: Vec<String>,
     /// Images and documents.
-    pub(super) media: Vec<Part>,
+    pub(crate) media: Vec<Part>,
     /// Why others are not attached.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Puts the text files of the directory that the user names as `@FILE` behind a message, and attaches images and PDF
 /// documents. `typed` is the part of it that the
 /// user typed; the rest, such as the text of a skill, attaches nothing. Other words that begin with `@` stay as they are.
-pub(super) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
+pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
     let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
     let mut seen = Vec::new();
     for word in typed.split_whitespace() {
         let Some(path) = word.strip_prefix('@') else { continue };
         // A sentence may end behind a path.
-        let whole = [path, path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')'])];
+        let whole = [path, path.trim_end_matches(ENDS)];
         let read = |path| Some((path, workdir.read_text(path, LARGEST).ok()?));
         let Some((path, content)) = whole.into_iter().find_map(read) else { continue };
         if seen.contains(&path) {

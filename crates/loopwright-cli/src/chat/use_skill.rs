@@ -1,0 +1,61 @@
+//! `/NAME ARGUMENTS` for skills and commands.
+
+use std::pin::pin;
+
+use futures::future::{Either, select};
+use tokio_util::sync::CancellationToken;
+
+use super::command::NamedSkill;
+use super::{ChatSession, Said, unknown};
+use crate::exit::ExitCode;
+use crate::input::Input;
+use crate::user_skill::{self, Arguments, Invocation, Invoked};
+
+impl ChatSession<'_> {
+    /// Uses a skill, or says the line if there is none and it may be text.
+    pub(super) async fn use_skill(
+        &mut self,
+        named: NamedSkill,
+        input: &mut Input,
+    ) -> Option<ExitCode> {
+        let Some(invoked) = self.invoked(&named).await else {
+            if named.is_command() {
+                unknown(&named.line);
+                return None;
+            }
+            return self.use_prompt(named, input).await;
+        };
+        let usual = self.conversation.setup.llm.clone();
+        if let Some(llm) = invoked.llm {
+            self.conversation.setup.llm = llm;
+        }
+        let ends =
+            self.say(Some(Said { text: invoked.text, typed: invoked.mentions }), input).await;
+        self.conversation.setup.llm = usual;
+        ends
+    }
+
+    /// Makes a message of the skill that a line names. A signal ends its commands.
+    async fn invoked(&mut self, named: &NamedSkill) -> Option<Invoked> {
+        let (skill, scope) = user_skill::find(&self.place.defined()?, &named.name)?;
+        let cancel = CancellationToken::new();
+        let conversation = &self.conversation;
+        let invocation = Invocation {
+            setup: &conversation.setup,
+            config: &self.place.config,
+            sources: &self.place.sources,
+            session: conversation.session.as_ref().map(|id| (&conversation.store, id)),
+            cancel: &cancel,
+        };
+        let arguments = Arguments { text: &named.arguments, typed: &named.arguments };
+        let mut work = pin!(invocation.invoke(&skill, scope, arguments));
+        let Some(signals) = self.signals.as_mut() else { return Some(work.await) };
+        Some(match select(work.as_mut(), pin!(signals.next())).await {
+            Either::Left((invoked, _)) => invoked,
+            Either::Right(_) => {
+                cancel.cancel();
+                work.await
+            }
+        })
+    }
+}

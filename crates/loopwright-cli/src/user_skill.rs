@@ -1,0 +1,212 @@
+//! Skills and commands that the user invokes with `/NAME ARGUMENTS`.
+
+use std::sync::Arc;
+
+use loopwright_capabilities::files::{FileAccess as _, FileUse};
+use loopwright_capabilities::skills::{Skill, SkillContext, SkillLibrary, SkillScope};
+use loopwright_core::LlmConfig;
+use loopwright_permissions::{Call, Decision};
+use loopwright_sessions::{SessionId, SessionStore};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Setup;
+use crate::config::{Config, ConfigSources};
+use crate::console;
+use crate::definitions::Defined;
+use crate::mentions::ENDS;
+use crate::model;
+use crate::permissions::ProjectSettings;
+use crate::render::single_line;
+use crate::startup::NoopListener;
+use crate::user_command;
+
+/// The tool that carries a skill out in a conversation of its own.
+const LOAD_SKILL: &str = "load_skill";
+
+/// What the user wrote behind the name of a skill.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments<'a> {
+    /// All of it.
+    pub(crate) text: &'a str,
+    /// The part that was typed, and not piped in.
+    pub(crate) typed: &'a str,
+}
+
+/// Where a skill is invoked.
+pub(crate) struct Invocation<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) config: &'a Config,
+    pub(crate) sources: &'a ConfigSources,
+    /// The session that records changes of files.
+    pub(crate) session: Option<(&'a Arc<dyn SessionStore>, &'a SessionId)>,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// A skill as a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Invoked {
+    /// The text of the message.
+    pub(crate) text: String,
+    /// The words that name attached files as `@FILE`: those of the user, and those of a skill that may.
+    pub(crate) mentions: String,
+    /// The model of the turn, if the skill names one.
+    pub(crate) llm: Option<LlmConfig>,
+}
+
+/// Parts a line such as `/NAME ARGUMENTS`. A path or a sentence is none.
+pub(crate) fn named(line: &str) -> Option<(&str, &str)> {
+    let (first, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = first.strip_prefix('/')?;
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b':');
+    (!name.is_empty() && name.bytes().all(is_part)).then(|| (name, arguments.trim()))
+}
+
+/// Finds the skill that users know by a name. Blocks while it reads.
+pub(crate) fn find(defined: &Defined, name: &str) -> Option<(Arc<Skill>, Option<SkillScope>)> {
+    let skill = defined.skills.get(name).filter(|it| it.info.user_invocable)?;
+    let scope = defined.skills.scope(name);
+    Some((skill, scope))
+}
+
+impl Invocation<'_> {
+    /// Makes a message of a skill. Its commands run as those of the user do, and its text names files, if it is the user's or
+    /// the user trusts the project.
+    pub(crate) async fn invoke(
+        &self,
+        skill: &Skill,
+        scope: Option<SkillScope>,
+        arguments: Arguments<'_>,
+    ) -> Invoked {
+        let Arguments { text: arguments, typed } = arguments;
+        let llm = self.llm(skill);
+        if skill.info.context == SkillContext::Fork && self.can_load(skill.name()) {
+            let text = forked(skill.name(), arguments);
+            return Invoked { text, mentions: typed.to_owned(), llm };
+        }
+        if skill.info.context == SkillContext::Fork {
+            console::warn(&format!(
+                "`/{}` runs in this conversation: the agent cannot load it",
+                single_line(skill.name(), 64)
+            ));
+        }
+        if scope == Some(SkillScope::Project) && !self.is_trusted() {
+            if !skill.commands().is_empty() {
+                console::warn(&format!(
+                    "the commands in `/{}` do not run; to allow them, run `loopwright trust`",
+                    single_line(skill.name(), 64)
+                ));
+            }
+            let text = skill.render(Some(arguments));
+            return Invoked { text, mentions: typed.to_owned(), llm };
+        }
+        let own = skill.render_with(Some(arguments), []);
+        let named = own.split_whitespace().filter(|it| self.may_name(it)).map(str::to_owned);
+        let mentions: Vec<String> = named.chain([typed.to_owned()]).collect();
+        let mut outputs = Vec::new();
+        for command in skill.commands() {
+            outputs.push(self.run(command).await);
+        }
+        let text = skill.render_with(Some(arguments), outputs);
+        Invoked { text, mentions: mentions.join(" "), llm }
+    }
+
+    fn is_trusted(&self) -> bool {
+        ProjectSettings::find(self.config, self.sources).is_ok_and(|it| it.is_trusted())
+    }
+
+    /// Returns `true` if a word of a skill names a file that rules do not deny.
+    fn may_name(&self, word: &str) -> bool {
+        let Some(path) = word.strip_prefix('@') else { return false };
+        let (root, permissions) = (&self.setup.workdir, self.setup.permissions.shared());
+        // A sentence may end behind a path, and a link leads elsewhere.
+        let is_allowed = |path: &str| {
+            let real = root.resolve(path).unwrap_or_else(|_| path.to_owned());
+            permissions.denied(FileUse::Read, None, &root.path().join(real)).is_none()
+        };
+        is_allowed(path) && is_allowed(path.trim_end_matches(ENDS))
+    }
+
+    /// Returns `true` if the agent can load a skill of this name.
+    fn can_load(&self, name: &str) -> bool {
+        let defined = self.setup.applied.as_ref().map(|it| &it.defined);
+        let defined = defined.or(self.setup.own.as_ref());
+        let has = |skills: &SkillLibrary| skills.contains(name);
+        defined.is_some_and(|it| has(&it.skills))
+            && self
+                .setup
+                .build(NoopListener)
+                .is_ok_and(|agent| agent.tools().get(LOAD_SKILL).is_some())
+    }
+
+    /// Runs a command of a skill, unless a rule denies it.
+    async fn run(&self, command: &str) -> String {
+        let arguments = json!({ "command": command });
+        let verdict = self.setup.permissions.policy().decide(&Call::new("bash", &arguments));
+        if verdict.decision == Decision::Deny {
+            return format!("[error: `{command}` was not run: a permission rule denies it]");
+        }
+        match user_command::run(self.setup, self.session, command, self.cancel).await {
+            Ok(output) if output.exit_code == 0 => output.text,
+            Ok(output) => format!("[error: `{command}` failed: {}]", output.text),
+            Err(error) => format!("[error: `{command}` was not run: {error}]"),
+        }
+    }
+
+    /// Returns the model of the skill, if it names one that is known.
+    fn llm(&self, skill: &Skill) -> Option<LlmConfig> {
+        let name = skill.info.model.as_deref()?.trim();
+        let providers = model::providers(self.config, self.sources).ok()?;
+        let aliases = model::aliases(self.config, &providers);
+        let name = aliases.get(name).map_or(name, String::as_str);
+        if name.is_empty() || name == "inherit" {
+            return None;
+        }
+        let named = LlmConfig::named(name);
+        let own = &self.setup.llm;
+        let llm = LlmConfig {
+            provider: named.provider.or_else(|| own.provider.clone()),
+            options: own.options.clone(),
+            ..named
+        };
+        match self.setup.models.resolve(Some(&llm)) {
+            Ok(_) => Some(llm),
+            Err(error) => {
+                console::warn(&format!(
+                    "the model `{}` of `/{}` is not available: {error}",
+                    single_line(name, 64),
+                    single_line(skill.name(), 64)
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// Asks the agent to carry a skill out in a conversation of its own.
+fn forked(name: &str, arguments: &str) -> String {
+    let arguments = match arguments {
+        "" => String::new(),
+        arguments => format!(" and these arguments: {arguments}"),
+    };
+    format!("Call `{LOAD_SKILL}` with the skill `{name}`{arguments}\n\nThen report its result.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_may_name_a_skill() {
+        let cases = [
+            ("/review", Some(("review", ""))),
+            ("/git:push  to main ", Some(("git:push", "to main"))),
+            ("/etc/passwd is what?", None),
+            ("/ is a slash", None),
+            ("review", None),
+        ];
+        for (line, expect) in cases {
+            assert_eq!(named(line), expect, "{line}");
+        }
+    }
+}
