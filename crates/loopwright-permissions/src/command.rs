@@ -14,7 +14,7 @@ mod wrapper;
 pub(crate) use analysis::analyse;
 pub(crate) use cwd::Cwd;
 pub(crate) use opaque::is_opaque_prefix;
-pub(crate) use part::{Analysis, Part, PathUse};
+pub(crate) use part::{Analysis, Part, PathUse, Scope};
 pub(crate) use pattern::{CommandPattern, Match, PatternKind, SEPARATOR};
 pub(crate) use risk::{Risk, ends_with_risk};
 pub(crate) use wrapper::{is_runner, is_wrapper};

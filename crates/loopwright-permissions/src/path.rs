@@ -189,6 +189,17 @@ impl PathPattern {
         states != 0
     }
 
+    /// Returns `true` if everything that the pattern names is below a folder.
+    pub(crate) fn starts_below(&self, folder: &[&str]) -> bool {
+        let literal = self.parts.iter().map_while(|part| match part {
+            Part::Name(glob) if glob.is_literal() => Some(&glob.0),
+            _ => None,
+        });
+        let start: Vec<&str> = self.base.iter().chain(literal).map(String::as_str).collect();
+        let folder: Vec<String> = folder.iter().map(ToString::to_string).collect();
+        start.len() > folder.len() && is_below(&start, &folder, self.case)
+    }
+
     fn step(&self, states: u64, name: &str) -> u64 {
         let mut next = 0;
         for (index, part) in self.parts.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The analysis of a script.
 
 use super::cwd::Cwd;
-use super::part::{Analysis, Part, PathUse};
+use super::part::{Analysis, Part, PathUse, Scope};
 use super::pattern::join;
 use super::risk::Risk;
 use super::wrapper::{Wrapped, is_runner, wrapped};
@@ -420,6 +420,7 @@ impl Part {
             access: *access,
             path: path.clone(),
             glob: None,
+            scope: Scope::File,
         });
         self.redirects.extend(uses);
     }
@@ -514,7 +515,7 @@ fn texts(name: &str, words: &[Word], nested: &mut Vec<Nested>) -> bool {
 }
 
 /// Returns the name of a program without its folder.
-fn base_name(path: &str) -> &str {
+pub(super) fn base_name(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     if name.is_empty() { path } else { name }
 }

@@ -85,4 +85,18 @@ pub(crate) struct PathUse {
     pub(crate) path: Option<String>,
     /// The pattern of file names that the word is, if the path is unknown.
     pub(crate) glob: Option<String>,
+    pub(crate) scope: Scope,
+}
+
+/// What of a path is used, if it is a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The folder alone.
+    File,
+    /// What is in the folder, unless the path is something else.
+    Inside,
+    /// Some of the files in the folder.
+    Some,
+    /// All files in the folder.
+    All,
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Judge;
 use crate::call::Access;
-use crate::command::{Cwd, Match, Part, PathUse, PatternKind, Risk};
+use crate::command::{Cwd, Match, Part, PathUse, PatternKind, Risk, Scope};
 use crate::decision::Decision;
 use crate::explain::CommandExplanation;
 use crate::matcher::{Compiled, Matcher};
 use crate::mode::Mode;
-use crate::path;
+use crate::path::{self, PathPattern};
 use crate::policy::Limit;
 use crate::rule::Rule;
 use crate::shell::{UNKNOWN_END, UNKNOWN_START};
@@ -127,8 +127,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             let is_named = is_redirect || file.path.is_some() || is_glob;
             return if is_named { Match::Maybe } else { Match::No };
         };
-        let is_match = |path: &String| pattern.matches(&path::names("/", path));
-        if paths.iter().any(is_match) { Match::Yes } else { Match::No }
+        paths.iter().map(|path| holds(pattern, path, file.scope)).max().unwrap_or(Match::No)
     }
 
     /// Returns the paths that a file may have, or `None` if they are unknown.
@@ -357,6 +356,26 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             (Mode::Deny, _) | (Mode::Plan, Access::Write) => Decision::Deny,
             _ => Decision::Ask,
         }
+    }
+}
+
+/// Holds a pattern against a path of which more than the path itself may be used.
+fn holds(pattern: &PathPattern, path: &str, scope: Scope) -> Match {
+    let mut names = path::names("/", path);
+    if pattern.matches(&names) {
+        return Match::Yes;
+    }
+    if scope == Scope::File {
+        return Match::No;
+    }
+    let is_around = scope == Scope::All && pattern.starts_below(&names);
+    let may_match = matches!(scope, Scope::Some | Scope::All) && pattern.may_match_below(&names);
+    // Any file in the folder.
+    names.push("\u{1}");
+    match pattern.matches(&names) || is_around {
+        true => Match::Yes,
+        false if may_match => Match::Maybe,
+        false => Match::No,
     }
 }
 
