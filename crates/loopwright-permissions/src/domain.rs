@@ -1,13 +1,18 @@
 //! Hosts of URLs, and patterns of hosts.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// Returns the host of a URL in small letters, or `None` if programs could read the URL in different ways.
 pub(crate) fn host(url: &str) -> Option<String> {
     let is_odd = |c: char| !c.is_ascii_graphic() || matches!(c, '\\' | '%');
     let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    // Some programs read `https://a#@b` as a request to `b`.
+    let is_cut = rest[authority.len()..].starts_with(['?', '#']) && rest.contains('@');
     let is_scheme =
         scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-    let authority = rest.split(['/', '?', '#']).next()?;
-    if !is_scheme || scheme.is_empty() || authority.contains(is_odd) || url.contains('\\') {
+    if !is_scheme || scheme.is_empty() || authority.contains(is_odd) || url.contains('\\') || is_cut
+    {
         return None;
     }
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -21,7 +26,11 @@ pub(crate) fn plain(host: &str) -> Option<String> {
         if !(port.is_empty() || is_port(port)) {
             return None;
         }
-        return Some(format!("{}]", name.to_ascii_lowercase()));
+        // An address has many forms.
+        let address: Ipv6Addr = name[1..].parse().ok()?;
+        return Some(
+            address.to_ipv4_mapped().map_or_else(|| format!("[{address}]"), |it| it.to_string()),
+        );
     } else {
         match host.split_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -31,7 +40,20 @@ pub(crate) fn plain(host: &str) -> Option<String> {
     };
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    (!name.is_empty() && name.bytes().all(is_plain)).then(|| name.to_ascii_lowercase())
+    let is_name = !name.is_empty() && name.bytes().all(is_plain);
+    (is_name && !is_odd_address(name)).then(|| name.to_ascii_lowercase())
+}
+
+/// Returns `true` for a number such as `2130706433`, `0x7f.1` or `127.1`, which programs read as an address, unless it has
+/// the usual form.
+fn is_odd_address(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let digits = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    let is_number = match digits {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    is_number && name.parse::<Ipv4Addr>().is_err()
 }
 
 fn is_port(text: &str) -> bool {
