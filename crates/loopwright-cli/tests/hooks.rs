@@ -79,6 +79,36 @@ fn a_hook_asks_and_changes_arguments() {
 }
 
 #[test]
+fn an_approval_covers_what_hooks_made_of_the_call_and_nothing_that_other_hooks_make_of_it_later() {
+    let moving = |to: &str| {
+        let input = json!({ "command": format!("mv a.txt {to}") });
+        settings("PreToolUse", "Bash", &answer(&json!({ "updatedInput": input })))
+    };
+    let world = World::new().file("project/a.txt", "x").file(OWN, &moving("b.txt"));
+    let server = Server::start(removing());
+    let go = |options: &[&str]| {
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let ask = ["--permission-mode", "ask", "--output-format", "json"];
+        let done = world.run(&[&model[..], &ask, options].concat());
+        let report: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+        (done.status, report["pending"][0]["arguments"].clone(), report)
+    };
+    let (status, shown, report) = go(&["Go."]);
+    assert_eq!((status, shown), (9, json!({ "command": "mv a.txt b.txt" })));
+    let id = report["session_id"].as_str().unwrap();
+    let approve = || assert_eq!(world.run(&["sessions", "decide", id, "approve"]).status, 0);
+    approve();
+    std::fs::write(world.path(OWN), moving("c.txt")).unwrap();
+    let (status, shown, _) = go(&["--resume", id]);
+    assert_eq!((status, shown), (9, json!({ "command": "mv a.txt c.txt" })));
+    assert!(is_there(&world));
+    approve();
+    assert_eq!(go(&["--resume", id]).0, 0);
+    let moved = ["a.txt", "b.txt", "c.txt"].map(|it| world.path("project").join(it).exists());
+    assert_eq!(moved, [false, false, true]);
+}
+
+#[test]
 fn hooks_add_context_at_prompts_results_and_stops() {
     let world = with("UserPromptSubmit", "", "echo it is Monday");
     let (_, requests) = run(&world, vec![streamed("Done.", "stop")], &[]);

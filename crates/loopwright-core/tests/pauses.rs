@@ -2,10 +2,10 @@
 
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError, CallableHook,
-    Change, DecisionError, ExecutionStatus, RequestKind, SideEffects, ToolDecision, ToolOptions,
-    ToolOutput, ToolPause, ToolSet,
+    Change, DecisionError, ExecutionStatus, OnInterrupted, RequestKind, RunOptions, SideEffects,
+    ToolDecision, ToolOptions, ToolOutput, ToolPause, ToolSet,
 };
-use loopwright_testing::{MemoryJournal, MockTool, ScenarioStep, run_until_stuck};
+use loopwright_testing::{MemoryJournal, MockTool, ScenarioStep, block_on, run_until_stuck};
 use serde_json::{Value, json};
 
 use crate::support::{agent, asked, execute, execute_with, hooked, journaled, replay, told};
@@ -90,6 +90,116 @@ fn edited_arguments_are_stored_beside_approvals_without_edits() {
     let restored: AgentState = serde_json::from_str(&text).unwrap();
     assert_eq!(told(&execute(&agent, restored)), [r#"{"sum":9}"#]);
     assert_eq!(pay.calls(), [json!({ "sum": 9 })]);
+}
+
+/// A hook that rewrites each sum to this one, and asks about each call.
+fn changing(sum: u64) -> CallableHook {
+    CallableHook::new("change").before_tool(move |call, _, _| {
+        let wanted = json!({ "sum": sum }).to_string();
+        if *call.arguments != *wanted {
+            return Ok(ToolDecision::Rewrite(Arguments::new(wanted)));
+        }
+        Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "change")))
+    })
+}
+
+/// An agent that pays 900 under a hook, and the tool.
+fn paying_under(hook: CallableHook) -> (AgentLoop, MockTool) {
+    let pay = MockTool::new("pay", "", |it| Ok::<_, BoxError>(it.to_string()));
+    let steps = [ScenarioStep::tool_call("pay", json!({ "sum": 900 })), "done".into()];
+    (hooked(&agent(steps).with_tool(pay.clone()), hook), pay)
+}
+
+/// The arguments and the question of each request.
+fn requests(state: &AgentState) -> Vec<(String, String)> {
+    let pending = state.pending();
+    let shown = |it: &loopwright_core::PendingApproval<'_>| {
+        (it.call.arguments.to_string(), it.question.text.clone())
+    };
+    pending.iter().map(shown).collect()
+}
+
+fn one_request(sum: u64, text: &str) -> Vec<(String, String)> {
+    vec![(json!({ "sum": sum }).to_string(), text.to_owned())]
+}
+
+#[test]
+fn a_request_shows_the_arguments_that_a_hook_rewrote_and_they_run_without_the_hook_too() {
+    let journal = MemoryJournal::new();
+    let (agent, _) = paying_under(changing(1));
+    let paused = execute_with(&agent, asked(), &journal);
+    assert_eq!(requests(&paused), one_request(1, "may it?"));
+    let restored: AgentState = serde_json::from_value(json!(paused)).unwrap();
+    assert_eq!(requests(&restored), one_request(1, "may it?"));
+    // A process without hooks resumes.
+    let (other, pay) = paying_under(CallableHook::new("none"));
+    let state = replay(&journal).try_decide(&[0], ApprovalDecision::Approve).unwrap();
+    let done = execute_with(&other, state, &journal);
+    assert_eq!(
+        (told(&done), pay.calls()),
+        (vec![r#"{"sum":1}"#.to_owned()], vec![json!({ "sum": 1 })])
+    );
+    assert_eq!(replay(&journal), done);
+}
+
+#[test]
+fn arguments_that_a_hook_rewrites_after_the_approval_are_asked_about_again() {
+    let journal = MemoryJournal::new();
+    let (first, _) = paying_under(changing(1));
+    execute_with(&first, asked(), &journal);
+    // Another process has another hook.
+    let (second, pay) = paying_under(changing(666));
+    let state = replay(&journal).try_decide(&[0], ApprovalDecision::Approve).unwrap();
+    let paused = execute_with(&second, state, &journal);
+    assert_eq!((requests(&paused), pay.keys().len()), (one_request(666, "may it?"), 0));
+    assert_eq!(replay(&journal), paused);
+    let state = replay(&journal).try_decide(&[0], ApprovalDecision::Approve).unwrap();
+    let done = execute_with(&second, state, &journal);
+    assert_eq!(pay.calls(), [json!({ "sum": 666 })]);
+    assert_eq!(done.text(), "done");
+}
+
+#[test]
+fn edited_arguments_that_a_hook_rewrites_are_asked_about_even_if_the_hook_allows_them() {
+    for decision in [ToolDecision::Run, ToolDecision::Allow] {
+        let hook = CallableHook::new("change").before_tool(move |call, _, _| {
+            Ok(match &*call.arguments {
+                r#"{"sum":900}"# => ToolDecision::Ask(ApprovalRequest::new("may it?", "change")),
+                r#"{"sum":9}"# => ToolDecision::Rewrite(Arguments::new(r#"{"sum":666}"#)),
+                _ => decision.clone(),
+            })
+        });
+        let (agent, pay) = paying_under(hook);
+        let paused = execute(&agent, asked());
+        let state = agent.decide(&paused, &[0], approve_with(r#"{"sum":9}"#)).unwrap();
+        let paused = execute(&agent, state);
+        let text = "`change` changed the arguments after the approval";
+        assert_eq!((requests(&paused), pay.keys().len()), (one_request(666, text), 0));
+        let state = agent.decide(&paused, &[0], ApprovalDecision::Approve).unwrap();
+        assert_eq!(told(&execute(&agent, state)), [r#"{"sum":666}"#]);
+    }
+}
+
+#[test]
+fn the_request_about_an_interrupted_call_shows_the_arguments_with_which_it_started() {
+    let journal = MemoryJournal::new();
+    let rewriting = CallableHook::new("change").before_tool(|call, _, _| {
+        let is_changed = &*call.arguments == r#"{"sum":1}"#;
+        let to = Arguments::new(r#"{"sum":1}"#);
+        Ok(if is_changed { ToolDecision::Run } else { ToolDecision::Rewrite(to) })
+    });
+    let (first, _) = paying_under(rewriting);
+    let first = first.with_tool(MockTool::hanging("pay"));
+    run_until_stuck(first.start(asked(), journaled(&journal)).finish());
+    let (second, pay) = paying_under(CallableHook::new("none"));
+    let options =
+        RunOptions { on_interrupted: OnInterrupted::RequireApproval, ..journaled(&journal) };
+    let paused = block_on(second.start(replay(&journal), options).finish());
+    let text = "the call was interrupted and may have taken effect: run it again?";
+    assert_eq!(requests(&paused), one_request(1, text));
+    let state = replay(&journal).try_decide(&[0], ApprovalDecision::Approve).unwrap();
+    execute_with(&second, state, &journal);
+    assert_eq!(pay.calls(), [json!({ "sum": 1 })]);
 }
 
 fn color() -> Value {

@@ -145,6 +145,38 @@ fn arguments_that_are_edited_at_the_root_fit_the_tool_of_the_child() {
     assert_eq!((done.text().as_str(), pay.calls()), ("done", vec![json!({ "n": 9 })]));
 }
 
+#[test]
+fn arguments_that_a_hook_of_a_child_rewrites_after_the_approval_wait_at_the_root_again() {
+    use loopwright_core::{ApprovalRequest, CallableHook, Interceptor, ToolDecision};
+    let pay = MockTool::returning("pay", "", "paid");
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("outer", json!({})),
+        ScenarioStep::tool_call("pay", json!({ "n": 900 })),
+        "paid one".into(),
+        "done".into(),
+    ]);
+    let hook = CallableHook::new("policy").before_tool(|call, _, _| {
+        Ok(match &*call.arguments {
+            r#"{"n":9}"# => ToolDecision::Rewrite(Arguments::new(r#"{"n":1}"#)),
+            "{}" => ToolDecision::Run,
+            _ => ToolDecision::Ask(ApprovalRequest::new("may it?", "policy")),
+        })
+    });
+    let agent = test_loop(ModelDriver::new(model))
+        .with_tool(spawning("outer", "helper"))
+        .with_tool(pay.clone())
+        .with_interceptor(Interceptor::from_hook(Arc::new(hook)));
+    let paused = run(&agent, AgentState::new().with_user_message("go"), None);
+    let edited = ApprovalDecision::ApproveWith { arguments: Arguments::new(r#"{"n":9}"#) };
+    let paused = run(&agent, agent.decide(&paused, &[0, 0], edited).unwrap(), None);
+    let pending = paused.pending();
+    let shown: Vec<_> = pending.iter().map(|it| (it.address(), &*it.call.arguments)).collect();
+    assert_eq!((shown, pay.calls()), (vec![(vec![0, 0], r#"{"n":1}"#)], vec![]));
+    let state = agent.decide(&paused, &[0, 0], ApprovalDecision::Approve).unwrap();
+    let done = run(&agent, state, None);
+    assert_eq!((done.text().as_str(), pay.calls()), ("done", vec![json!({ "n": 1 })]));
+}
+
 /// A child whose payment never came back, and the tool that pays.
 fn interrupted_payment(journal: &MemoryJournal) -> (AgentLoop, MockTool) {
     let hangs = std::sync::atomic::AtomicBool::new(true);

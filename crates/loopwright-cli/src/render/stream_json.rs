@@ -151,7 +151,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
         }
         AgentEvent::ToolApprovalRequested(it) => json!({
             "type": "tool_approval_request", "step": it.step, "call": it.call, "tool": it.tool,
-            "question": it.question.text,
+            "arguments": serde_json::from_str::<Value>(&it.arguments).ok(), "question": it.question.text,
         }),
         AgentEvent::StepCompleted(it) => json!({
             "type": "step_completed", "step": it.step, "kind": it.kind,

@@ -1,8 +1,8 @@
 //! The history of a session, derived from its changes.
 
 use loopwright_core::{
-    ApprovalDecision, Change, ChangeRecord, Edit, ExecutionStatus, PendingApproval, Spend,
-    Timestamp, ToolOutcome, ToolPause,
+    ApprovalDecision, Arguments, Change, ChangeRecord, Edit, ExecutionStatus, PendingApproval,
+    Spend, Timestamp, ToolOutcome, ToolPause,
     messages::{Message, Role, SectionName},
 };
 use serde::Serialize;
@@ -209,18 +209,21 @@ impl HistoryBuilder {
             Change::AnswerInterrupted { message } => {
                 HistoryEntry::Answered { step: self.steps + 1, text: message.text(), model: None }
             }
-            Change::ApprovalRequested { call, question } => HistoryEntry::Asked {
-                step: self.steps + 1,
-                call: *call,
-                address: call.to_string(),
-                tool: self.call(*call).0,
-                question: question.text.clone(),
-            },
+            Change::ApprovalRequested { call, question, arguments } => {
+                if let Some(arguments) = arguments {
+                    self.set_arguments(*call, arguments);
+                }
+                HistoryEntry::Asked {
+                    step: self.steps + 1,
+                    call: *call,
+                    address: call.to_string(),
+                    tool: self.call(*call).0,
+                    question: question.text.clone(),
+                }
+            }
             Change::AnswerRequested { call, pause, .. } => self.asked(*call, pause)?,
             Change::ToolCallStarted { call, arguments, .. } => {
-                if let Some(known) = self.calls.get_mut(usize::from(*call)) {
-                    known.1 = value(arguments.as_str());
-                }
+                self.set_arguments(*call, arguments);
                 return None;
             }
             Change::ToolCallCompleted { call, outcome, spend, .. } => {
@@ -289,6 +292,13 @@ impl HistoryBuilder {
             cost_usd: Some(spend.cost.dollars()).filter(|it| *it > 0.0),
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             error,
+        }
+    }
+
+    /// Sets the arguments of a call that hooks or the user changed.
+    fn set_arguments(&mut self, call: u16, arguments: &Arguments) {
+        if let Some(known) = self.calls.get_mut(usize::from(call)) {
+            known.1 = value(arguments.as_str());
         }
     }
 

@@ -215,6 +215,8 @@ events! {
         call: u16,
         /// The tool's name.
         tool: Arc<str>,
+        /// The arguments that the request is about.
+        arguments: Arc<str>,
         /// The request for a decision.
         question: ApprovalRequest,
     }

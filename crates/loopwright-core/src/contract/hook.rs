@@ -204,7 +204,7 @@ pub struct HookCx<'a> {
     pub events: &'a EventBus,
     /// Time and IDs.
     pub env: &'a RunEnv,
-    /// Whether the call of this tool point is already approved.
+    /// Whether the call of this tool point is already approved with its present arguments.
     pub already_approved: bool,
     /// The final status of the execution; `Some` when it has ended.
     pub final_status: Option<&'a ExecutionStatus>,
@@ -319,12 +319,12 @@ pub enum ToolDecision {
     /// Run the call without the approval that the tool declares: the user has allowed it.
     Allow,
     /// Run the call with other arguments. All hooks are called again with the new arguments, at
-    /// most 8 times.
+    /// most 8 times. A call that was approved with its previous arguments is asked about again.
     Rewrite(Arguments),
     /// Return this output instead of running the tool.
     Answer(ToolOutput),
-    /// Pause the run until there is a decision about the call. If the call is already decided, this
-    /// counts as `Run`.
+    /// Pause the run until there is a decision about the call. If the call is already approved with
+    /// these arguments, this counts as `Run`.
     Ask(ApprovalRequest),
     /// Do not run the call.
     Block {

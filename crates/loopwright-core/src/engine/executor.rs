@@ -21,6 +21,7 @@ use crate::{
     handle::CancelReason,
     hook::{Flow, HookCx, HookPoint, ToolDecision},
     infer::Inference,
+    interceptor::CallDecision,
     interrupted::OnInterrupted,
     journal::{EffectRecord, IdempotencyKey, Journal, contained},
     outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
@@ -128,7 +129,7 @@ pub(crate) enum CallDisposition {
     /// The call ended without running.
     Over(Box<FinishedCall>),
     /// The call needs a decision.
-    Ask(ApprovalRequest),
+    Ask(AskedCall),
     /// The run stops; the call did not run.
     Stop(StopSignal),
 }
@@ -143,12 +144,33 @@ impl CallDisposition {
     pub(crate) fn unless_asked(self, resolved: bool) -> Self {
         match self {
             Self::Run(ready) if !resolved => match ready.approval() {
-                Some(text) => Self::Ask(ApprovalRequest::new(text, Arc::clone(ready.tool.name()))),
+                Some(text) => {
+                    let question = ApprovalRequest::new(text, Arc::clone(ready.tool.name()));
+                    Self::Ask(AskedCall { question, arguments: Some(ready.arguments) })
+                }
                 None => Self::Run(ready),
             },
             disposition => disposition,
         }
     }
+
+    /// Asks first, unless the call ends without running.
+    fn asking(self, question: impl FnOnce() -> ApprovalRequest) -> Self {
+        match self {
+            Self::Run(ready) => {
+                Self::Ask(AskedCall { question: question(), arguments: Some(ready.arguments) })
+            }
+            disposition => disposition,
+        }
+    }
+}
+
+/// A call that needs a decision.
+#[derive(Debug)]
+pub(crate) struct AskedCall {
+    pub(crate) question: ApprovalRequest,
+    /// The arguments that the question is about. `None` means those of the model.
+    pub(crate) arguments: Option<Arguments>,
 }
 
 /// A call that is ready to run.
@@ -212,7 +234,7 @@ impl CallContext {
         let decided = self.inference.agent.interceptor().before_tool(call, state, &cx).await;
         let mut verdict = match decided {
             Err(error) => CallDisposition::over(error),
-            Ok((decision, by, call)) => self.follow(decision, by, &call, resolved),
+            Ok(hooks) => self.follow(hooks, resolved),
         };
         if let CallDisposition::Over(ended) = &mut verdict {
             ended.spend += inner.ledger().spend;
@@ -220,20 +242,28 @@ impl CallContext {
         verdict
     }
 
-    fn follow(
-        &self,
-        decision: ToolDecision,
-        by: Arc<str>,
-        call: &ToolCall,
-        resolved: bool,
-    ) -> CallDisposition {
+    fn follow(&self, hooks: CallDecision, resolved: bool) -> CallDisposition {
+        let CallDecision { decision, by, call, rewritten_by } = hooks;
         match decision {
-            ToolDecision::Run | ToolDecision::Rewrite(_) => {
-                self.validated(call).unless_asked(resolved)
+            ToolDecision::Run | ToolDecision::Rewrite(_) | ToolDecision::Allow => {
+                let ready = self.validated(&call);
+                let asked = match decision {
+                    ToolDecision::Allow => ready,
+                    _ => ready.unless_asked(resolved && rewritten_by.is_none()),
+                };
+                match rewritten_by.filter(|_| resolved) {
+                    Some(hook) => asked.asking(|| {
+                        let text = format!("`{hook}` changed the arguments after the approval");
+                        ApprovalRequest::new(text, hook)
+                    }),
+                    None => asked,
+                }
             }
-            ToolDecision::Allow => self.validated(call),
             ToolDecision::Answer(output) => CallDisposition::over(ToolOutcome::Returned(output)),
-            ToolDecision::Ask(question) => CallDisposition::Ask(question),
+            ToolDecision::Ask(question) => {
+                let arguments = Some(Arguments::new(call.arguments));
+                CallDisposition::Ask(AskedCall { question, arguments })
+            }
             ToolDecision::Block { reason } => {
                 let ended = FinishedCall::from(ToolOutcome::Blocked { reason });
                 CallDisposition::over(FinishedCall { blocked_by: Some(by), ..ended })

@@ -265,6 +265,19 @@ impl From<Flow> for Reply {
     }
 }
 
+/// The decision of all hooks about a call.
+#[derive(Debug)]
+pub(crate) struct CallDecision {
+    /// The strongest decision.
+    pub(crate) decision: ToolDecision,
+    /// The hook that made it.
+    pub(crate) by: Arc<str>,
+    /// The call with the arguments that the decision is about.
+    pub(crate) call: ToolCall,
+    /// The last hook that rewrote the arguments, if they differ from those of the call before hooks.
+    pub(crate) rewritten_by: Option<Arc<str>>,
+}
+
 /// The maximum number of times that arguments are rewritten again.
 const REWRITES: usize = 8;
 
@@ -337,28 +350,32 @@ impl Interceptor {
         Ok(said)
     }
 
-    /// Calls all hooks about a call. Returns the strongest decision, its hook, and the call with
-    /// the arguments that it was made about.
+    /// Calls all hooks about a call. An approval of the call covers only the arguments with which
+    /// it arrives here.
     pub(crate) async fn before_tool(
         &self,
         call: &ToolCall,
         state: &AgentState,
         cx: &HookCx<'_>,
-    ) -> Result<(ToolDecision, Arc<str>, ToolCall), HookError> {
-        let mut call = call.clone();
-        let mut rewrites = 0;
+    ) -> Result<CallDecision, HookError> {
+        let (mut call, arrived) = (call.clone(), Arc::clone(&call.arguments));
+        let (mut rewrites, mut rewritten_by) = (0, None);
         loop {
-            match self.decide(&call, state, cx).await? {
+            let already_approved = cx.already_approved && rewritten_by.is_none();
+            let cx = HookCx { already_approved, ..*cx };
+            match self.decide(&call, state, &cx).await? {
                 (ToolDecision::Rewrite(arguments), by) => {
                     rewrites += 1;
                     if rewrites > REWRITES {
                         let reason =
                             format!("hooks rewrote the arguments more than {REWRITES} times");
-                        return Ok((ToolDecision::Block { reason }, by, call));
+                        let decision = ToolDecision::Block { reason };
+                        return Ok(CallDecision { decision, by, call, rewritten_by });
                     }
                     call.arguments = Arc::clone(arguments.shared());
+                    rewritten_by = (call.arguments != arrived).then_some(by);
                 }
-                (decision, by) => return Ok((decision, by, call)),
+                (decision, by) => return Ok(CallDecision { decision, by, call, rewritten_by }),
             }
         }
     }

@@ -56,6 +56,9 @@ pub enum Change {
         call: u16,
         /// The request for a decision.
         question: ApprovalRequest,
+        /// The arguments that the request is about, if they are not those of the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Arguments>,
     },
     /// A tool asks in the middle of its call, which waits for the answer.
     AnswerRequested {

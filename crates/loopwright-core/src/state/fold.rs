@@ -92,8 +92,12 @@ impl AgentState {
                 open.set(*call, CallState::Completed(Arc::clone(outcome)))?;
                 open.time(*call, *started_at, stamped.at);
             }
-            Change::ApprovalRequested { call, question } => {
-                self.open_step()?.set(*call, CallState::AwaitingApproval(question.clone()))?;
+            Change::ApprovalRequested { call, question, arguments } => {
+                let open = self.open_step()?;
+                open.set(*call, CallState::AwaitingApproval(question.clone()))?;
+                if let Some(arguments) = arguments {
+                    open.keep(*call, arguments, None);
+                }
             }
             Change::AnswerRequested { call, arguments, pause, spend } => {
                 self.spend(*spend)?;
@@ -562,15 +566,6 @@ impl OpenStep {
         }
         *state = to;
         Ok(())
-    }
-
-    /// Returns the outcome of each call; `None` while a call has not ended.
-    pub(crate) fn outcomes(&self) -> Option<Few<Arc<ToolOutcome>>> {
-        let outcome = |state: &CallState| match state {
-            CallState::Completed(outcome) => Some(Arc::clone(outcome)),
-            _ => None,
-        };
-        self.calls.iter().map(outcome).collect()
     }
 }
 

@@ -268,6 +268,11 @@ impl ApprovalRequest {
 }
 
 /// A decision about a call.
+///
+/// An approval covers exactly the arguments of the request ([`PendingApproval::call`](crate::PendingApproval::call)),
+/// or those of [`ApproveWith`](Self::ApproveWith). Hooks are called with these arguments. If a hook rewrites them
+/// afterwards, in this process or in another one, the call does not run: it is asked about again, with the new
+/// arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -257,6 +257,9 @@ pub(crate) struct CallNote {
     pub(crate) call: u16,
     /// The arguments for the next attempt of the call.
     pub(crate) arguments: Arguments,
+    /// The call with these arguments, unless the model wrote them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shown: Option<Box<ToolCall>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pause: Option<Arc<ToolPause>>,
 }
@@ -269,7 +272,8 @@ pub struct PendingApproval<'a> {
     /// The sub-agent that waits, as a path from the outermost one; empty if this agent's call
     /// waits.
     pub path: &'a [PathSegment],
-    /// The waiting call: that of the sub-agent if one waits.
+    /// The waiting call with the arguments that an approval covers: those of the model, unless a hook rewrote them.
+    /// That of the sub-agent if one waits.
     pub call: &'a ToolCall,
     /// The request for a decision or an answer.
     pub question: &'a ApprovalRequest,
@@ -284,20 +288,21 @@ impl<'a> PendingApproval<'a> {
         }
         let calls = open.thought.iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
         let mut pending = Vec::new();
-        for ((call, index), state) in calls.zip(&open.calls) {
+        for ((written, index), state) in calls.zip(&open.calls) {
+            let call = || open.note(index).and_then(|it| it.shown.as_deref()).unwrap_or(written);
             match state {
                 CallState::AwaitingApproval(question) => {
                     let (path, kind) = (&[], &RequestKind::APPROVAL);
-                    pending.push(Self { index, path, call, question, kind });
+                    pending.push(Self { index, path, call: call(), question, kind });
                 }
                 CallState::AwaitingAnswer => {
                     let pause = open.note(index).and_then(|it| it.pause.as_ref());
                     let requests = pause.into_iter().flat_map(|it| &it.requests);
-                    let open = requests.filter(|it| it.decision.is_none());
-                    pending.extend(open.map(|it| Self {
+                    let waiting = requests.filter(|it| it.decision.is_none());
+                    pending.extend(waiting.map(|it| Self {
                         index,
                         path: &it.path,
-                        call: it.call.as_ref().unwrap_or(call),
+                        call: it.call.as_ref().unwrap_or_else(call),
                         question: &it.question,
                         kind: &it.kind,
                     }));

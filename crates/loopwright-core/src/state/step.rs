@@ -220,7 +220,7 @@ pub struct OpenStep {
     pub(crate) calls: Few<CallState>,
     #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
     pub(crate) times: Few<CallTimes>,
-    /// The calls whose arguments a decision changed, or that wait for an answer.
+    /// The calls whose arguments a hook or a decision changed, or that wait for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<CallNote>,
     /// Messages sent while the step was open; they follow the step in the conversation.
@@ -278,7 +278,7 @@ impl OpenStep {
         &self.calls
     }
 
-    /// Records the arguments for the next attempt of a call, and the tool's question, if any.
+    /// Records the arguments for the next attempt of a call, which its requests show, and the tool's question, if any.
     pub(crate) fn keep(
         &mut self,
         call: u16,
@@ -288,7 +288,11 @@ impl OpenStep {
         let earlier = self.notes.iter().position(|it| it.call == call);
         let earlier = earlier.and_then(|at| self.notes.swap_remove(at).pause);
         let (arguments, pause) = (arguments.clone(), pause.cloned().or(earlier));
-        self.notes.push(CallNote { call, arguments, pause });
+        let written = self.call(call).filter(|it| it.arguments != *arguments.shared());
+        let shown = written.map(|it| {
+            Box::new(ToolCall { arguments: Arc::clone(arguments.shared()), ..it.clone() })
+        });
+        self.notes.push(CallNote { call, arguments, shown, pause });
     }
 
     /// Returns `true` if a decision stops the run, so that no other call waits any more.
@@ -301,6 +305,15 @@ impl OpenStep {
             }
             _ => false,
         })
+    }
+
+    /// Returns the outcome of each call; `None` while a call has not ended.
+    pub(crate) fn outcomes(&self) -> Option<Few<Arc<ToolOutcome>>> {
+        let outcome = |state: &CallState| match state {
+            CallState::Completed(outcome) => Some(Arc::clone(outcome)),
+            _ => None,
+        };
+        self.calls.iter().map(outcome).collect()
     }
 
     pub(crate) fn note(&self, call: u16) -> Option<&CallNote> {

@@ -15,7 +15,7 @@ use crate::{
     change::Change,
     clock::Timestamp,
     event::{ExecutionPaused, ToolApprovalRequested, ToolCallBlocked, ToolCallCompleted},
-    executor::{CallContext, CallDisposition, FinishedCall, PausedCall, ReadyCall},
+    executor::{AskedCall, CallContext, CallDisposition, FinishedCall, PausedCall, ReadyCall},
     hook::HookPoint,
     outcome::{Arguments, ToolOutcome},
     pause::PendingApproval,
@@ -299,8 +299,9 @@ impl Run {
             self.complete_call(&acting, index, ToolOutcome::Cancelled { started: true }.into());
         }
         let rest = queued.into_iter().rev().map(|it| (it.index, it.again.is_some()));
-        let rest: Vec<_> =
-            rest.chain(asked.into_iter().map(|(index, it)| (index, it.is_recovery()))).collect();
+        let rest: Vec<_> = rest
+            .chain(asked.into_iter().map(|(index, it)| (index, it.question.is_recovery())))
+            .collect();
         for (index, begun_before) in rest {
             let outcome = if begun_before { ToolOutcome::Unknown } else { halt.outcome() };
             self.complete_call(&acting, index, outcome.into());
@@ -417,11 +418,11 @@ impl Run {
         calls.extend(&waiting);
         calls.sort_unstable();
         let deadline = self.answer_deadline();
-        for (call, mut question) in asked {
+        for (call, AskedCall { mut question, arguments }) in asked {
             question.expire_at(deadline);
-            let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
-            self.record(Change::ApprovalRequested { call, question: question.clone() });
-            self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });
+            let arguments = arguments.filter(|it| !self.is_known(&acting, call, it));
+            self.record(Change::ApprovalRequested { call, question, arguments });
+            self.say_questions(&acting, call);
         }
         for call in waiting {
             self.say_questions(&acting, call);
@@ -435,13 +436,30 @@ impl Run {
         Ok(PhaseResult::Finished)
     }
 
-    /// Emits the questions of the tool itself. A sub-agent emits its own.
+    /// Returns `true` if a request without arguments is about these: they are those of the model, and no earlier
+    /// request or decision recorded others.
+    fn is_known(&self, acting: &CallContext, call: u16, arguments: &Arguments) -> bool {
+        let open = self.state.execution().and_then(|it| it.open_step());
+        let has_others = open.is_some_and(|it| it.note(call).is_some());
+        !has_others && acting.call(call).is_some_and(|it| it.arguments == *arguments.shared())
+    }
+
+    /// Emits the request about a call of this agent. A sub-agent emits its own.
     fn say_questions(&mut self, acting: &CallContext, call: u16) {
+        if !self.events.has_listeners() {
+            return;
+        }
         let own = |it: &&PendingApproval<'_>| it.index == call && it.path.is_empty();
-        let asked = self.state.pending().iter().find(own).map(|it| it.question.clone());
-        let Some(question) = asked.filter(|_| self.events.has_listeners()) else { return };
-        let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
-        self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });
+        let Some(event) = self.state.pending().iter().find(own).map(|it| ToolApprovalRequested {
+            step: acting.key.step,
+            call,
+            tool: Arc::clone(&it.call.name),
+            arguments: Arc::clone(&it.call.arguments),
+            question: it.question.clone(),
+        }) else {
+            return;
+        };
+        self.say(|_| event);
     }
 
     fn close_step(&mut self) -> PhaseResult {

@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::Timestamp,
-    executor::{CallContext, CallDisposition, CallPositions, FinishedCall, JournalRef, ReadyCall},
+    executor::{
+        AskedCall, CallContext, CallDisposition, CallPositions, FinishedCall, JournalRef, ReadyCall,
+    },
     failure::{Failure, FailureKind},
     interrupted::OnInterrupted,
     journal::IdempotencyKey,
@@ -33,7 +35,7 @@ pub(super) struct Batch {
     /// When the calls that run now started.
     pub(super) started_at: Timestamp,
     pub(super) running: Running,
-    pub(super) asked: Vec<(u16, ApprovalRequest)>,
+    pub(super) asked: Vec<(u16, AskedCall)>,
     /// Calls whose tools have started and wait for an answer.
     pub(super) waiting: Vec<u16>,
     /// Why no further call starts.
@@ -47,7 +49,7 @@ pub(super) struct Batch {
 pub(super) struct Queued {
     pub(super) index: u16,
     pub(super) resolved: bool,
-    /// The arguments of the decision, which replace those of the model.
+    /// The arguments that the decision covers. `None` means those of the model.
     pub(super) edited: Option<Arguments>,
     /// The attempt and arguments of the call before the interruption.
     pub(super) again: Option<(u32, Arguments)>,
@@ -147,7 +149,7 @@ impl Batch {
                 return Some(late(question.expired()));
             }
             CallState::AwaitingApproval(question) => {
-                self.asked.push((index, question));
+                self.asked.push((index, AskedCall { question, arguments: edited }));
                 return None;
             }
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
@@ -155,7 +157,8 @@ impl Batch {
             CallState::Decided(ApprovalDecision::Reply(_) | ApprovalDecision::Fail { .. }) => {
                 let text = "the call may already have run, and a reply does not decide whether \
                     it runs again: run it again?";
-                self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
+                let question = ApprovalRequest::new(text, ApprovalRequest::RECOVERY);
+                self.asked.push((index, AskedCall { question, arguments: edited }));
                 return None;
             }
             CallState::Decided(ApprovalDecision::ApproveWith { arguments }) => {
@@ -181,7 +184,8 @@ impl Batch {
             CallState::Started { attempt, arguments } => {
                 let has_begun = run.unstarted_calls.binary_search(&index).is_err();
                 if has_begun && !self.may_run_again(index) {
-                    return self.interrupted(index, run.options.on_interrupted).map(Into::into);
+                    let policy = run.options.on_interrupted;
+                    return self.interrupted(index, policy, arguments).map(Into::into);
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!(
@@ -225,12 +229,18 @@ impl Batch {
         self.tool(index).is_some_and(|it| it.options().side_effects != SideEffects::AtMostOnce)
     }
 
-    pub(super) fn interrupted(&mut self, index: u16, policy: OnInterrupted) -> Option<ToolOutcome> {
+    pub(super) fn interrupted(
+        &mut self,
+        index: u16,
+        policy: OnInterrupted,
+        arguments: Arguments,
+    ) -> Option<ToolOutcome> {
         match policy {
             OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
             OnInterrupted::RequireApproval => {
                 let text = "the call was interrupted and may have taken effect: run it again?";
-                self.asked.push((index, ApprovalRequest::new(text, ApprovalRequest::RECOVERY)));
+                let question = ApprovalRequest::new(text, ApprovalRequest::RECOVERY);
+                self.asked.push((index, AskedCall { question, arguments: Some(arguments) }));
                 None
             }
         }

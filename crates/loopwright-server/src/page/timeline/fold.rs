@@ -116,9 +116,14 @@ impl Runs {
                 self.step(at).text = one_line(message.text().trim());
                 self.end_step(Some(at));
             }
-            Change::ApprovalRequested { call, .. } | Change::AnswerRequested { call, .. } => {
-                self.set(at, *call, |it| it.state = "waiting");
+            Change::ApprovalRequested { call, arguments, .. } => {
+                let arguments = arguments.as_ref().map(|it| one_line(it.as_str()));
+                self.set(at, *call, |it| {
+                    it.state = "waiting";
+                    it.arguments = arguments.unwrap_or_else(|| std::mem::take(&mut it.arguments));
+                });
             }
+            Change::AnswerRequested { call, .. } => self.set(at, *call, |it| it.state = "waiting"),
             Change::ToolCallStarted { call, arguments, .. } => {
                 let arguments = one_line(arguments.as_str());
                 self.set(at, *call, |it| {
