@@ -8,7 +8,7 @@ use loopwright_core::{
     messages::{Cost, ToolCall},
 };
 use loopwright_permissions::{Call, Decision, Policy};
-use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
+use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -156,6 +156,10 @@ async fn ask_about_cost(
     }
 }
 
+/// The result of an answer that came second.
+const SUPERSEDED: &str =
+    "your answer has no effect: another process answered or changed the request first";
+
 /// How a dialog ends.
 enum Decided {
     /// Every call is decided about; the run can continue.
@@ -218,24 +222,27 @@ async fn decide(
             InputEvent::Nothing => return Ok(Decided::Later),
             other => return Ok(Decided::Left(other)),
         };
-        let decision = match answer(&text, asked, !rules.is_empty()) {
-            Answer::Decide(decision) => decision.of(Some(asked), state),
+        let (resolution, lasting) = match answer(&text, asked, !rules.is_empty()) {
+            Answer::Decide(decision) => (decision.of(Some(asked), state), None),
             Answer::Unclear(hint) => {
                 console::tell(hint);
                 continue;
             }
-            Answer::Always(scope) => {
-                keep(setup, scope, Decision::Allow, &rules);
-                ApprovalDecision::Approve
-            }
+            Answer::Always(scope) => (ApprovalDecision::Approve, Some((scope, Decision::Allow))),
             Answer::Never(scope) => {
-                keep(setup, scope, Decision::Deny, &rules);
-                UserDecision::Deny(None).of(Some(asked), state)
+                let denied = UserDecision::Deny(None).of(Some(asked), state);
+                (denied, Some((scope, Decision::Deny)))
             }
         };
-        let path = Some(asked.address());
-        match runtime.execute(id, &DecideCall { path, resolution: decision }).await {
-            Ok(_) => {}
+        let request = ShownRequest::of(state, asked);
+        match runtime.execute(id, &DecideShown { request, resolution }).await {
+            // A rule is kept only with the decision that it comes from.
+            Ok(_) => {
+                if let Some((scope, decision)) = lasting {
+                    keep(setup, scope, decision, &rules);
+                }
+            }
+            Err(SessionError::Superseded { .. }) => console::tell(SUPERSEDED),
             // An answer that does not fit is not recorded, and the question stands.
             Err(SessionError::Decision(error)) => console::warn(&error),
             Err(error) => return Err(error.into()),

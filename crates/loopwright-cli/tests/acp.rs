@@ -100,6 +100,25 @@ fn a_permission_for_the_session_is_not_asked_for_again() {
 }
 
 #[test]
+fn an_answer_after_that_of_another_process_has_no_effect_and_keeps_no_rule() {
+    let replies = [streamed_call("Removing. ", "rm a.txt"), streamed("Done.", "stop")];
+    let (world, server) = (World::new(), Server::start(replies));
+    let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
+    let session = editor.new_session(&world);
+    let turn = editor.send_prompt(&session, &prompt("Remove it"));
+    editor.until_asked();
+    let decided = world.run(&["sessions", "decide", &session, "deny", "leave it"]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    editor.select("allow-project");
+    let ended = editor.wait(turn);
+    assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+    assert!(world.path("project/a.txt").exists());
+    assert!(!world.path(".config/loopwright/folders.toml").exists());
+    let told = server.heard().pop().unwrap().1.to_string();
+    assert!(told.contains("Blocked: leave it"), "{told}");
+}
+
+#[test]
 fn an_option_that_was_not_offered_allows_nothing() {
     let (world, server) = (World::new(), Server::start([write("1\n"), streamed("No.", "stop")]));
     let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);

@@ -333,3 +333,41 @@ fn followed_approvals_show_a_run_that_begins_to_wait() {
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["pending"][0]["arguments"], json!({ "command": "rm a.txt" }));
 }
+
+/// Decides about the call that waits in the only session, as another process does.
+fn deciding(what: &'static [&'static str]) -> impl Fn(&World) {
+    move |world| {
+        let listed = world.run(&["sessions", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let id = listed["sessions"][0]["id"].as_str().unwrap_or_else(|| panic!("{listed}"));
+        let done = world.run(&[&["sessions", "decide", id], what].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+    }
+}
+
+/// Answers a dialog that another process has answered, and returns the screen, what the model was told, and the rules.
+fn overtaken(
+    there: &'static [&'static str],
+    here: &'static str,
+) -> (String, Value, Option<String>, bool) {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let terminal = Terminal::new(100).typing("1 yes", here).first(deciding(there));
+    let seen = terminal.run(&world, &line);
+    let rules = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).ok();
+    let rules = rules.map(|it| it.lines().skip(1).collect());
+    (seen.text(), told(&server), rules, world.path("project/a.txt").exists())
+}
+
+#[test]
+fn of_a_dialog_and_another_process_exactly_one_answers_and_only_its_rule_is_kept() {
+    let lost = "your answer has no effect: another process answered or changed the request first";
+    let (text, told, rules, is_there) = overtaken(&["deny", "leave it"], "2");
+    assert!(text.contains(lost), "{text}");
+    assert_eq!((told, rules, is_there), ("Blocked: leave it".into(), None, true));
+
+    let (text, _, rules, is_there) = overtaken(&["approve", "--always", "--yes"], "3 keep it");
+    assert!(text.contains(lost), "{text}");
+    assert_eq!((rules, is_there), (Some("allow = [\"Bash(rm a.txt)\"]".to_owned()), false));
+}

@@ -31,7 +31,12 @@ struct Act {
     deed: Deed,
     /// Whether the program shows a prompt then.
     at_prompt: bool,
+    /// What happens elsewhere before it is typed.
+    first: Option<Elsewhere>,
 }
+
+/// What happens outside of the terminal.
+type Elsewhere = Box<dyn Fn(&World)>;
 
 enum Deed {
     Type(String),
@@ -77,25 +82,46 @@ impl Terminal {
     /// Types a line once something stands there and the program reads.
     pub(crate) fn typing(mut self, after: &'static str, line: &'static str) -> Self {
         let deed = Deed::Type(format!("{line}\r"));
-        self.acts.push(Act { after, deed, at_prompt: true });
+        self.acts.push(Act { after, deed, at_prompt: true, first: None });
         self
     }
 
     /// Types keys once something stands there, while the program does something else than to read a line.
     pub(crate) fn pressing(mut self, after: &'static str, keys: &str) -> Self {
-        self.acts.push(Act { after, deed: Deed::Type(keys.to_owned()), at_prompt: false });
+        self.acts.push(Act {
+            after,
+            deed: Deed::Type(keys.to_owned()),
+            at_prompt: false,
+            first: None,
+        });
         self
     }
 
     /// Presses keys once something stands there and the program reads a line.
     pub(crate) fn editing(mut self, after: &'static str, keys: &str) -> Self {
-        self.acts.push(Act { after, deed: Deed::Type(keys.to_owned()), at_prompt: true });
+        self.acts.push(Act {
+            after,
+            deed: Deed::Type(keys.to_owned()),
+            at_prompt: true,
+            first: None,
+        });
         self
     }
 
     /// Changes its size once something stands there.
     pub(crate) fn resizing(mut self, after: &'static str, columns: u16, rows: u16) -> Self {
-        self.acts.push(Act { after, deed: Deed::Resize(columns, rows), at_prompt: false });
+        self.acts.push(Act {
+            after,
+            deed: Deed::Resize(columns, rows),
+            at_prompt: false,
+            first: None,
+        });
+        self
+    }
+
+    /// Does something elsewhere before the line is typed that was added last.
+    pub(crate) fn first(mut self, what: impl Fn(&World) + 'static) -> Self {
+        self.acts.last_mut().unwrap().first = Some(Box::new(what));
         self
     }
 
@@ -115,7 +141,7 @@ impl Terminal {
         let mut child = command.spawn().unwrap();
         // Its copies keep the terminal open.
         drop(command);
-        let (mut parser, written) = self.attend(File::from(controller), child.id());
+        let (mut parser, written) = self.attend(world, File::from(controller), child.id());
         let status = child.wait().unwrap().code().unwrap();
         let home = world.path("");
         let home = home.to_str().unwrap().trim_end_matches('/').to_owned();
@@ -133,7 +159,7 @@ impl Terminal {
     }
 
     /// Reads what is written, and types what there is to type.
-    fn attend(&self, mut controller: File, child: u32) -> (vt100::Parser, String) {
+    fn attend(&self, world: &World, mut controller: File, child: u32) -> (vt100::Parser, String) {
         let size = |count: u16| NonZeroU16::new(count).unwrap();
         let mut parser = vt100::Parser::new(size(self.rows), size(self.columns), SCROLLED);
         let mut written = Vec::new();
@@ -158,11 +184,14 @@ impl Terminal {
                 write!(controller, "\x1b[{};{}R", row + 1, column + 1).unwrap();
             }
             let fresh = String::from_utf8_lossy(&written[heard..]);
-            if let Some(Act { after, deed, at_prompt }) = next
+            if let Some(Act { after, deed, at_prompt, first }) = next
                 && let Some((_, rest)) = fresh.split_once(after)
                 && (!at_prompt || rest.split_once(READS).is_some_and(|(_, it)| it.contains(WHERE)))
             {
                 heard = written.len();
+                if let Some(first) = first {
+                    first(world);
+                }
                 match deed {
                     Deed::Type(typed) => write!(controller, "{typed}").unwrap(),
                     Deed::Resize(columns, rows) => {

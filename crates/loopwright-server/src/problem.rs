@@ -170,6 +170,9 @@ impl From<SessionError> for Problem {
             SessionError::NotPending { .. } => {
                 Self::conflict("the call is not waiting for a decision; list the waiting calls")
             }
+            SessionError::Superseded { .. } => Self::conflict(
+                "the request was answered or changed meanwhile; list the waiting calls",
+            ),
             SessionError::Decision(error) => Self::invalid(error.to_string()),
             SessionError::Status(error) => Self::conflict(error.to_string()),
             error => {

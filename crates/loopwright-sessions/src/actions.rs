@@ -161,7 +161,7 @@ pub struct UpdateTask(pub TaskList);
 /// Decides about a waiting call, or answers its question. The call belongs to the agent or a
 /// sub-agent, and can be one that was interrupted and may have taken effect. A decision that does
 /// not match is refused and not saved. The agent continues with the next [`ContinueRun`] or
-/// [`SendMessage`].
+/// [`SendMessage`]. A dialog, which another process can overtake, uses [`DecideShown`](crate::DecideShown).
 #[derive(Clone, Debug)]
 pub struct DecideCall {
     /// The [address](PendingApproval::address) of the call. `None` means the only waiting one.
@@ -255,7 +255,7 @@ impl SessionAction for DecideCall {
 }
 
 /// Records a decision. Builds the agent only if it is needed to check the decision.
-fn decide(
+pub(crate) fn decide(
     session: &AgentSession,
     asked: &PendingApproval<'_>,
     decision: ApprovalDecision,

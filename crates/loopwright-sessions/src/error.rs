@@ -63,6 +63,17 @@ pub enum SessionError {
         /// The addresses of the waiting calls.
         waiting: Vec<Vec<u16>>,
     },
+    /// The request was answered, or its call was changed, after it was shown.
+    #[error(
+        "the request about call {} of session `{id}` was answered or changed meanwhile; this decision was not saved",
+        PendingApproval::format_address(.path)
+    )]
+    Superseded {
+        /// The session.
+        id: SessionId,
+        /// The address of the call.
+        path: Vec<u16>,
+    },
     /// The decision does not match the call.
     #[error(transparent)]
     Decision(#[from] DecisionError),

@@ -32,6 +32,7 @@ mod undo;
 mod event_log;
 mod follow;
 mod slim;
+mod shown;
 mod slow;
 
 pub mod conformance;
@@ -69,6 +70,7 @@ pub use crate::{
     runtime::SessionRuntime,
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
+    shown::{DecideShown, ShownRequest},
     slim::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,

@@ -91,40 +91,70 @@ fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
     json!(options)
 }
 
-/// Reads the answer and keeps the rules that it allows. `None` means that the user cancelled the turn.
+/// A decision of the user, and the rules that hold from now on with it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) resolution: ApprovalDecision,
+    lasting: Option<(Scope, Decision)>,
+}
+
+/// How long rules hold.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    Session,
+    Project,
+}
+
+impl From<ApprovalDecision> for Answered {
+    fn from(resolution: ApprovalDecision) -> Self {
+        Self { resolution, lasting: None }
+    }
+}
+
+impl Answered {
+    /// Keeps the rules, once the decision is recorded.
+    pub(super) fn keep(&self, setup: &Setup, rules: &[String]) {
+        let kept = match self.lasting {
+            None => Ok(()),
+            Some((Scope::Session, decision)) => {
+                setup.permissions.decide_in_session(decision, rules)
+            }
+            Some((Scope::Project, decision)) => setup.permissions.decide_always(decision, rules),
+        };
+        if let Err(error) = kept {
+            console::warn(&error);
+        }
+    }
+}
+
+/// Reads the answer. `None` means that the user cancelled the turn.
 pub(super) fn decision(
     answer: &Value,
-    setup: &Setup,
     state: &AgentState,
     asked: &PendingApproval<'_>,
     rules: &[String],
-) -> Option<ApprovalDecision> {
+) -> Option<Answered> {
     let outcome = &answer["outcome"];
     if outcome["outcome"] != "selected" {
         return None;
     }
-    let kept = match outcome["optionId"].as_str() {
-        Some(ALLOW) => Ok(()),
+    let deny = || UserDecision::Deny(None).of(Some(asked), state);
+    let (resolution, lasting) = match outcome["optionId"].as_str() {
+        Some(ALLOW) => (ApprovalDecision::Approve, None),
         Some(ALLOW_SESSION) if !rules.is_empty() => {
-            setup.permissions.decide_in_session(Decision::Allow, rules)
+            (ApprovalDecision::Approve, Some((Scope::Session, Decision::Allow)))
         }
         Some(ALLOW_PROJECT) if !rules.is_empty() => {
-            setup.permissions.decide_always(Decision::Allow, rules)
+            (ApprovalDecision::Approve, Some((Scope::Project, Decision::Allow)))
         }
         Some(REJECT_PROJECT) if !rules.is_empty() => {
-            if let Err(error) = setup.permissions.decide_always(Decision::Deny, rules) {
-                console::warn(&error);
-            }
-            return Some(UserDecision::Deny(None).of(Some(asked), state));
+            (deny(), Some((Scope::Project, Decision::Deny)))
         }
         Some(MARK_DONE) if asked.question.is_recovery() => {
-            return Some(UserDecision::MarkDone(None).of(Some(asked), state));
+            (UserDecision::MarkDone(None).of(Some(asked), state), None)
         }
         // What was not offered allows nothing.
-        _ => return Some(UserDecision::Deny(None).of(Some(asked), state)),
+        _ => (deny(), None),
     };
-    if let Err(error) = kept {
-        console::warn(&error);
-    }
-    Some(ApprovalDecision::Approve)
+    Some(Answered { resolution, lasting })
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::{Either, select};
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{ApprovalDecision, RequestKind, messages::Message};
-use loopwright_sessions::{DecideCall, SessionError, SessionId, SessionRuntime};
+use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
 use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::error::RpcError;
 use super::modes;
-use super::permission;
+use super::permission::{self, Answered};
 use super::replay;
 use super::tool_calls::ToolCalls;
 use super::updates::{Updates, plan, text};
@@ -329,15 +329,16 @@ impl EditorSession {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
             let is_question = !matches!(asked.kind, RequestKind::Approval { .. });
-            let decision = if is_question && !is_cancelled {
+            let mut rules = Vec::new();
+            let answered: Option<Answered> = if is_question && !is_cancelled {
                 let Some(answer) = reply.take() else {
                     return Ok(Decided::Question(asked.question.text.clone()));
                 };
-                Some(UserDecision::Reply(answer).of(Some(asked), state))
+                Some(UserDecision::Reply(answer).of(Some(asked), state).into())
             } else if is_cancelled {
                 None
             } else {
-                let rules = suggested(setup, asked);
+                rules = suggested(setup, asked);
                 let params = permission::request(
                     self.id.as_str(),
                     setup,
@@ -347,17 +348,20 @@ impl EditorSession {
                     &rules,
                 );
                 match self.ask(brake, params).await? {
-                    Some(answer) => permission::decision(&answer, setup, state, asked, &rules),
+                    Some(answer) => permission::decision(&answer, state, asked, &rules),
                     None => None,
                 }
             };
-            let resolution = decision.unwrap_or_else(|| {
+            let answered = answered.unwrap_or_else(|| {
                 is_cancelled = true;
-                ApprovalDecision::Deny { reason: permission::CANCELLED.to_owned() }
+                ApprovalDecision::Deny { reason: permission::CANCELLED.to_owned() }.into()
             });
-            let path = Some(asked.address());
-            match runtime.execute(&self.id, &DecideCall { path, resolution }).await {
-                Ok(_) => {}
+            let request = ShownRequest::of(state, asked);
+            let resolution = answered.resolution.clone();
+            match runtime.execute(&self.id, &DecideShown { request, resolution }).await {
+                // Rules are kept only with the decision that they come from.
+                Ok(_) => answered.keep(setup, &rules),
+                Err(error @ SessionError::Superseded { .. }) => console::warn(&error),
                 // An answer that does not fit is not recorded, and the question stands.
                 Err(SessionError::Decision(error)) => console::warn(&error),
                 Err(error) => return Err(SessionsError::from(error).into()),

@@ -233,6 +233,7 @@ impl SessionsError {
                 SessionError::NoStep { .. }
                 | SessionError::Status(_)
                 | SessionError::NotPending { .. }
+                | SessionError::Superseded { .. }
                 | SessionError::Decision(_),
             ) => ExitCode::Usage,
             Self::Session(_)

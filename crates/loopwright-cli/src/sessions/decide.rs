@@ -11,7 +11,10 @@ use loopwright_core::{
     RequestKind, ToolOutput,
 };
 use loopwright_models::Providers;
-use loopwright_sessions::{DecideCall, SessionError, SessionHeader, SessionRuntime, SessionStore};
+use loopwright_sessions::{
+    DecideCall, DecideShown, SessionError, SessionHeader, SessionRuntime, SessionStore,
+    ShownRequest,
+};
 use serde_json::{Map, Value};
 
 use self::lasting::LastingDecision;
@@ -83,7 +86,12 @@ pub(super) async fn decide(
         Some(asked) if asked.needs_agent(&resolution) => checking(store, &header)?,
         _ => maintenance_runtime(store),
     };
-    let decided = runtime.execute(&header.id, &DecideCall { path, resolution }).await;
+    let shown = asked.filter(|_| path.is_some() || pending.len() == 1);
+    let decided = match shown.map(|it| ShownRequest::of(session.state(), it)) {
+        Some(request) => runtime.execute(&header.id, &DecideShown { request, resolution }).await,
+        // Why there is no such request is said.
+        None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,
+    };
     let session = decided.map_err(|error| match error {
         SessionError::Decision(DecisionError::UnknownTool { tool }) => SessionsError::Usage(
             format!("arguments of `{tool}` cannot be changed here; approve or deny the call"),

@@ -21,6 +21,8 @@ pub(super) struct Editor {
     last_id: u64,
     /// What is selected when a permission is asked for; without it, nothing is answered.
     choice: Option<String>,
+    /// The last permission request that was not answered.
+    open: Value,
     /// The updates that came.
     pub(super) updates: Vec<Value>,
     /// The permissions that were asked for.
@@ -50,7 +52,7 @@ impl Editor {
             }
         });
         let (updates, asked) = (Vec::new(), Vec::new());
-        Self { program, input, lines, last_id: 0, choice: None, updates, asked }
+        Self { program, input, lines, last_id: 0, choice: None, open: Value::Null, updates, asked }
     }
 
     pub(super) fn new_session(&mut self, world: &World) -> String {
@@ -123,16 +125,22 @@ impl Editor {
         }
     }
 
+    /// Answers the last permission request.
+    pub(super) fn select(&mut self, choice: &str) {
+        let outcome = json!({"outcome": "selected", "optionId": choice});
+        let answer = json!({"jsonrpc": "2.0", "id": self.open, "result": {"outcome": outcome}});
+        self.write(&answer.to_string());
+    }
+
     fn take(&mut self, mut message: Value) {
         let params = message["params"].take();
         match message["method"].as_str() {
             Some("session/update") => self.updates.push(params["update"].clone()),
             Some("session/request_permission") => {
                 self.asked.push(params);
+                self.open = message["id"].clone();
                 if let Some(choice) = self.choice.clone() {
-                    let outcome = json!({"outcome": "selected", "optionId": choice});
-                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"outcome": outcome}});
-                    self.write(&answer.to_string());
+                    self.select(&choice);
                 }
             }
             _ => panic!("unexpected: {message}"),

@@ -7,7 +7,7 @@ use axum::{
     routing::{get, post},
 };
 use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, ToolOutput};
-use loopwright_sessions::{AgentSession, DecideCall, Job, SessionHeader};
+use loopwright_sessions::{AgentSession, DecideShown, Job, SessionHeader, ShownRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,7 +125,7 @@ pub(crate) async fn decided(
     } else {
         server.runtime()
     };
-    let action = DecideCall { path: Some(asked.address()), resolution };
+    let action = DecideShown { request: ShownRequest::of(session.state(), asked), resolution };
     let session = runtime.execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;
