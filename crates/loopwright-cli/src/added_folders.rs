@@ -6,7 +6,7 @@ use loopwright_permissions::Policy;
 use loopwright_sandbox::BroadPaths;
 
 use crate::config::{Config, ConfigSources};
-use crate::store::own_paths;
+use crate::own_paths::OwnPaths;
 
 /// The folders that a policy adds, and those that cannot be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn usable(
     if !real.is_dir() {
         return Err(unusable("it is not a directory".to_owned()));
     }
-    if own_paths(config, sources).iter().any(|own| real.starts_with(own)) {
+    if OwnPaths::of(config, sources).contain(&real) {
         return Err(AddedFolderError::Own { path: path.into() });
     }
     let home = sources.home.as_ref().and_then(|it| it.canonicalize().ok());

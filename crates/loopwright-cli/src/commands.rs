@@ -13,6 +13,7 @@ use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
+use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
 
 /// How commands are run. The default is a sandbox in which there is only the system.
@@ -26,6 +27,8 @@ pub struct Commands {
     pub(crate) caches: Option<Caches>,
     /// Who commits.
     pub(crate) author: Author,
+    /// What this program keeps for its user, which they do not see or change.
+    own: OwnPaths,
     /// The folders that they use besides the directory.
     pub(crate) folders: Vec<PathBuf>,
     /// Whether they cannot change the directory.
@@ -84,6 +87,7 @@ impl Commands {
             driver,
             limits: Limits::of_machine(),
             home: sources.home.clone(),
+            own: OwnPaths::of(config, sources),
             environment: sources.environment.clone(),
             ..Self::default()
         };
@@ -147,6 +151,7 @@ impl Commands {
         if has_own_home(policy.backend) {
             policy = policy.with_author(self.author.clone());
         }
+        let policy = self.own.confine(policy);
         if self.is_read_only { policy.read_only() } else { policy }
     }
 

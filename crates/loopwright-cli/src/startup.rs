@@ -20,7 +20,6 @@ use loopwright_sessions::{
 };
 
 pub use self::refusal::StartError;
-pub(crate) use self::workdir::without_own;
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};

@@ -282,29 +282,6 @@ fn check_closed(path: &Path) -> Result<(), StoreLocationError> {
     Ok(())
 }
 
-/// Returns what this program keeps for its user, without links as far as it exists.
-pub(crate) fn own_paths(config: &Config, sources: &ConfigSources) -> Vec<PathBuf> {
-    let mut own: Vec<PathBuf> = state_directory(sources).into_iter().collect();
-    own.extend(sources.home.as_ref().map(|home| home.join(".config/loopwright")));
-    match StoreLocation::of(config, sources) {
-        Ok(StoreLocation::Files(directory)) => own.push(directory),
-        Ok(StoreLocation::Sqlite(file)) => {
-            own.extend(["", "-wal", "-shm", "-acknowledged"].map(|end| {
-                let mut name = file.clone().into_os_string();
-                name.push(end);
-                name.into()
-            }));
-        }
-        _ => {}
-    }
-    for path in &mut own {
-        if let Ok(real) = path.canonicalize() {
-            *path = real;
-        }
-    }
-    own
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -33,6 +33,7 @@ mod mcp_serve;
 mod model_names;
 mod models;
 mod own_agent;
+mod own_folders;
 mod pages;
 mod permissions;
 mod program;

@@ -61,9 +61,9 @@ pub struct SandboxPolicy {
     /// The paths that it may write, in addition to `workdir` and its scratch space.
     pub write_paths: Vec<PathBuf>,
     /// Paths relative to each writable folder that it may not change; a new file at such a path is
-    /// moved away.
+    /// moved away. An absolute path without links is protected only in its place.
     pub protected: Vec<PathBuf>,
-    /// Paths relative to `workdir` that it may not read.
+    /// Paths relative to `workdir`, or absolute ones without links, that it may not read.
     pub hidden: Vec<PathBuf>,
     /// Its network access.
     pub network: Network,
@@ -340,13 +340,13 @@ impl SandboxPolicy {
         self
     }
 
-    /// Adds a path, relative to each writable folder, that may not be changed.
+    /// Adds a path, relative to each writable folder or absolute, that may not be changed.
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.protected.push(path.into());
         self
     }
 
-    /// Adds a path, relative to the working folder, that may not be read.
+    /// Adds a path, relative to the working folder or absolute, that may not be read.
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self

@@ -78,6 +78,8 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 pub struct Screen {
     /// What is refused besides the table.
     refused: Vec<Vec<OsString>>,
+    /// Absolute paths that are refused, wherever the folder is.
+    refused_paths: Vec<PathBuf>,
     /// What settings of the user name, at any depth.
     named: Vec<(Vec<OsString>, Reason)>,
     /// What they name in the folder.
@@ -109,6 +111,8 @@ impl fmt::Display for Reason {
     }
 }
 
+const PROTECTED: Reason = Reason("is protected");
+
 /// Where the system has its programs.
 const PROGRAMS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -125,6 +129,7 @@ impl Screen {
     pub fn standard() -> Self {
         Self {
             refused: Vec::new(),
+            refused_paths: Vec::new(),
             named: Vec::new(),
             named_here: Vec::new(),
             searched: Vec::new(),
@@ -133,8 +138,13 @@ impl Screen {
         }
     }
 
-    /// Refuses a name, or several joined by `/`, at any depth, with everything in it.
+    /// Refuses a name, or several joined by `/`, at any depth, with everything in it. Refuses an absolute path only in
+    /// its place; for that, the screen needs its folder (see [`with_root`](Self::with_root)).
     pub fn refuse(mut self, path: impl AsRef<Path>) -> Self {
+        if path.as_ref().is_absolute() {
+            self.refused_paths.push(path.as_ref().to_path_buf());
+            return self;
+        }
         let names = names(path.as_ref());
         if !names.is_empty() && !self.refused.contains(&names) {
             self.refused.push(names);
@@ -176,6 +186,9 @@ impl Screen {
                 Place::Searched => self.searched.push(names),
             }
         }
+        let below = self.refused_paths.iter().filter_map(|it| it.strip_prefix(root).ok());
+        let below: Vec<_> = below.map(names).filter(|it| !it.is_empty()).collect();
+        self.named_here.extend(below.into_iter().map(|names| (names, PROTECTED)));
         self
     }
 
@@ -187,7 +200,7 @@ impl Screen {
         }
         let refused = || {
             let is_refused = self.refused.iter().any(|names| contains(&path, names));
-            is_refused.then_some(Reason("is protected"))
+            is_refused.then_some(PROTECTED)
         };
         let named = || {
             let anywhere = self.named.iter().filter(|(names, _)| contains(&path, names));

@@ -363,3 +363,52 @@ async fn a_folder_that_is_too_deep_to_be_looked_at_is_left_out_and_all_else_is_k
     assert!(world.path("new/side").is_dir());
     assert!(world.path(&format!("new/{name}/{name}")).is_dir());
 }
+
+#[tokio::test]
+async fn changes_beside_a_hidden_or_direct_path_are_collected_like_all_others() {
+    let world = World::new();
+    world.file("keys/secret", "secret");
+    world.file("web/out/old", "old");
+    let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
+    let policy = world.policy().hide("keys/secret").with_direct_path("web/out");
+    let policy = policy.with_transaction(&transaction);
+    let line = "cat keys/secret; echo x > keys/.envrc; echo x > web/.envrc; echo new > web/out/new";
+    let output = world.run(&sh(line), &policy).await;
+    assert!(output.staged, "{:?}", output.notes);
+    assert_eq!(output.stdout.to_text(), "");
+    let is_there = |path: &str| world.path(path).exists();
+    assert!(is_there("web/out/new") && !is_there("keys/.envrc") && !is_there("web/.envrc"));
+    let ran = Ran { transaction, output };
+    ran.apply();
+    assert!(!is_there("keys/.envrc") && !is_there("web/.envrc"));
+}
+
+#[tokio::test]
+async fn an_absolute_path_of_a_screen_is_refused_in_its_place_only() {
+    let world = World::new();
+    world.file("set/own", "old");
+    world.file("other/set/own", "old");
+    let ran = staged(&world, "echo new > set/own; echo new > other/set/own").await;
+    let screen = Screen::standard().refuse(world.path("").canonicalize().unwrap().join("set/own"));
+    let changes = ran.transaction.changes(&screen).unwrap();
+    let refused: Vec<_> = changes.refused().iter().map(|it| it.path.clone()).collect();
+    assert_eq!(refused, [PathBuf::from("set/own")]);
+    ran.transaction.apply(changes).unwrap();
+    let text = |path: &str| fs::read_to_string(world.path(path)).unwrap();
+    assert_eq!((text("set/own"), text("other/set/own")), ("old".to_owned(), "new\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_protected_absolute_path_stays_although_its_folder_is_moved() {
+    let world = World::new();
+    world.file("set/own", "old");
+    let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
+    let own = world.path("").canonicalize().unwrap().join("set/own");
+    let policy = world.policy().protect(own).with_transaction(&transaction);
+    let line = "cat set/own; mv set moved; rm -rf set; mkdir -p set; echo new > set/own";
+    let output = world.run(&sh(line), &policy).await;
+    assert_eq!((output.staged, output.stdout.to_text().as_str()), (true, "old"));
+    let changes = transaction.changes(&policy.screen(Screen::standard())).unwrap();
+    transaction.apply(changes).unwrap();
+    assert_eq!(fs::read_to_string(world.path("set/own")).unwrap(), "old");
+}

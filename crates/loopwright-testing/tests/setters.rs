@@ -49,7 +49,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("UseExecutionRetrospective", &["on_rewind"]),
     ("UseRecording", &["redact"]),
     ("UseSystemPrompt", &["append"]),
-    ("WorkspaceRoot", &["allow", "protect"]),
+    ("WorkspaceRoot", &["allow", "hide", "protect"]),
 ];
 
 #[test]

@@ -346,6 +346,7 @@ impl Walk<'_> {
         if self.root.is_protected(&self.screen, &whole, None) {
             return Err(FileError::Protected(self.path.to_owned()).into());
         }
+        self.root.permit(FileUse::Write, self.path, &whole)?;
         let rights = Mode::from_raw_mode(0o777);
         let made = match self.levels.last() {
             Some((fd, _)) => rustix::fs::mkdirat(fd, &name, rights),

@@ -40,6 +40,8 @@ struct Settings {
     /// What is protected besides what always is, and what of that is allowed.
     more_protected: Vec<String>,
     allowed: Vec<String>,
+    /// Absolute paths that do not exist for file tools, each with the reason for the model.
+    hidden: Vec<(PathBuf, Arc<str>)>,
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
     access: Option<Arc<dyn FileAccess>>,
@@ -82,6 +84,7 @@ impl WorkspaceRoot {
             screen: Screen::standard(),
             more_protected: Vec::new(),
             allowed: Vec::new(),
+            hidden: Vec::new(),
             durability: Durability::default(),
             journal: None,
             access: None,
@@ -100,7 +103,8 @@ impl WorkspaceRoot {
         Self::of(self.0.path.clone(), settings)
     }
 
-    /// Protects another path, at any depth: it can be read but not written.
+    /// Protects another path, at any depth: it can be read but not written. An absolute path without links is
+    /// protected only in its place.
     pub fn protect(self, path: &str) -> Self {
         self.with(|it| {
             it.screen = it.screen.clone().refuse(path);
@@ -114,6 +118,12 @@ impl WorkspaceRoot {
             it.screen = it.screen.clone().allow(path);
             it.allowed.push(path.to_owned());
         })
+    }
+
+    /// Hides an absolute path without links, with everything in it: it is not read, listed, found or written. The
+    /// reason is for the model.
+    pub fn hide(self, path: impl Into<PathBuf>, reason: impl Into<Arc<str>>) -> Self {
+        self.with(|it| it.hidden.push((path.into(), reason.into())))
     }
 
     /// Sets whether a change waits until it is on disk.
@@ -161,7 +171,15 @@ impl WorkspaceRoot {
         tool: Option<&str>,
         path: &Path,
     ) -> Option<String> {
-        self.0.settings.access.as_ref()?.denied(access, tool, &self.0.path.join(path))
+        let settings = &self.0.settings;
+        if !settings.hidden.is_empty() {
+            let (root, below) = self.split(path);
+            let real = root.join(below);
+            if let Some((_, reason)) = settings.hidden.iter().find(|(it, _)| real.starts_with(it)) {
+                return Some(reason.to_string());
+            }
+        }
+        settings.access.as_ref()?.denied(access, tool, &self.0.path.join(path))
     }
 
     /// Fails if a path below the root is denied.

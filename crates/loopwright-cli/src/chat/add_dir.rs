@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::ChatSession;
 use crate::added_folders::usable;
 use crate::console;
+use crate::own_paths::OwnPaths;
 use crate::render::sanitize_terminal;
-use crate::startup::without_own;
 
 impl ChatSession<'_> {
     /// Lets the tools use another folder from the next message on. Without one, shows those in use.
@@ -36,9 +36,10 @@ impl ChatSession<'_> {
         let folder = usable(&path, config, sources)?;
         let setup = &mut self.conversation.setup;
         if folder != setup.workdir.path() && !setup.workdir.folders().any(|it| it == folder) {
-            setup.permissions.add_folder(&folder)?;
             let workdir = setup.workdir.clone().with_folder(&folder);
-            setup.workdir = without_own(workdir, config, sources);
+            let workdir = OwnPaths::of(config, sources).keep_from(workdir)?;
+            setup.permissions.add_folder(&folder)?;
+            setup.workdir = workdir;
             setup.commands.folders.push(folder.clone());
         }
         Ok(folder)

@@ -195,19 +195,33 @@ impl View {
         if let Some((folder, at)) = cache {
             entries.push(Entry { at, seen: Seen::Cache(folder) });
         }
-        let mut parts = Parts::default();
         let staged = policy.staging.is_some();
         // The screen decides which collected changes are applied, so nothing needs to be covered.
-        for root in writable.iter().filter(|root| !(staged && **root == workdir)) {
-            for path in &policy.protected {
+        let direct: Vec<PathBuf> =
+            writable.iter().filter(|root| !(staged && **root == workdir)).cloned().collect();
+        let mut parts = Parts { pins: direct.clone(), ..Parts::default() };
+        for path in &policy.protected {
+            if path.is_absolute() {
+                // A folder around it could be moved before its changes are judged. A link cannot be covered.
+                let covered_in = if path.is_symlink() { &direct } else { &writable };
+                parts.cover_in(&writable, covered_in, path, Covered::Protected)?;
+                continue;
+            }
+            for root in &direct {
                 parts.cover(root, path, Covered::Protected)?;
             }
         }
         for path in policy.direct.iter().filter(|_| staged) {
             parts.cover(&workdir, path, Covered::Direct)?;
         }
+        let mut shown: Vec<PathBuf> = entries.iter().map(|it| it.at.clone()).collect();
+        shown.push(workdir.clone());
         for path in &policy.hidden {
-            parts.cover(&workdir, path, Covered::Hidden)?;
+            if path.is_absolute() {
+                parts.cover_in(&shown, &shown, path, Covered::Hidden)?;
+            } else {
+                parts.cover(&workdir, path, Covered::Hidden)?;
+            }
         }
         entries.extend(parts.entries);
         // The sort is stable: of two entries with the same path, the one added last is visible.
@@ -261,9 +275,28 @@ fn add_system(entries: &mut Vec<Entry>, path: &Path) {
 struct Parts {
     entries: Vec<Entry>,
     pinned: BTreeSet<PathBuf>,
+    /// The folders that the command changes directly. In others, nothing is pinned: a pinned folder is mounted writable.
+    pins: Vec<PathBuf>,
 }
 
 impl Parts {
+    /// Covers an absolute path in the innermost of these folders that contains it, if that is one of `covered_in`.
+    fn cover_in(
+        &mut self,
+        folders: &[PathBuf],
+        covered_in: &[PathBuf],
+        path: &Path,
+        covered: Covered,
+    ) -> Result<(), Refusal> {
+        let holding = folders.iter().filter(|it| path.starts_with(it));
+        let innermost = holding.max_by_key(|it| it.components().count());
+        let Some(root) = innermost.filter(|it| covered_in.contains(it)) else { return Ok(()) };
+        match path.strip_prefix(root) {
+            Ok(below) if below.components().next().is_some() => self.cover(root, below, covered),
+            _ => Ok(()),
+        }
+    }
+
     /// Covers `path` below `root`, and pins every folder in between, so that none of them can be renamed and
     /// replaced.
     fn cover(&mut self, root: &Path, path: &Path, covered: Covered) -> Result<(), Refusal> {
@@ -289,7 +322,11 @@ impl Parts {
                         at.display()
                     )));
                 }
-                Ok(_) => self.bind(root, &at, if last { covered } else { Covered::Pinned }),
+                Ok(_) if last => self.bind(root, &at, covered),
+                Ok(_) if self.pins.iter().any(|it| it == root) => {
+                    self.bind(root, &at, Covered::Pinned);
+                }
+                Ok(_) => {}
                 Err(_) => return Ok(()),
             }
         }

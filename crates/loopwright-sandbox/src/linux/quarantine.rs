@@ -71,8 +71,13 @@ impl Sweep {
         let screen = policy.screen(screen);
         let roots = roots.chain(direct).map(|path| {
             let screen = screen.clone().of_user(&path, &job.settings);
-            let protected = if is_covered { &[][..] } else { &policy.protected };
-            Root { kept: Kept::of(&path, protected), path, screen }
+            let kept = if is_covered { &[][..] } else { &policy.protected };
+            let below = |it: &PathBuf| match it.strip_prefix(&path) {
+                Ok(below) => Some(below.to_path_buf()),
+                Err(_) => Some(it.clone()).filter(|it| it.is_relative()),
+            };
+            let protected: Vec<PathBuf> = kept.iter().filter_map(below).collect();
+            Root { kept: Kept::of(&path, &protected), path, screen }
         });
         Self::beginning(roots.collect(), covered.collect())
     }

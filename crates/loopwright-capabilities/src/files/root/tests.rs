@@ -163,3 +163,27 @@ fn added_folders_are_listed_and_searched_where_a_call_names_them() {
     let other = search(format!("{}/**", world.path("docs-evil")));
     assert!(matches!(other, Err(FileError::Outside(_))), "{other:?}");
 }
+
+#[test]
+fn a_hidden_path_is_not_read_listed_or_written_and_an_absolute_protection_holds_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    for file in ["own/a", "other/own/a", "set/b", "other/set/b"] {
+        std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+        std::fs::write(at(file), "old").unwrap();
+    }
+    let root = WorkspaceRoot::new(folder.path())
+        .hide(at("own"), "it is private")
+        .protect(at("set/b").to_str().unwrap());
+    let text = |path: &str| root.read_text(path, 9);
+    let private = "`own/a` is not permitted (it is private); continue without it";
+    assert_eq!(text("own/a").unwrap_err().to_string(), private);
+    assert_eq!(text("other/own/a").unwrap().as_deref(), Some("old"));
+    assert_eq!(text("set/b").unwrap().as_deref(), Some("old"));
+    assert!(matches!(root.write("own/a", b"new"), Err(FileError::NotPermitted { .. })));
+    assert!(matches!(root.write("own/new", b"new"), Err(FileError::NotPermitted { .. })));
+    assert!(matches!(root.write("set/b", b"new"), Err(FileError::Protected(_))));
+    root.write("other/set/b", b"new").unwrap();
+    root.write("other/own/a", b"new").unwrap();
+    assert_eq!(std::fs::read(at("own/a")).unwrap(), b"old");
+}

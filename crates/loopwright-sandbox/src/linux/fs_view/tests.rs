@@ -113,3 +113,47 @@ fn broad_folders_and_the_home_of_the_agent_are_refused() {
     not_broad(Path::new("/srv/people/me/project"), home).unwrap();
     not_broad(Path::new("/var/lib/project"), home).unwrap();
 }
+
+#[test]
+fn absolute_paths_are_covered_in_their_place_only() {
+    let (folder, other) = (folder(&["a/key", "b/a/key", "set/own"]), folder(&["own/a"]));
+    let at = |of: &tempfile::TempDir, name: &str| fs::canonicalize(of.path()).unwrap().join(name);
+    let policy = SandboxPolicy::in_dir(folder.path())
+        .hide(at(&folder, "a/key"))
+        .protect(at(&folder, "set/own"))
+        .hide("/srv/elsewhere");
+    let view = View::of(&job(policy)).unwrap();
+    assert_eq!(
+        parts(&view),
+        [
+            ("set".to_owned(), Covered::Pinned),
+            ("a".to_owned(), Covered::Pinned),
+            ("set/own".to_owned(), Covered::Protected),
+            ("a/key".to_owned(), Covered::Hidden),
+        ]
+    );
+    // Also in a folder beside the working folder, and in one that is only read.
+    for policy in [
+        SandboxPolicy::in_dir(folder.path()).write(other.path()),
+        SandboxPolicy::in_dir(folder.path()).read(other.path()),
+    ] {
+        let own = at(&other, "own");
+        let view = View::of(&job(policy.hide(&own))).unwrap();
+        let covered = view.entries.iter().find(|it| it.at == own).map(|it| &it.seen);
+        let hidden = |it: &Seen| matches!(it, Seen::Part { covered: Covered::Hidden, .. });
+        assert!(covered.is_some_and(hidden), "{covered:?}");
+    }
+}
+
+#[test]
+fn nothing_is_pinned_in_a_folder_that_is_read_only_or_whose_changes_are_collected() {
+    let (folder, staging) = (folder(&["a/key", "web/out/x"]), folder(&[]));
+    let policy = || SandboxPolicy::in_dir(folder.path()).hide("a/key");
+    let view = View::of(&job(policy().read_only())).unwrap();
+    assert_eq!(parts(&view), [("a/key".to_owned(), Covered::Hidden)]);
+    let staging = Some(staging.path().to_path_buf());
+    let policy = SandboxPolicy { staging, ..policy().with_direct_path("web/out") };
+    let view = View::of(&job(policy)).unwrap();
+    let expect = [("web/out".to_owned(), Covered::Direct), ("a/key".to_owned(), Covered::Hidden)];
+    assert_eq!(parts(&view), expect);
+}

@@ -1,0 +1,241 @@
+//! What this program keeps for its user, and how agents are kept away from it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_sandbox::SandboxPolicy;
+
+use crate::config::{Config, ConfigSources};
+use crate::store::{StoreLocation, state_directory};
+
+/// The reason for the model.
+const REASON: &str = "Loopwright keeps its settings and sessions there";
+
+/// The number of links after which a path counts as a circle.
+const MAX_LINKS: usize = 40;
+
+/// The number of files of the user's settings in which links are looked for.
+const MAX_FILES: usize = 10_000;
+
+/// The paths of this program, absolute and without links as far as they exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnPaths {
+    /// Settings and sessions, which agents neither read nor change.
+    kept: Vec<PathBuf>,
+    /// What is elsewhere and takes part in the settings: a configuration file that was named, the targets of links, and
+    /// the links on the way. Agents do not change it.
+    settings: Vec<PathBuf>,
+}
+
+/// A folder in which no agent works.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no agent works in {}: Loopwright keeps its settings and sessions there; choose another folder with `-C`",
+    path.display()
+)]
+pub(crate) struct OwnFolder {
+    path: PathBuf,
+}
+
+impl OwnPaths {
+    /// Finds what is kept for the user.
+    pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Self {
+        let usual = sources.home.as_ref().map(|home| home.join(".config/loopwright"));
+        let folders: BTreeSet<PathBuf> = sources.own_directory().into_iter().chain(usual).collect();
+        let mut kept: Vec<PathBuf> = state_directory(sources).into_iter().collect();
+        kept.extend(folders.iter().cloned());
+        match StoreLocation::of(config, sources) {
+            Ok(StoreLocation::Files(directory)) => kept.push(directory),
+            Ok(StoreLocation::Sqlite(file)) => {
+                kept.extend(["", "-wal", "-shm", "-acknowledged"].map(|end| {
+                    let mut name = file.clone().into_os_string();
+                    name.push(end);
+                    name.into()
+                }));
+            }
+            _ => {}
+        }
+        let mut links = Links::default();
+        let kept = kept.iter().map(|it| links.resolve(it)).collect();
+        for folder in &folders {
+            links.search(folder);
+        }
+        if let Some(file) = &config.user_file {
+            let real = links.resolve(file);
+            links.found.insert(real);
+        }
+        let mut own = Self { kept, settings: Vec::new() };
+        own.settings = links.found.into_iter().filter(|it| !own.is_kept(it)).collect();
+        own
+    }
+
+    fn is_kept(&self, path: &Path) -> bool {
+        self.kept.iter().any(|it| path.starts_with(it))
+    }
+
+    /// Returns `true` if a folder, by its path without links, is one of the paths or inside one.
+    pub(crate) fn contain(&self, folder: &Path) -> bool {
+        self.is_kept(folder) || self.settings.iter().any(|it| folder.starts_with(it))
+    }
+
+    /// Keeps the tools of an agent away from the paths.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the agent would work inside one of them.
+    pub(crate) fn keep_from(&self, root: WorkspaceRoot) -> Result<WorkspaceRoot, OwnFolder> {
+        let folders: Vec<PathBuf> =
+            std::iter::once(root.path()).chain(root.folders()).map(Path::to_path_buf).collect();
+        if let Some(path) = folders.iter().find(|it| self.contain(it)) {
+            return Err(OwnFolder { path: path.clone() });
+        }
+        let below = |path: &Path| {
+            let inside = folders.iter().filter_map(|it| path.strip_prefix(it).ok()?.to_str());
+            inside.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut root = root;
+        for path in &self.kept {
+            for name in below(path) {
+                // What does not exist yet is not created either.
+                root = root.protect(&name);
+            }
+            root = root.hide(path, REASON);
+        }
+        for path in self.settings.iter().filter(|it| !below(it).is_empty()) {
+            root = path.to_str().into_iter().fold(root, WorkspaceRoot::protect);
+        }
+        Ok(root)
+    }
+
+    /// Keeps commands away from the paths in the folders that a policy shows.
+    pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
+        let roots = policy.write_paths.iter().chain(&policy.read_paths).chain([&policy.workdir]);
+        let roots: Vec<PathBuf> = roots.map(|it| Links::default().resolve(it)).collect();
+        let is_shown = |it: &&PathBuf| roots.iter().any(|root| it.starts_with(root));
+        let kept = self.kept.iter().filter(is_shown).filter(|it| it.exists());
+        let policy = kept.fold(policy, SandboxPolicy::hide);
+        self.settings.iter().filter(is_shown).fold(policy, SandboxPolicy::protect)
+    }
+}
+
+/// Links on the way to files, and what they lead to.
+#[derive(Debug, Default)]
+struct Links {
+    found: BTreeSet<PathBuf>,
+    searched: BTreeSet<PathBuf>,
+}
+
+impl Links {
+    /// Returns a path without links, as far as it exists, and remembers the links on the way.
+    fn resolve(&mut self, path: &Path) -> PathBuf {
+        let mut at = PathBuf::from("/");
+        let mut pending = names(path);
+        let mut followed = 0;
+        while let Some(name) = pending.pop() {
+            if name == ".." {
+                at.pop();
+                continue;
+            }
+            let next = at.join(&name);
+            match fs::read_link(&next) {
+                Ok(target) if followed < MAX_LINKS => {
+                    followed += 1;
+                    if target.is_absolute() {
+                        at = PathBuf::from("/");
+                    }
+                    pending.extend(names(&target));
+                    self.found.insert(next);
+                }
+                _ => at = next,
+            }
+        }
+        at
+    }
+
+    /// Looks for links in a folder of settings and below, and in the folders that they lead to.
+    fn search(&mut self, folder: &Path) {
+        if self.searched.len() >= MAX_FILES || !self.searched.insert(folder.to_path_buf()) {
+            return;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_symlink() {
+                let target = self.resolve(&entry.path());
+                self.found.insert(target.clone());
+                self.search(&target);
+            } else if kind.is_dir() {
+                self.search(&entry.path());
+            }
+        }
+    }
+}
+
+/// Returns the names of a path, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        _ => None,
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::config::Flags;
+
+    fn world() -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().canonicalize().unwrap();
+        (home, real)
+    }
+
+    fn loaded(sources: &ConfigSources) -> Config {
+        let flags = Flags { workdir: ".".into(), ..Flags::default() };
+        Config::load(flags, sources).unwrap().config
+    }
+
+    fn own(home: &Path) -> OwnPaths {
+        let sources =
+            ConfigSources { home: Some(home.into()), cwd: home.into(), ..ConfigSources::default() };
+        OwnPaths::of(&loaded(&sources), &sources)
+    }
+
+    #[test]
+    fn links_of_the_settings_count_with_their_targets_and_the_links_on_the_way() {
+        let (_home, home) = world();
+        let at = |name: &str| home.join(name);
+        for folder in [".config/loopwright/skills", "dotfiles/v1/agents"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("dotfiles/v1/hooks.json"), "{}").unwrap();
+        fs::write(at("elsewhere.md"), "").unwrap();
+        symlink("v1", at("dotfiles/current")).unwrap();
+        symlink(at("dotfiles/current/hooks.json"), at(".config/loopwright/hooks.json")).unwrap();
+        symlink("../../dotfiles/v1/agents", at(".config/loopwright/agents")).unwrap();
+        symlink("../../../elsewhere.md", at("dotfiles/v1/agents/a.md")).unwrap();
+        symlink("hooks.json", at(".config/loopwright/mcp.json")).unwrap();
+        let names = ["current", "v1/agents", "v1/agents/a.md", "v1/hooks.json"];
+        let mut settings: Vec<_> = names.map(|it| at("dotfiles").join(it)).into();
+        settings.push(at("elsewhere.md"));
+        assert_eq!(own(&home).settings, settings);
+    }
+
+    #[test]
+    fn folders_that_do_not_exist_are_found_through_the_links_on_the_way() {
+        let (_home, home) = world();
+        fs::create_dir_all(home.join("dotfiles/config")).unwrap();
+        symlink("dotfiles/config", home.join(".config")).unwrap();
+        let own = own(&home);
+        assert!(own.kept.contains(&home.join("dotfiles/config/loopwright")), "{own:?}");
+        assert!(own.contain(&home.join("dotfiles/config/loopwright/agents")));
+        assert!(!own.contain(&home.join("dotfiles/config")));
+        assert_eq!(own.settings, [home.join(".config")]);
+    }
+}
