@@ -91,7 +91,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         .map_err(|_| no_queue(NoQueue))?
         .with_mcp(Some(Arc::new(SkillPrompts(defined.skills))))
         .with_queued(move || wakes.notify())
-        .with_limits(args.limits())
+        .with_limits(args.limits.limits())
         .with_shutdown(drain.clone());
     let server = match args.audit.as_deref().map(audit::log).transpose()? {
         Some(log) => server.with_audit(log),

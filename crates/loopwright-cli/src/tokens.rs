@@ -63,8 +63,13 @@ pub(crate) fn token_file(typed: Option<&Path>) -> Result<TokenFile, StoreLocatio
 
 fn create(file: &TokenFile, args: &TokenCreateArgs) -> Result<ExitCode, TokenError> {
     let expires_at = args.days.map(|days| now().plus(DAY * days));
-    let token =
-        file.create_limited(&args.principal, args.role.into(), args.limits(), expires_at, now())?;
+    let token = file.create_limited(
+        &args.principal,
+        args.role.into(),
+        args.limits.limits(),
+        expires_at,
+        now(),
+    )?;
     if args.json {
         let mut told = shown(&token.record);
         told["token"] = token.secret.into();

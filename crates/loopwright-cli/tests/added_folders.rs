@@ -56,6 +56,57 @@ fn file_tools_and_commands_use_a_folder_that_is_typed_and_a_rewind_undoes_file_t
 }
 
 #[test]
+fn a_sub_agent_uses_the_added_folders_of_its_parent() {
+    let helper = "---\nname: helper\ndescription: Helps.\n---\n\nHelp.\n";
+    let world = world().file("project/.claude/agents/helper.md", helper);
+    let spawn = json!({ "subagent": "helper", "prompt": "Change the guide." });
+    let mut replies = vec![streamed_tool("", "spawn_subagent", &spawn)];
+    replies.extend(changing(&world));
+    replies.push(streamed("All done.", "stop"));
+    let options = ["--add-dir", "../docs", "--permission-mode", "accept-edits"];
+    let (done, ..) = run(&world, replies, &[&options[..], &["--allow", "Bash"]].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(guide(&world), "new\n", "{}", done.stdout);
+    assert!(world.path("docs/made.md").exists(), "{}", done.stdout);
+}
+
+#[test]
+fn a_continued_run_uses_the_folders_that_are_added_to_it() {
+    let world = world();
+    let allow = ["--permission-mode", "accept-edits", "--allow", "Bash"];
+    let first = run(&world, changing(&world), &[&["--add-dir", "../docs"][..], &allow].concat());
+    let session = first.1["session_id"].as_str().unwrap();
+    let continued = |from: &str, to: &str, options: &[&str]| {
+        let path = world.path("docs/guide.md");
+        let edit = json!({ "path": path, "old_string": from, "new_string": to });
+        let replies = vec![streamed_tool("", "edit_file", &edit), streamed("Done.", "stop")];
+        let resume = ["--resume", session];
+        let (done, ..) = run(&world, replies, &[&resume[..], options, &allow].concat());
+        (done.status, guide(&world))
+    };
+    assert_eq!(continued("new", "newer", &["--add-dir", "../docs"]), (0, "newer\n".to_owned()));
+    // Without the option, the call needs approval.
+    assert_eq!(continued("newer", "newest", &[]), (9, "newer\n".to_owned()));
+}
+
+#[test]
+fn a_folder_is_the_same_however_its_path_is_written() {
+    let world = world();
+    std::os::unix::fs::symlink(world.path("docs"), world.path("docs-link")).unwrap();
+    std::os::unix::fs::symlink(world.path("project"), world.path("project-link")).unwrap();
+    let settings =
+        format!("[permissions]\nfolders = [\"{}\"]\n", world.path("docs-link").display());
+    let world = world.file(".config/loopwright/config.toml", &settings);
+    let typed = ["../docs/", "../docs/../docs", "../docs-link", "../project-link", "."];
+    let options = typed.iter().flat_map(|it| ["--add-dir", it]).collect::<Vec<_>>();
+    let (done, _, server) = run(&world, vec![streamed("Done.", "stop")], &options);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let prompt = server.request()["messages"].to_string();
+    let only = format!("by absolute paths: {}.\\n", world.path("docs").display());
+    assert!(prompt.contains(&only), "{prompt}");
+}
+
+#[test]
 fn without_the_option_nothing_in_the_folder_is_changed() {
     let world = world();
     let (done, _, _) = run(&world, changing(&world), &[]);

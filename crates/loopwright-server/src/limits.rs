@@ -3,10 +3,11 @@
 use std::{
     collections::HashMap,
     num::{NonZeroU32, NonZeroU64},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
+use futures::lock::{Mutex as AsyncMutex, OwnedMutexGuard};
 use loopwright_core::{Timestamp, messages::Cost};
 use loopwright_sessions::{AllowanceRequest, PrincipalTag, SessionId, SessionStore, UsageLedger};
 use serde::{Deserialize, Serialize};
@@ -72,8 +73,16 @@ pub(crate) struct Limiter {
     taken: Mutex<HashMap<Arc<str>, Taken>>,
     /// Limits of principals, as of their last requests.
     known: Mutex<HashMap<PrincipalTag, Limits>>,
-    /// Of requests at once, each sees the runs of those before it.
-    pub(crate) admission: futures::lock::Mutex<()>,
+    /// The locks of principals whose runs are limited, while they are in use.
+    admissions: Mutex<HashMap<PrincipalTag, Weak<AsyncMutex<()>>>>,
+}
+
+/// The permission to start a run, held until the run is recorded. Of concurrent requests of a principal whose runs are
+/// limited, each sees the runs of those before it.
+#[derive(Default)]
+#[must_use]
+pub(crate) struct Admission {
+    _turn: Option<OwnedMutexGuard<()>>,
 }
 
 /// Requests that a server took from the allowance of a principal.
@@ -189,18 +198,34 @@ impl Limiter {
         Err(Problem::too_many_requests(text).with_retry_after(seconds(today.left)))
     }
 
+    /// Waits for the requests of a principal that are starting runs.
+    async fn turn(&self, tag: &PrincipalTag) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut admissions = self.admissions.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = admissions.get(tag).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                admissions.retain(|_, it| it.strong_count() > 0);
+                let lock = Arc::default();
+                admissions.insert(tag.clone(), Arc::downgrade(&lock));
+                lock
+            })
+        };
+        lock.lock_owned().await
+    }
+
     /// Refuses to start another run of a principal that has as many as it may have.
     pub(crate) async fn admit(
         &self,
         store: &dyn SessionStore,
         session: &SessionId,
         now: Timestamp,
-    ) -> Result<(), Problem> {
+    ) -> Result<Admission, Problem> {
         self.admit_more(store, session, now).await?;
-        let Some((tag, limits)) = self.limits_of(session) else { return Ok(()) };
-        let Some(max) = limits.open_runs else { return Ok(()) };
+        let Some((tag, limits)) = self.limits_of(session) else { return Ok(Admission::default()) };
+        let Some(max) = limits.open_runs else { return Ok(Admission::default()) };
+        let turn = self.turn(&tag).await;
         if ledger(store)?.open_jobs(Some(&tag)).await? < u64::from(max.get()) {
-            return Ok(());
+            return Ok(Admission { _turn: Some(turn) });
         }
         let text = format!("{max} runs are queued or running; wait until one has ended");
         Err(Problem::too_many_requests(text).with_retry_after(RUNS_RETRY))
@@ -214,4 +239,39 @@ fn ledger(store: &dyn SessionStore) -> Result<&dyn UsageLedger, Problem> {
 /// Returns whole seconds, at least one.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use loopwright_sessions::MemoryStore;
+
+    use super::*;
+    use crate::principal::Role;
+
+    #[test]
+    fn a_run_that_starts_delays_only_runs_of_the_same_limited_principal() {
+        let (limiter, store) = (Limiter::default(), MemoryStore::default());
+        let principal = |name: &str, open_runs: u32| {
+            let limits = Limits { open_runs: NonZeroU32::new(open_runs), ..Limits::default() };
+            let principal = Principal::new(name, Role::Run);
+            limiter.remember(&principal, limits);
+            principal
+        };
+        let (ada, bob, eve) = (principal("ada", 1), principal("bob", 1), principal("eve", 0));
+        // The store counts no runs, so that a request whose turn it is ends with an error.
+        let admitted = |principal: &Principal| {
+            let session = principal.new_session_id();
+            let admitted = limiter.admit(&store, &session, Timestamp::from_millis(0));
+            admitted.now_or_never().map(|it| it.is_ok())
+        };
+        let turn = limiter.turn(ada.tag().unwrap()).now_or_never().unwrap();
+        assert_eq!(
+            [&ada, &bob, &eve, &Principal::local()].map(admitted),
+            [None, Some(false), Some(true), Some(true),]
+        );
+        drop(turn);
+        assert_eq!(admitted(&ada), Some(false));
+        assert_eq!(limiter.admissions.lock().unwrap().len(), 1);
+    }
 }

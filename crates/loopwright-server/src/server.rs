@@ -16,7 +16,7 @@ use crate::{
     agents::ServedAgents,
     audit::{AuditEntry, is_recorded},
     events::EventStreams,
-    limits::{Limiter, Limits},
+    limits::{Admission, Limiter, Limits},
     metrics::Metrics,
     principal::Principal,
     problem::Problem,
@@ -175,8 +175,7 @@ impl Server {
 
     /// Queues a job that starts a run, if the limits of its principal allow another one. Returns `true` if it is new.
     pub(crate) async fn push(&self, job: &Job) -> Result<bool, Problem> {
-        let _admission = self.0.limiter.admission.lock().await;
-        self.admit(job).await?;
+        let _admission = self.admit(job).await?;
         self.push_continuing(job).await
     }
 
@@ -193,11 +192,11 @@ impl Server {
         self.0.limiter.admit_more(&**self.store(), session, self.clock().now()).await
     }
 
-    async fn admit(&self, job: &Job) -> Result<(), Problem> {
+    async fn admit(&self, job: &Job) -> Result<Admission, Problem> {
         let admitted = self.0.limiter.admit(&**self.store(), &job.session, self.clock().now());
         match admitted.await {
             // A repeated request starts nothing.
-            Err(_) if self.queue()?.job(&job.id).await?.is_some() => Ok(()),
+            Err(_) if self.queue()?.job(&job.id).await?.is_some() => Ok(Admission::default()),
             admitted => admitted,
         }
     }
@@ -206,8 +205,7 @@ impl Server {
     /// `true` if it is new.
     pub(crate) async fn push_if_idle(&self, job: &Job) -> Result<bool, Problem> {
         self.require_running()?;
-        let _admission = self.0.limiter.admission.lock().await;
-        self.admit(job).await?;
+        let _admission = self.admit(job).await?;
         let outcome = self.queue()?.push_if_idle(job, self.clock().now()).await?;
         if outcome == PushOutcome::Busy {
             return Err(Problem::conflict("the session is running; use another `mode`, or wait"));

@@ -47,18 +47,9 @@ pub struct ServeArgs {
     /// Give each session a directory of its own in this directory, removed with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
-    /// Reject more than N requests per minute from each principal [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub rate: Option<NonZeroU32>,
-    /// Refuse another run of a principal while N are queued or running [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub max_runs: Option<NonZeroU32>,
-    /// Refuse runs of a principal that has used N tokens on the day [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub tokens_per_day: Option<NonZeroU64>,
-    /// Refuse runs of a principal that has spent USD on the day [default: no limit]
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub cost_per_day: Option<Cost>,
+    /// The limits of principals that have none of their own.
+    #[command(flatten)]
+    pub limits: PrincipalLimitArgs,
     /// Append a line of JSON to this file for each request that changes something or is refused
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub audit: Option<PathBuf>,
@@ -77,6 +68,24 @@ pub struct ServeArgs {
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// The limits of a principal, of the server or of a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Limits of principals")]
+pub struct PrincipalLimitArgs {
+    /// Reject more than N requests of a principal per minute
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+    /// Refuse another run of a principal while N are queued or running
+    #[arg(long, value_name = "N")]
+    pub max_runs: Option<NonZeroU32>,
+    /// Refuse runs of a principal that has used N tokens on the day
+    #[arg(long, value_name = "N")]
+    pub tokens_per_day: Option<NonZeroU64>,
+    /// Refuse runs of a principal that has spent USD on the day
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub cost_per_day: Option<Cost>,
 }
 
 /// The values of options that take a role.
@@ -108,6 +117,8 @@ pub struct TokensArgs {
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum TokensCommand {
     /// Create a token and print it; it cannot be shown again
+    ///
+    /// Limits that are not set are those of the server.
     Create(TokenCreateArgs),
     /// List the tokens without their secrets
     List(TokenListArgs),
@@ -127,18 +138,9 @@ pub struct TokenCreateArgs {
     /// Make the token expire after N days
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub days: Option<u32>,
-    /// Reject more than N requests per minute [default: as for the server]
-    #[arg(long, value_name = "N")]
-    pub rate: Option<NonZeroU32>,
-    /// Refuse another run while N are queued or running [default: as for the server]
-    #[arg(long, value_name = "N")]
-    pub max_runs: Option<NonZeroU32>,
-    /// Refuse runs after N tokens on a day [default: as for the server]
-    #[arg(long, value_name = "N")]
-    pub tokens_per_day: Option<NonZeroU64>,
-    /// Refuse runs after USD on a day [default: as for the server]
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub cost_per_day: Option<Cost>,
+    /// The limits of the principal; where it has none, those of the server apply.
+    #[command(flatten)]
+    pub limits: PrincipalLimitArgs,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -179,8 +181,8 @@ fn dollars(text: &str) -> Result<Cost, String> {
     }
 }
 
-impl TokenCreateArgs {
-    /// Returns the limits of the token.
+impl PrincipalLimitArgs {
+    /// Returns the limits.
     pub fn limits(&self) -> Limits {
         Limits {
             requests_per_minute: self.rate,
@@ -192,16 +194,6 @@ impl TokenCreateArgs {
 }
 
 impl ServeArgs {
-    /// Returns the limits of principals that have none of their own.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            requests_per_minute: self.rate,
-            open_runs: self.max_runs,
-            tokens_per_day: self.tokens_per_day,
-            cost_per_day: self.cost_per_day,
-        }
-    }
-
     /// Returns the session options as those of a run.
     pub fn session_args(&self) -> SessionArgs {
         let origin = ResumeArgs::default();
