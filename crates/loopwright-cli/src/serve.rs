@@ -152,7 +152,9 @@ fn check(args: &ServeArgs, tokens: &TokenFile) -> Result<(), SessionsError> {
         return Ok(());
     }
     let known = tokens.list().map_err(|error| SessionsError::Usage(error.to_string()))?;
-    let is_shared = args.behind_proxy || known.iter().any(|it| &*it.principal != "local");
+    let has_issuer = args.oidc.oidc_issuer.is_some();
+    let is_shared =
+        args.behind_proxy || has_issuer || known.iter().any(|it| &*it.principal != "local");
     if is_shared {
         return refused(
             "sessions of several principals must not share a directory; pass `--session-dirs DIR`"
@@ -193,6 +195,11 @@ fn access(
         Some(token) => access.with_local_token(token),
         // The proxy in front of it encrypts.
         None => access.with_encryption(),
+    };
+    let issuer = args.oidc.issuer().map_err(|error| SessionsError::Usage(error.to_string()))?;
+    let access = match issuer {
+        Some(issuer) => access.with_issuer(issuer),
+        None => access,
     };
     let Some(name) = &args.principal_header else { return Ok(access) };
     let header = name.parse().map_err(|_| {

@@ -22,6 +22,8 @@ pub struct Access {
     tokens: Option<Arc<TokenFile>>,
     /// The header in which a trusted proxy names the principal, and what it may do then.
     proxy: Option<(HeaderName, Role)>,
+    #[cfg(feature = "oidc")]
+    issuer: Option<Arc<crate::oidc::OidcIssuer>>,
     /// Whether browsers reach the server only through TLS.
     is_encrypted: bool,
 }
@@ -58,6 +60,13 @@ impl Access {
     #[must_use]
     pub fn with_tokens(self, tokens: Arc<TokenFile>) -> Self {
         Self { tokens: Some(tokens), ..self }
+    }
+
+    /// Accepts requests with a bearer token of this issuer as those of the principal that it names.
+    #[cfg(feature = "oidc")]
+    #[must_use]
+    pub fn with_issuer(self, issuer: crate::oidc::OidcIssuer) -> Self {
+        Self { issuer: Some(Arc::new(issuer)), ..self }
     }
 
     /// Accepts requests as those of the principal in this header, with this role. Use it only if
@@ -97,7 +106,7 @@ impl Access {
     }
 
     /// Returns who sends a request.
-    pub(crate) fn principal(
+    pub(crate) async fn principal(
         &self,
         headers: &HeaderMap,
         now: Timestamp,
@@ -114,8 +123,34 @@ impl Access {
         if self.is_local(token) {
             return Ok(Principal::local());
         }
-        let Some(tokens) = &self.tokens else { return Err(invalid()) };
-        tokens.principal(token, now).map_err(|error| unreadable(&error))?.ok_or_else(invalid)
+        let known = self.tokens.as_ref().map(|tokens| tokens.principal(token, now)).transpose();
+        if let Some(principal) = known.map_err(|error| unreadable(&error))?.flatten() {
+            return Ok(principal);
+        }
+        #[cfg(feature = "oidc")]
+        if let Some(principal) = self.of_issuer(token, now).await? {
+            return Ok(principal);
+        }
+        Err(invalid())
+    }
+
+    /// Returns the principal of a token of the issuer.
+    #[cfg(feature = "oidc")]
+    async fn of_issuer(&self, token: &str, now: Timestamp) -> Result<Option<Principal>, Problem> {
+        use crate::oidc::Refused;
+        let Some(issuer) = &self.issuer else { return Ok(None) };
+        match issuer.principal(token, now).await {
+            Ok(principal) => Ok(Some(principal)),
+            Err(Refused::Invalid(reason)) => {
+                // The reason is for the operator: a client learns only that the token is invalid.
+                tracing::debug!(%reason, "a token is refused");
+                Ok(None)
+            }
+            Err(Refused::Unavailable(error)) => {
+                tracing::error!(%error, "keys of the issuer cannot be read");
+                Err(Problem::unavailable("tokens cannot be checked now; try again"))
+            }
+        }
     }
 
     /// Returns the principal that a trusted proxy names.

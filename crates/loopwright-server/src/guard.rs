@@ -16,7 +16,11 @@ pub(crate) async fn authorized(
 ) -> Response {
     let Security::Role(role) = security else { return next.run(request).await };
     let now = server.clock().now();
-    match server.access().principal(request.headers(), now) {
+    // The request itself cannot be shared while the keys of an issuer are awaited.
+    let headers = std::mem::take(request.headers_mut());
+    let found = server.access().principal(&headers, now).await;
+    *request.headers_mut() = headers;
+    match found {
         Ok(principal) => {
             request.extensions_mut().insert(principal.clone());
             let mut response = match server.count(&principal).await {

@@ -33,6 +33,8 @@ mod listen;
 mod mcp_mount;
 mod metrics;
 mod openapi;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod operation;
 #[cfg(feature = "page")]
 mod page;
@@ -48,6 +50,8 @@ mod views;
 
 #[cfg(feature = "listen")]
 pub use crate::listen::{ConnectionLimits, listen};
+#[cfg(feature = "oidc")]
+pub use crate::oidc::{InvalidIssuer, OidcIssuer};
 #[cfg(feature = "files")]
 pub use crate::routes::files::{DiffView, FileDiff, FileList, FileView};
 pub use crate::{

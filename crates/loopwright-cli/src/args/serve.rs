@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_core::messages::Cost;
-use loopwright_server::{Limits, Role};
+use loopwright_server::{InvalidIssuer, Limits, OidcIssuer, Role};
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
@@ -38,6 +38,9 @@ pub struct ServeArgs {
         requires = "principal_header"
     )]
     pub principal_role: RoleArg,
+    /// The issuer of tokens.
+    #[command(flatten)]
+    pub oidc: OidcArgs,
     /// Open the page of the server in a browser
     #[arg(long, conflicts_with = "behind_proxy")]
     pub open: bool,
@@ -68,6 +71,61 @@ pub struct ServeArgs {
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// An issuer whose tokens are accepted.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "OpenID Connect")]
+pub struct OidcArgs {
+    /// Accept bearer tokens of this OpenID Connect issuer
+    #[arg(long, value_name = "URL", requires = "oidc_audience")]
+    pub oidc_issuer: Option<String>,
+    /// Accept only tokens of the issuer that have this audience
+    #[arg(long, value_name = "NAME", requires = "oidc_issuer")]
+    pub oidc_audience: Option<String>,
+    /// Take the name of the principal from this claim, which users must not choose themselves [default: sub]
+    #[arg(long, value_name = "CLAIM", requires = "oidc_issuer")]
+    pub oidc_principal_claim: Option<String>,
+    /// Take roles from this claim, a text or a list
+    #[arg(long, value_name = "CLAIM", requires = "oidc_map")]
+    pub oidc_role_claim: Option<String>,
+    /// Give ROLE to tokens whose role claim has VALUE; repeatable
+    #[arg(long, value_name = "VALUE=ROLE", value_parser = mapped_role, requires = "oidc_role_claim")]
+    pub oidc_map: Vec<(String, RoleArg)>,
+    /// Give this role to tokens that --oidc-map gives none [default: refuse them]
+    #[arg(long, value_name = "ROLE", value_enum, requires = "oidc_issuer")]
+    pub oidc_role: Option<RoleArg>,
+}
+
+impl OidcArgs {
+    /// Returns the issuer, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its address or the audience is invalid.
+    pub fn issuer(&self) -> Result<Option<OidcIssuer>, InvalidIssuer> {
+        let (Some(issuer), Some(audience)) = (&self.oidc_issuer, &self.oidc_audience) else {
+            return Ok(None);
+        };
+        let mut issuer = OidcIssuer::new(issuer, audience)?;
+        if let Some(claim) = &self.oidc_principal_claim {
+            issuer = issuer.with_principal_claim(claim);
+        }
+        if let Some(claim) = &self.oidc_role_claim {
+            let roles = self.oidc_map.iter().map(|(value, role)| (value.clone(), (*role).into()));
+            issuer = issuer.with_role_claim(claim, roles);
+        }
+        if let Some(role) = self.oidc_role {
+            issuer = issuer.with_role(role.into());
+        }
+        Ok(Some(issuer))
+    }
+}
+
+/// Reads a value of a claim and its role.
+fn mapped_role(text: &str) -> Result<(String, RoleArg), String> {
+    let (value, role) = text.rsplit_once('=').ok_or("write it as VALUE=ROLE")?;
+    Ok((value.to_owned(), RoleArg::from_str(role, false)?))
 }
 
 /// The limits of a principal, of the server or of a token.
