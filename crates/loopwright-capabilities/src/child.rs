@@ -250,13 +250,33 @@ impl<'a> ChildAgent<'a> {
         self.work(agent, prompt, begin).await
     }
 
+    /// Runs a loop that has nothing of the parent, and whose steps call no model: its steps do not count.
+    #[cfg(feature = "remote")]
+    pub(crate) async fn run_loop(
+        mut self,
+        agent: AgentLoop,
+        prompt: &str,
+        begin: impl FnOnce(AgentState) -> AgentState + Send,
+    ) -> Result<ChildOutcome, ChildError> {
+        self.check_depth()?;
+        self.budget.steps = None;
+        self.work(agent, prompt, begin).await
+    }
+
     /// Makes the loop, unless the sub-agent exceeds the maximum depth.
     fn built(&self) -> Result<AgentLoop, ChildError> {
-        let (depth, max, name) = (self.depth(), self.max_depth, || Arc::clone(&self.name));
+        self.check_depth()?;
+        self.put_together()
+            .map_err(|source| ChildError::Build { name: Arc::clone(&self.name), source })
+    }
+
+    fn check_depth(&self) -> Result<(), ChildError> {
+        let (depth, max) = (self.depth(), self.max_depth);
         if depth > max {
-            return Err(ChildError::TooDeep { name: name(), current: depth - 1, max });
+            let name = Arc::clone(&self.name);
+            return Err(ChildError::TooDeep { name, current: depth - 1, max });
         }
-        self.put_together().map_err(|source| ChildError::Build { name: name(), source })
+        Ok(())
     }
 
     /// Makes the loop: the parent's driver and executor, no tools but those that are left, and of the

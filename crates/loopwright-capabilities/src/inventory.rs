@@ -158,6 +158,10 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_project_instructions", "takes files of a project that the program trusts"),
     ("use_react_config", "takes a driver with models from the program"),
     ("use_permissions", "takes a policy, which only the user may set"),
+    (
+        "use_remote_agent",
+        "sends data and credentials to other servers, which only the user may name",
+    ),
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),
     ("use_tool_source", "takes code"),

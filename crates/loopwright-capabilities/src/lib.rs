@@ -29,6 +29,7 @@
 //! | [`front_matter`] | text files that start with YAML |
 //! | [`broadcasting`] | broadcasting of the agent's events |
 //! | `web` | web pages as Markdown |
+//! | `remote_agent` | delegation to agents of other servers |
 //! | [`permissions`] | rules that decide which calls run, need approval or are denied |
 //! | [`inventory`] | the capabilities of this crate, as data |
 //!
@@ -41,7 +42,8 @@
 //! | `structured` | `structured`, with a validator of JSON Schemas |
 //! | `inventory` | `inventory`, and all of the above |
 //!
-//! The feature `permissions`, which is off by default, adds `permissions`; `web`, which is off too, adds `web`.
+//! The feature `permissions`, which is off by default, adds `permissions`; `web` and `remote`, which are off too, add
+//! `web` and `remote_agent`.
 //! The modules of `tools`, `skills` and `inventory` exist on Linux only.
 //!
 //! No tool trusts the model: paths are resolved through open handles and never leave their
@@ -87,6 +89,8 @@ pub mod cancellation;
 pub mod permissions;
 #[cfg(feature = "web")]
 pub mod web;
+#[cfg(feature = "remote")]
+pub mod remote_agent;
 pub mod system_prompt;
 pub mod history;
 #[cfg(feature = "models")]

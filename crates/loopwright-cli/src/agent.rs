@@ -12,6 +12,7 @@ use loopwright_capabilities::{
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
     questions::{OnQuestion, UseQuestions},
+    remote_agent::UseRemoteAgent,
     web::{UseWeb, WebSearchTool},
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
@@ -97,6 +98,8 @@ pub struct Setup {
     pub tools: Option<NameList>,
     /// What searches the web, if a service is configured.
     pub(crate) search: Option<WebSearchTool>,
+    /// The agents of other servers.
+    pub(crate) remote_agents: UseRemoteAgent,
     /// What is checked and kept of its answers.
     pub checks: AnswerChecks,
     /// What was found and loaded.
@@ -141,6 +144,7 @@ impl Setup {
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&workdir, &commands))
             .with_capability(self.mcp.capability().with_on_question(self.on_question()))
+            .with_capability(self.remote_agents.clone())
             .with_capability(self.rules())
             .with_capability(UseCommandHooks(self.hooks()))
             .with_capability(

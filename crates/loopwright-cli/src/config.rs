@@ -32,6 +32,7 @@ mod origin;
 mod output_format;
 mod permissions;
 mod provider;
+mod remote_agents;
 mod file_layer;
 mod user_only;
 mod roots;
@@ -61,6 +62,7 @@ pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
 pub use permissions::{PermissionLayers, PermissionSettings, RuleList, ShadowFile};
 pub use provider::{Provider, Rate};
+pub use remote_agents::RemoteAgentTable;
 pub use roots::Roots;
 pub(crate) use sandbox::bytes;
 pub use sandbox::{Bytes, MAX_TIMEOUT, NetworkSetting, SandboxSettings, Strings};
@@ -117,6 +119,8 @@ pub struct Config {
     pub chat: ChatSettings,
     /// What names of models in definitions stand for.
     pub aliases: BTreeMap<String, Setting<ModelRef>>,
+    /// Agents of other servers.
+    pub remote_agents: BTreeMap<String, Setting<RemoteAgentTable>>,
     /// The service that searches the web.
     pub web_search: Option<Setting<SearchSetting>>,
     /// Where sessions are kept.
@@ -205,6 +209,7 @@ impl Config {
             capabilities: layer.capabilities,
             chat: layer.chat,
             aliases: layer.aliases,
+            remote_agents: layer.remote_agents,
             web_search: layer.web_search,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,

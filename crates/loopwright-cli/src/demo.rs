@@ -183,6 +183,7 @@ fn setup(folder: &Folder) -> Setup {
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),
         search: None,
+        remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
         tools: None,
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),

@@ -86,6 +86,7 @@ mod turn;
 mod mentions;
 mod user_command;
 mod user_skill;
+mod remote_agents;
 mod web_search;
 mod whole_file;
 mod verification;

@@ -178,22 +178,30 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let notifies = Some(true.to_string());
     rows.add("chat.notifications", chat.notifications.as_ref(), notifies, ToString::to_string);
     rows.add("web.search", config.web_search.as_ref(), None, ToString::to_string);
+    named_rows(&mut rows, config);
+    rows.0
+}
+
+/// Adds what has a name that the user chose.
+fn named_rows(rows: &mut Rows, config: &Config) {
     for (name, model) in &config.aliases {
         rows.add(format!("aliases.{name}"), Some(model), None, ToString::to_string);
     }
     for (name, server) in config.mcp.user.iter().chain(&config.mcp.project) {
         rows.add(format!("mcp.{name}"), Some(server), None, ToString::to_string);
     }
+    for (name, agent) in &config.remote_agents {
+        rows.add(format!("remote_agents.{name}"), Some(agent), None, ToString::to_string);
+    }
     for (name, capability) in &config.capabilities {
         rows.add(format!("capabilities.{name}"), Some(capability), None, ToString::to_string);
     }
     for (name, provider) in &config.providers {
-        provider_rows(&mut rows, name, provider);
+        provider_rows(rows, name, provider);
     }
     for (name, facts) in &config.models {
-        model_rows(&mut rows, name, facts);
+        model_rows(rows, name, facts);
     }
-    rows.0
 }
 
 fn sandbox_rows(rows: &mut Rows, set: &SandboxSettings) {

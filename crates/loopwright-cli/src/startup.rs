@@ -43,6 +43,7 @@ use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
 use crate::permissions::{ProjectSettings, RunPermissions};
+use crate::remote_agents;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
@@ -174,6 +175,7 @@ impl Startup {
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
             tools: agent.tools.clone(),
+            remote_agents: remote_agents::capability(config, &self.sources),
             search: web_search::tool(config, &self.sources),
             checks: AnswerChecks::default(),
             loaded: LoadedParts::default(),

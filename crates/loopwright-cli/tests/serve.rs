@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
 use crate::world::World;
 
 /// A server under way.
@@ -278,4 +278,55 @@ fn a_webhook_is_told_that_a_served_session_waits() {
         (heard["type"].as_str(), heard["session_id"].as_str()),
         (Some("waiting"), Some(&*id))
     );
+}
+
+#[test]
+fn an_agent_of_a_server_is_a_remote_agent_of_a_run_once_the_user_configures_it() {
+    let (served, model) = (World::new(), Server::start([streamed("Forty-two.", "stop")]));
+    let serving = Serving::start(&served, &model, &[]);
+    let table = format!(
+        "[remote_agents.helper]\nurl = \"{}/v1/agents/loopwright/a2a\"\n\
+         description = \"Counts.\"\ntoken = \"env:HELPER_TOKEN\"\nprivate = true\n",
+        serving.url
+    );
+    let world = World::new().file(".config/loopwright/config.toml", &table);
+    let ask = json!({"agent": "helper", "message": "How many?"});
+    let run = |world: &World| {
+        let replies = [streamed_tool("", "ask_remote_agent", &ask), streamed("Done.", "stop")];
+        let caller = Server::start(replies);
+        let line = ["run", "-m", "openai-compatible/test", "--base-url", &caller.url];
+        let done = world.run(&[&line[..], &["--allow", "ask_remote_agent", "Go."]].concat());
+        let offered = caller.request()["tools"].to_string();
+        let told = caller.request()["messages"].to_string();
+        (done, offered.contains("Counts."), told)
+    };
+    let (done, is_offered, _) = run(&world);
+    assert!(!is_offered);
+    assert!(done.stderr.contains("remote agent `helper` is not available: set HELPER_TOKEN"));
+    let world = world.env("HELPER_TOKEN", &serving.token);
+    let (done, is_offered, told) = run(&world);
+    assert_eq!((done.status, is_offered), (0, true), "{}", done.stderr);
+    assert!(told.contains("[Remote agent: helper] Forty-two."), "{told}");
+}
+
+#[test]
+fn an_issuer_needs_an_address_that_is_safe_and_a_directory_for_each_session() {
+    let world = World::new();
+    let serve = |issuer: &str, options: &[&str]| {
+        let line = ["serve", "--listen", "127.0.0.1:0", "-m", "openai-compatible/test"];
+        let model = ["--base-url", "http://127.0.0.1:1/v1"];
+        let oidc = ["--oidc-issuer", issuer, "--oidc-audience", "loopwright"];
+        let done = world.run(&[&line[..], &model, &oidc, options].concat());
+        (done.status, done.stderr)
+    };
+    let (status, error) = serve("https://a.example", &[]);
+    assert!((status, error.contains("pass `--session-dirs DIR`")) == (2, true), "{error}");
+    let dirs = ["--session-dirs", "sessions"];
+    let (status, error) = serve("http://a.example", &dirs);
+    assert!(
+        (status, error.contains("the issuer `http://a.example` is invalid")) == (2, true),
+        "{error}"
+    );
+    let mapped = [&dirs[..], &["--oidc-role-claim", "groups", "--oidc-map", "ops=owner"]].concat();
+    assert_eq!(serve("https://a.example", &mapped).0, 2);
 }

@@ -82,6 +82,15 @@ impl WebResponse {
         self.0.header(name)
     }
 
+    /// Returns the next piece of the body, decompressed; `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the connection is lost or times out.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, WebError> {
+        self.0.chunk().await.map_err(WebError)
+    }
+
     /// Reads the body, at most this number of bytes after decompression.
     ///
     /// # Errors

@@ -18,4 +18,5 @@ mod openapi;
 #[cfg(feature = "page")]
 mod page;
 mod projections;
+mod remote_agent;
 mod world;

@@ -144,6 +144,13 @@ impl World {
         set_up(server.unwrap().with_env(FrozenClock::new().env(0))).build().router()
     }
 
+    /// Makes another server of the same store, which answers for another host.
+    pub(crate) fn at_host(&self, host: &str) -> Router {
+        let agents = OneAgent(self.agent.clone(), self.files.clone());
+        let access = access(&self.tokens).with_host(host);
+        Server::builder(Arc::clone(&self.store) as _, agents, access).unwrap().build().router()
+    }
+
     /// Does what is queued, until nothing is left to do.
     pub(crate) async fn work(&self) -> JobCounts {
         let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };

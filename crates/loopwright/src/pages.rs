@@ -52,6 +52,11 @@ pages! {
     ToolRegistry = "docs/capabilities/tool-registry.md",
 }
 
+#[cfg(feature = "remote")]
+pages! {
+    RemoteAgent = "docs/capabilities/remote-agent.md",
+}
+
 #[cfg(feature = "web")]
 pages! {
     Web = "docs/capabilities/web.md",

@@ -85,7 +85,8 @@ const POLICIES: &[(&str, &str, &str)] = &[
 ];
 
 /// The policies of capabilities that no configuration makes, with the capability of each.
-const UNCONFIGURED: &[(&str, &str)] = &[("WebPolicy", "use_web")];
+const UNCONFIGURED: &[(&str, &str)] =
+    &[("RemoteAgentPolicy", "use_remote_agent"), ("WebPolicy", "use_web")];
 
 /// A configuration without what an entry cannot do without.
 fn base(entry: &str) -> Value {

@@ -9,8 +9,8 @@ use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
     CapabilitySettings, ChatSettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef,
-    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, Roots, SandboxSettings,
-    SearchSetting, SessionLimits, Setting, Text, Timeouts, Warning,
+    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, RemoteAgentTable, Roots,
+    SandboxSettings, SearchSetting, SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -37,6 +37,7 @@ impl Layer {
             capabilities: within(root, "capabilities", capabilities)?,
             chat: within(root, "chat", |section| chat(section, warnings))?,
             aliases: within(root, "aliases", aliases)?,
+            remote_agents: within(root, "remote_agents", remote_agents)?,
             web_search: within(root, "web", |section| web_search(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
@@ -247,6 +248,18 @@ fn aliases(section: &Section<'_>) -> Result<BTreeMap<String, Setting<ModelRef>>,
     for name in section.names() {
         if let Some(model) = section.value(name)? {
             all.insert(name.to_owned(), model);
+        }
+    }
+    Ok(all)
+}
+
+fn remote_agents(
+    section: &Section<'_>,
+) -> Result<BTreeMap<String, Setting<RemoteAgentTable>>, ConfigError> {
+    let mut all = BTreeMap::new();
+    for name in section.names() {
+        if let Some(agent) = section.value(name)? {
+            all.insert(name.to_owned(), agent);
         }
     }
     Ok(all)

@@ -9,8 +9,8 @@ use loopwright_sandbox::BackendChoice;
 use super::value::SettingValue;
 use super::{
     BaseUrl, Bytes, Capabilities, CapabilitySetting, CommandLine, Dollars, DollarsPerMillion,
-    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, Roots, RuleList, SearchSetting,
-    SecretRef, Strings, Text, user_only,
+    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, RemoteAgentTable, Roots, RuleList,
+    SearchSetting, SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -166,6 +166,10 @@ pub const KEYS: &[Key] = &[
     ),
     key::<Duration>("sandbox.timeout", "the maximum duration of a command, in seconds"),
     key::<McpTable>("mcp.NAME", "a Model Context Protocol (MCP) server"),
+    key::<RemoteAgentTable>(
+        "remote_agents.NAME",
+        "an agent of another server, reached by A2A 1.0, for the tool `ask_remote_agent`",
+    ),
     key::<CapabilitySetting>(
         "capabilities.NAME",
         "a capability of the built-in agent of `run` and `chat`, such as `use_task_planning`, \
@@ -312,6 +316,7 @@ mod tests {
                 "sandbox.network",
                 "sandbox.path",
                 "sandbox.environment",
+                "remote_agents.NAME",
                 "capabilities.NAME",
                 "chat.status_line",
                 "chat.notifications",

@@ -17,6 +17,7 @@ pub(super) const TOP: &[&str] = &[
     "output_format",
     "permissions",
     "providers",
+    "remote_agents",
     "sandbox",
     "store",
     "stream",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs,
-    NotifySettings, OutputFormat, PermissionSettings, Provider, Roots, SandboxSettings,
-    SearchSetting, Setting, Text, Timeouts,
+    NotifySettings, OutputFormat, PermissionSettings, Provider, RemoteAgentTable, Roots,
+    SandboxSettings, SearchSetting, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -34,6 +34,7 @@ pub(super) struct Layer {
     /// Only the user's own file has any.
     pub(super) aliases: BTreeMap<String, Setting<ModelRef>>,
     /// Only the user's own file has it.
+    pub(super) remote_agents: BTreeMap<String, Setting<RemoteAgentTable>>,
     pub(super) web_search: Option<Setting<SearchSetting>>,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
@@ -64,6 +65,11 @@ impl Layer {
             },
             chat: self.chat.or(weaker.chat),
             aliases: if self.aliases.is_empty() { weaker.aliases } else { self.aliases },
+            remote_agents: if self.remote_agents.is_empty() {
+                weaker.remote_agents
+            } else {
+                self.remote_agents
+            },
             web_search: self.web_search.or(weaker.web_search),
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),

@@ -126,6 +126,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         sandbox: SandboxSettings::default(),
         chat: ChatSettings::default(),
         aliases: BTreeMap::new(),
+        remote_agents: BTreeMap::new(),
         web_search: None,
         store_url: None,
         worker_roots: None,

@@ -42,6 +42,7 @@ const ANYWHERE: &[(&str, Reason)] = &[
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("notify", Reason::Notify),
+    ("remote_agents", Reason::Address),
     ("web", Reason::Address),
     ("worker", Reason::Worker),
 ];

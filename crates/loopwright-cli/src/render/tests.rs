@@ -74,6 +74,7 @@ fn show(
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
         search: None,
+        remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
         tools: None,
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),

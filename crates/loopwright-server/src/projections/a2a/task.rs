@@ -10,6 +10,9 @@ use super::super::{
 };
 use crate::views::PendingView;
 
+/// The key of the usage in the metadata of a task.
+const USAGE: &str = "loopwright/usage";
+
 /// The state of a task.
 pub(super) fn state(status: JobStatus) -> &'static str {
     match status {
@@ -58,6 +61,14 @@ pub(super) fn view(
     }
     let mut task = json!({ "id": id, "contextId": context, "status": state });
     let Some(session) = session else { return task };
+    if is_over(status) {
+        let spent = session.state().spent();
+        task["metadata"] = json!({ USAGE: {
+            "inputTokens": spent.usage.input, "outputTokens": spent.usage.output,
+            "cachedInputTokens": spent.usage.cache_read, "reasoningTokens": spent.usage.reasoning,
+            "costUsd": spent.cost.dollars(),
+        } });
+    }
     if status == JobStatus::Completed {
         let text = session.state().text();
         task["artifacts"] = json!([{ "artifactId": "answer", "parts": [{ "text": text }] }]);

@@ -1,0 +1,64 @@
+//! Agents of other servers.
+
+use std::fmt;
+
+use loopwright_capabilities::remote_agent::RemoteAgent;
+use serde::Deserialize;
+use toml::Value;
+
+use super::SecretRef;
+use super::value::{Mismatch, SettingValue};
+
+/// One table `[remote_agents.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteAgentTable {
+    /// The address, below which the card is.
+    pub url: String,
+    /// What the agent is for.
+    pub description: String,
+    /// Where the bearer token is.
+    pub token: Option<SecretRef>,
+    /// Whether the address may be private.
+    pub private: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    url: String,
+    description: String,
+    #[serde(default)]
+    token: Option<Value>,
+    #[serde(default)]
+    private: bool,
+}
+
+impl SettingValue for RemoteAgentTable {
+    const EXPECTED: &'static str =
+        "a table with `url` and `description`, and optionally `token` and `private`";
+    const EXAMPLE: &'static str = "{ url = \"https://agents.example.com/a2a\", description = \"Knows invoices.\", token = \"env:MY_KEY\" }";
+
+    fn from_text(_: &str) -> Option<Self> {
+        None
+    }
+
+    fn from_toml(value: &Value) -> Result<Self, Mismatch> {
+        if !value.is_table() {
+            return Err(Mismatch::Type);
+        }
+        let written: Written = value.clone().try_into().map_err(|_| Mismatch::Value)?;
+        drop(RemoteAgent::new("name", "", &written.url).map_err(|_| Mismatch::Value)?);
+        let token = written.token.as_ref().map(SecretRef::from_toml).transpose()?;
+        let Written { url, description, private, .. } = written;
+        Ok(Self { url, description, token, private })
+    }
+}
+
+/// Shows the address and the name of the variable, and never its value.
+impl fmt::Display for RemoteAgentTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)?;
+        let token = self.token.as_ref();
+        token.map_or(Ok(()), |token| write!(f, "; token in {}", token.variable()))
+    }
+}
