@@ -35,7 +35,7 @@ use crate::{
     server::Server,
 };
 
-/// What pages may load: files of this server, and no script or style in the page itself.
+/// The content security policy: files of this server only, and no inline script or style.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -76,7 +76,7 @@ pub(crate) fn routes(server: &Server) -> Router<Server> {
     guarded.layer(from_fn(as_page))
 }
 
-/// Lets those through who are signed in with a role, and sends others to the page for that.
+/// Admits visitors who are signed in with a role, and redirects others to the sign-in page.
 async fn signed_in(
     State((server, role)): State<(Server, Role)>,
     mut request: Request,
@@ -106,7 +106,7 @@ async fn signed_in(
     response
 }
 
-/// Shows problems as pages, and says what pages may load.
+/// Renders problems as pages, and sets the content security policy.
 async fn as_page(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -118,7 +118,7 @@ async fn as_page(request: Request, next: Next) -> Response {
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Without a referrer, browsers would send forms with the origin `null`, which is that of other pages too.
+    // Without a referrer, browsers would send forms with the origin `null`, like other sites.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

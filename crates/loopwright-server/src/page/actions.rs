@@ -26,7 +26,7 @@ fn to_session(id: &SessionId) -> Response {
     Redirect::to(&format!("/sessions/{id}")).into_response()
 }
 
-/// Returns the key of a form, by which it takes effect once.
+/// Returns the idempotency key of a form, so that it takes effect once.
 fn key(fields: &Fields) -> Option<&str> {
     Some(fields.text("key")).filter(|it| !it.is_empty())
 }

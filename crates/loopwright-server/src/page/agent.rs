@@ -65,7 +65,7 @@ pub(crate) async fn show(
                 }
             }
             Err(error) => {
-                // What an error says may name places of the server.
+                // An error message may contain paths on the server.
                 @let () = tracing::warn!(%error, session = %header.id, "agent cannot be built");
                 p role="alert" { "The agent cannot be built here; see the server log." }
             }

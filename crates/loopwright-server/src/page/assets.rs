@@ -32,7 +32,7 @@ pub(crate) static SCRIPT: Asset = Asset {
 };
 
 impl Asset {
-    /// Returns the address, which is another one if the file is.
+    /// Returns the URL, which changes with the content of the file.
     pub(crate) fn address(&self) -> &str {
         self.address.get_or_init(|| format!("{}?{}", self.path, &hash(self.text)[..8]))
     }

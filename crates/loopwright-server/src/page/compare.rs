@@ -22,7 +22,7 @@ use crate::{
     server::Server,
 };
 
-/// The most turns of each that are shown.
+/// The maximum number of turns shown per session.
 const TURNS: usize = 100;
 
 pub(crate) async fn show(

@@ -23,14 +23,14 @@ use crate::{
     views::MessageView,
 };
 
-/// The most turns of a page.
+/// The maximum number of turns on a page.
 const TURNS: usize = 40;
-/// The most forks and sub-agents that are listed.
+/// The maximum number of forks and sub-agents listed.
 const MAX_CHILDREN: usize = 50;
 
 #[derive(Deserialize)]
 pub(crate) struct ShowParams {
-    /// Only turns before the one of this number.
+    /// Only turns before this one.
     before: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn show(
     OwnSession(header): OwnSession,
     Params(params): Params<ShowParams>,
 ) -> Result<Response, Problem> {
-    // Read first: what happens meanwhile is told of by the events.
+    // Read the position first: events report what happens meanwhile.
     let after = live::step_start(&**server.store(), &header.id).await?;
     let session = server.runtime().session(&header.id).await?;
     let Queue { activity, messages } = Queue::of(&server, &session).await?;
@@ -87,7 +87,7 @@ pub(crate) fn tabs(header: &SessionHeader, current: &str) -> Markup {
     }
 }
 
-/// Whether a session is worked on.
+/// Whether a session is idle, queued or running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Idle,
@@ -95,10 +95,10 @@ enum Activity {
     Running,
 }
 
-/// What the queue says of a session.
+/// The state of a session in the queue.
 struct Queue {
     activity: Activity,
-    /// Messages that are not part of the conversation yet, the oldest first.
+    /// Messages that are not part of the conversation yet, oldest first.
     messages: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Queue {
             JobTask::SendMessage(message) => Some(message.text()),
             JobTask::Resume => None,
         };
-        // The message of a run becomes part of the conversation a little after the run has begun.
+        // The message of a run becomes part of the conversation shortly after the run starts.
         let turns = session.state().transcript().iter().rev();
         let last = turns.map(|turn| MessageView::from(&**turn)).find(|it| it.role == "user");
         let begun = running.into_iter().filter_map(text);
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-/// Says in words where a session stands.
+/// Describes the status of a session in words.
 fn standing(state: &AgentState, activity: Activity) -> (&'static str, String) {
     match (state.status(), activity) {
         (ExecutionStatus::Paused, _) => ("waiting", "Waiting for you".to_owned()),
@@ -210,12 +210,12 @@ fn conversation(session: &AgentSession, before: Option<usize>, queued: &[String]
     }
 }
 
-/// The form for another message.
+/// The form to send a message.
 fn composer(visitor: &Visitor, header: &SessionHeader, activity: Activity) -> Markup {
     if !visitor.may(Role::Run) || header.status != SessionStatus::Active {
         return html! {};
     }
-    // A form that is sent twice takes effect once.
+    // A form that is submitted twice takes effect once.
     let key = random_token().unwrap_or_default();
     let is_running = activity != Activity::Idle;
     html! {
@@ -238,7 +238,7 @@ fn composer(visitor: &Visitor, header: &SessionHeader, activity: Activity) -> Ma
     }
 }
 
-/// The forks and the sub-agents of a session, and what it is a fork of.
+/// The forks and sub-agents of a session, and the session that it was forked from.
 struct Relatives {
     parent: Option<SessionHeader>,
     forks: Vec<SessionHeader>,

@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::{assets, visitor::Visitor};
 use crate::problem::Problem;
 
-/// The part of the page that is shown.
+/// The current section of the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
     Sessions,
@@ -18,19 +18,19 @@ pub(crate) enum Tab {
     Agents,
 }
 
-/// Makes a page.
+/// Renders a page.
 pub(crate) fn page(title: &str, visitor: &Visitor, tab: Tab, main: &Markup) -> Response {
     let main = html! { main id="main" tabindex="-1" { (main) } };
     document(StatusCode::OK, title, Some((visitor, tab)), &main)
 }
 
-/// Makes a page whose content follows the events of a session.
+/// Renders a page that follows the events of a session.
 pub(crate) fn live_page(title: &str, visitor: &Visitor, live: &str, main: &Markup) -> Response {
     let main = html! { main id="main" tabindex="-1" data-live=(live) { (main) } };
     document(StatusCode::OK, title, Some((visitor, Tab::Sessions)), &main)
 }
 
-/// Makes a page for those who are not signed in.
+/// Renders a page for visitors who are not signed in.
 pub(crate) fn outside(status: StatusCode, title: &str, main: &Markup) -> Response {
     document(status, title, None, &html! { main id="main" tabindex="-1" { (main) } })
 }
@@ -101,12 +101,12 @@ fn navigation(visitor: &Visitor, tab: Tab) -> Markup {
     }
 }
 
-/// The field that each form has.
+/// The hidden field of every form.
 pub(crate) fn token(visitor: &Visitor) -> Markup {
     html! { input type="hidden" name="csrf" value=(visitor.csrf); }
 }
 
-/// A form with a button and nothing to fill in.
+/// A form that consists of one button.
 pub(crate) fn button(
     visitor: &Visitor,
     action: &str,
@@ -122,7 +122,7 @@ pub(crate) fn button(
     }
 }
 
-/// Shows a moment to the second.
+/// Shows a time, to the second.
 pub(crate) fn time(at: Timestamp) -> Markup {
     let text = at.to_string();
     let shown = text.get(..19).unwrap_or(&text).replace('T', " ");

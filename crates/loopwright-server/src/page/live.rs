@@ -24,16 +24,16 @@ use crate::{
     server::Server,
 };
 
-/// How often something is sent while nothing happens.
+/// The interval of keep-alive messages.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How often the queue is asked after a run whether it is over there, too.
+/// How often to check after a run whether its job has finished, too.
 const SETTLES: Duration = Duration::from_millis(500);
-/// The most events that are told of together.
+/// The maximum number of events per update.
 const MAX_BATCH: usize = 512;
-/// How many events are searched for the beginning of the current step.
+/// The number of events searched for the start of the current step.
 const SEARCHED: usize = 2_000;
 
-/// What is read of envelopes.
+/// The fields of envelopes that are read.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "type")]
@@ -50,8 +50,8 @@ struct Payload {
     content: String,
 }
 
-/// Returns the number of the event before the current step, or of the last event: from there on, a page that shows the
-/// session as it is misses nothing.
+/// Returns the number of the event before the current step, or of the last event. A page that shows the current session
+/// and follows the events after this number misses nothing.
 pub(crate) async fn step_start(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -73,17 +73,17 @@ pub(crate) async fn step_start(
     Ok(last)
 }
 
-/// What was told to a page.
+/// The state of an open page.
 struct Teller {
     follower: EventFollower,
     shutdown: CancellationToken,
     waiting: VecDeque<Event>,
-    /// Where a page begins again that was cut off: before the step whose text it shows.
+    /// Where a disconnected page resumes: before the step whose text it shows.
     from: u64,
     step: u64,
     text: String,
     blocks: Vec<String>,
-    /// Whether a page was told that nothing runs or is queued.
+    /// Whether the page knows that nothing runs or is queued.
     is_idle: bool,
     _open: Box<dyn Send>,
 }
@@ -117,7 +117,7 @@ pub(crate) async fn stream(
 }
 
 impl Teller {
-    /// Returns what is told next. A page connects again if there is nothing more.
+    /// Returns the next update. The page reconnects when the stream ends.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -149,8 +149,8 @@ impl Teller {
         }
     }
 
-    /// Returns the next event; `None` if the server ends or the store fails. A page shows what the queue says, which says a
-    /// little later than the events that a run has ended: `Ended` comes when both say so.
+    /// Returns the next event; `None` if the server shuts down or the store fails. A page shows the state of the queue,
+    /// which learns of the end of a run a little later than the events: `Ended` comes when both agree.
     async fn event(&mut self) -> Option<FollowEvent> {
         let (shutdown, is_idle) = (self.shutdown.clone(), self.is_idle);
         let follower = &mut self.follower;
@@ -158,7 +158,7 @@ impl Teller {
             let mut left = HEARTBEAT;
             loop {
                 match follower.next(left).await? {
-                    // Another run may begin, by another page or program.
+                    // Another page or program may start another run.
                     FollowEvent::Ended if is_idle => return follower.next_run(left).await,
                     FollowEvent::Ended => {}
                     other => return Ok(other),
@@ -189,7 +189,7 @@ impl Teller {
                 batch.has_text = true;
             }
             "agent.stream.chunk" => {}
-            // What was written is part of the conversation from now on.
+            // The streamed text is now part of the conversation.
             "agent.tool.started" | "agent.step.completed" | "agent.status" if is_own => {
                 self.text.clear();
                 batch.changed = true;
@@ -201,7 +201,7 @@ impl Teller {
         }
     }
 
-    /// Tells what a batch of events comes to.
+    /// Emits the update for a batch of events.
     fn tell(&mut self, batch: &Batch) {
         let is_written = self.text.is_empty();
         if batch.changed {
@@ -222,7 +222,7 @@ impl Teller {
     }
 }
 
-/// What a batch of events comes to.
+/// The update for a batch of events.
 #[derive(Default)]
 struct Batch {
     changed: bool,

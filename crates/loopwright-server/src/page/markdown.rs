@@ -1,15 +1,15 @@
-//! Markdown of models and users as HTML that holds no markup of theirs.
+//! Renders Markdown of models and users as HTML, without their own markup.
 
 use std::mem;
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html};
 
-/// Renders a text. HTML in it is shown as text, addresses lead to the web or to a mail, and images are their texts.
+/// Renders a text. HTML in it is shown as text, links use web or mail addresses only, and images become their texts.
 pub(crate) fn html(text: &str) -> String {
     blocks(text).concat()
 }
 
-/// Renders a text as its outermost blocks, each on its own: while a text grows, those at its beginning stay.
+/// Renders a text as separate top-level blocks: while a text grows, the first blocks stay the same.
 pub(crate) fn blocks(text: &str) -> Vec<String> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let (mut blocks, mut block, mut depth) = (Vec::new(), Vec::new(), 0_usize);
@@ -30,14 +30,14 @@ pub(crate) fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// What is needed to make events safe.
+/// The state needed to make events safe.
 #[derive(Default)]
 struct Safe {
-    /// The level of the last heading: none skips a level.
+    /// The level of the last heading, so that none skips a level.
     heading: usize,
-    /// Whether each open link is shown as one.
+    /// Whether each open link is rendered as a link.
     links: Vec<bool>,
-    /// The level at which each open heading is shown.
+    /// The rendered level of each open heading.
     headings: Vec<HeadingLevel>,
 }
 

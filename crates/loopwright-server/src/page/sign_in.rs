@@ -19,27 +19,27 @@ use crate::{
 
 #[derive(Deserialize)]
 pub(crate) struct SignInParams {
-    /// A token for signing in once.
+    /// A one-time sign-in token.
     token: Option<String>,
-    /// Where to go then.
+    /// The path to go to afterwards.
     next: Option<String>,
 }
 
-/// Returns the address of the page on which those sign in who asked for another one.
+/// Returns the address of the sign-in page, which then continues to the requested page.
 pub(crate) fn address(asked: &Uri) -> String {
     let next = asked.path_and_query().map_or("/", |it| it.as_str());
     let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
     format!("/sign-in?next={next}")
 }
 
-/// Asks for a token, or takes that of the address.
+/// Asks for a token, or uses the one in the address.
 pub(crate) async fn form(
     State(server): State<Server>,
     headers: HeaderMap,
     Params(params): Params<SignInParams>,
 ) -> Result<Response, Problem> {
     let next = own_path(params.next.as_deref());
-    // A token of the address is used up: it stays in the history of the browser.
+    // A token in the address works only once, because it stays in the browser's history.
     if let Some(token) = params.token.as_deref().filter(|it| it.starts_with("lwo_")) {
         return match signed_in(&server, token)? {
             Some(browser) => welcome(&server, &headers, &browser, next),
@@ -85,8 +85,8 @@ fn signed_in(server: &Server, token: &str) -> Result<Option<NewToken>, Problem> 
     tokens.sign_in(token, now).map_err(|error| unreadable(&error))
 }
 
-/// Sets the cookie. The next page is asked for by this one: a browser that came from elsewhere would not send the cookie
-/// to where it is sent on.
+/// Sets the cookie. This page loads the next one, because after a redirect from another site, the browser would not
+/// send the cookie.
 fn welcome(
     server: &Server,
     headers: &HeaderMap,

@@ -18,7 +18,7 @@ use crate::{
     server::Server,
 };
 
-/// The most turns before the step that are shown.
+/// The maximum number of earlier turns shown.
 const TURNS: usize = 50;
 
 pub(crate) async fn show(

@@ -23,14 +23,14 @@ use crate::{
     server::Server,
 };
 
-/// The most steps of a page.
+/// The maximum number of steps on a page.
 const STEPS: usize = 100;
-/// The most sub-agents that are shown.
+/// The maximum number of sub-agents shown.
 const MAX_SUBAGENTS: usize = 500;
 
 #[derive(Deserialize)]
 pub(crate) struct ShowParams {
-    /// Only steps before the one of this number.
+    /// Only steps before this one.
     before: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ fn totals(runs: &[Run]) -> Markup {
     }
 }
 
-/// Shows how cost, or tokens where no prices are known, grew over the steps.
+/// Shows the growth of the cost over the steps, or of the tokens if prices are unknown.
 fn spending(runs: &[Run]) -> Markup {
     let steps: Vec<&StepLine> = runs.iter().flat_map(|it| &it.steps).collect();
     let has_cost = steps.iter().any(|it| it.spend.cost.dollars() > 0.0);
@@ -214,7 +214,7 @@ fn call_line(call: &CallLine, step: Duration) -> Markup {
     }
 }
 
-/// Shows a time as a part of another one.
+/// Shows a duration as a share of another one.
 fn bar(duration: Duration, of: Duration) -> Markup {
     let width = if of.is_zero() { 0.0 } else { duration.as_secs_f64() / of.as_secs_f64() * 100.0 };
     html! {
@@ -232,7 +232,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Returns how long something took that began and ended at these moments.
+/// Returns the duration between two times.
 pub(crate) fn between(start: Option<Timestamp>, end: Timestamp) -> Option<Duration> {
     start.map(|start| end.since(start))
 }

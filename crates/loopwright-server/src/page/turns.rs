@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::markdown;
 use crate::views::{CallView, MessageView};
 
-/// The most characters of a result that are shown.
+/// The maximum number of characters shown of a result.
 const MAX_SHOWN: usize = 20_000;
-/// The most characters of arguments in one line.
+/// The maximum number of characters of arguments in one line.
 const MAX_LINE: usize = 80;
 
 /// Shows a turn.
@@ -22,7 +22,7 @@ pub(crate) fn turn(number: usize, agent: &str, turn: &Turn) -> Markup {
     message(&format!("turn-{number}"), agent, &role, &text, &calls)
 }
 
-/// Shows the step that is not complete: what the model said, and its calls as far as they are.
+/// Shows the incomplete step: the model's text, and the current state of its calls.
 pub(crate) fn open_step(agent: &str, step: &OpenStep) -> Option<Markup> {
     let thought = step.thought()?;
     let calls = thought.message.tool_calls().zip(step.calls());
@@ -30,7 +30,7 @@ pub(crate) fn open_step(agent: &str, step: &OpenStep) -> Option<Markup> {
     Some(message("turn-open", agent, "assistant", &thought.message.text(), &calls))
 }
 
-/// A call as it is shown.
+/// The rendered form of a call.
 struct Call {
     tool: String,
     arguments: String,
@@ -112,7 +112,7 @@ fn shown(id: &str, call: &Call) -> Markup {
     }
 }
 
-/// Shows arguments by their names, so that texts in them can be read.
+/// Shows arguments by name, so that texts in them are readable.
 pub(crate) fn arguments(json: &str) -> Markup {
     let Ok(Value::Object(fields)) = serde_json::from_str(json) else {
         return html! { pre { (shortened(json)) } };
@@ -130,7 +130,7 @@ pub(crate) fn arguments(json: &str) -> Markup {
     }
 }
 
-/// Returns a value as it is shown and edited: a text as it is, others as JSON.
+/// Returns a value for display and editing: text unchanged, other values as JSON.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -138,7 +138,7 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Returns the beginning of a long text, and says so.
+/// Returns the start of a long text, with a note that it is cut.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}\n… {} more bytes", &text[..end], text.len() - end),
@@ -146,7 +146,7 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns the beginning of a text as one line.
+/// Returns the start of a text as one line.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line: String =
         text.chars().take(MAX_LINE).map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -16,21 +16,21 @@ use crate::{
     tokens::{hash, is_same, random_token},
 };
 
-/// Who looks at the page.
+/// The principal who views the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) principal: Principal,
-    /// What forms of this visitor carry, so that no other page sends them.
+    /// The secret in this visitor's forms, so that pages of other sites cannot submit them.
     pub(crate) csrf: String,
     /// The cookie, if the visitor signed in here.
     pub(crate) cookie: Option<String>,
 }
 
-/// The fields of a form that was sent by the visitor.
+/// The fields of a form that the visitor submitted.
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Visitor {
-    /// Returns who sends a request, if it is signed in.
+    /// Returns the visitor who sent a request, or `None` if not signed in.
     pub(crate) fn of(server: &Server, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let access = server.access();
         if let Some(principal) = access.of_proxy(headers)? {
@@ -61,7 +61,8 @@ fn process_secret() -> Result<&'static str, Problem> {
     Ok(SECRET.get_or_init(|| random))
 }
 
-/// Returns the name of the cookie. Cookies do not know ports, so the name does: servers on one machine do not sign
+/// Returns the name of the cookie. It contains the port, because cookies ignore ports: servers on one machine must not
+/// sign
 /// visitors of each other out.
 pub(crate) fn cookie_name(headers: &HeaderMap) -> Result<String, Problem> {
     let host = one(headers, &header::HOST)?.unwrap_or_default();
@@ -77,7 +78,7 @@ fn cookie(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         .filter_map(|it| it.trim().split_once('='))
         .filter(|it| it.0 == name);
     let first = values.next().map(|it| it.1.to_owned());
-    // Of two cookies of one name, another page may have set one.
+    // If there are two cookies of this name, another site may have set one.
     Ok(first.filter(|_| values.next().is_none()))
 }
 
@@ -104,7 +105,7 @@ impl FromRequest<Server> for Fields {
 }
 
 impl Fields {
-    /// Reads the fields of a form without a check of who sent it.
+    /// Reads the fields of a form without checking who sent it.
     pub(crate) async fn read(request: Request, server: &Server) -> Result<Self, Problem> {
         let media_type = one(request.headers(), &header::CONTENT_TYPE)?.unwrap_or_default();
         if !media_type.starts_with("application/x-www-form-urlencoded") {
@@ -116,7 +117,7 @@ impl Fields {
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
-    /// Returns a field, without the spaces around it; nothing if it is absent.
+    /// Returns a field, trimmed; `None` if it is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.raw(name).unwrap_or_default().trim()
     }

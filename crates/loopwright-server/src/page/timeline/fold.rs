@@ -1,4 +1,4 @@
-//! Runs and their steps, made of the changes of a session.
+//! Runs and their steps, built from the changes of a session.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::page::turns::one_line;
 pub(crate) struct Run {
     /// Its number, counted from one.
     pub(crate) number: u64,
-    /// The beginning of what the user said.
+    /// The start of the user's message.
     pub(crate) input: Option<String>,
     pub(crate) started_at: Timestamp,
-    /// When it ended, and how.
+    /// The time and the kind of its end.
     pub(crate) ended: Option<(Timestamp, String)>,
     pub(crate) steps: Vec<StepLine>,
 }
@@ -29,12 +29,12 @@ pub(crate) struct StepLine {
     pub(crate) number: u64,
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub(crate) is_open: bool,
     /// Provider and model.
     pub(crate) model: Option<String>,
     pub(crate) spend: Spend,
-    /// The beginning of what the model said.
+    /// The start of the model's response.
     pub(crate) text: String,
     pub(crate) calls: Vec<CallLine>,
     pub(crate) failure: Option<String>,
@@ -61,7 +61,7 @@ impl StepLine {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallLine {
     pub(crate) tool: String,
-    /// The beginning of the arguments.
+    /// The start of the arguments.
     pub(crate) arguments: String,
     /// `called`, `running`, `waiting`, `done` or `failed`.
     pub(crate) state: &'static str,
@@ -69,7 +69,7 @@ pub(crate) struct CallLine {
     pub(crate) duration: Option<Duration>,
 }
 
-/// Returns the runs that changes make.
+/// Returns the runs that the changes describe.
 pub(crate) fn runs(changes: &[ChangeRecord]) -> Vec<Run> {
     let mut runs = Runs::default();
     for ChangeRecord { at, change } in changes {
@@ -84,7 +84,7 @@ struct Runs {
     all: Vec<Run>,
     steps: u64,
     open: Option<StepLine>,
-    /// What the user said since the last run began.
+    /// The user's messages since the start of the last run.
     input: Option<String>,
 }
 
@@ -205,7 +205,7 @@ impl Runs {
         }
     }
 
-    /// Puts the open step into its run; without a moment, it has not ended.
+    /// Adds the open step to its run. `None` means that it has not ended.
     fn end_step(&mut self, at: Option<Timestamp>) {
         let Some(mut step) = self.open.take() else { return };
         step.is_open = at.is_none();
