@@ -98,7 +98,7 @@ async fn files_are_written_read_edited_and_found() {
         told,
         [
             "Successfully wrote a.txt (8 bytes, 3 lines, streamed atomically).",
-            "Replaced 1 occurrence in a.txt (8 bytes before, 6 after, atomically).",
+            "Replaced 1 occurrence in a.txt (8 bytes before, 6 after; written atomically).",
             "     1\tone\n     2\t2\n",
             "[file] a.txt",
             "Found 1 file.\n[*.txt]\na.txt",

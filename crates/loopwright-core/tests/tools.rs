@@ -481,7 +481,7 @@ fn a_step_may_have_65535_calls_and_no_more() {
     let ExecutionStatus::Failed(failure) = run(65_536).status().clone() else {
         panic!("it has not failed")
     };
-    assert_eq!(failure.message(), "the model called 65536 tools at once");
+    assert_eq!(failure.message(), "the model made too many tool calls in one response: 65536");
 }
 
 /// Says very much before it calls tools.

@@ -401,7 +401,7 @@ fn handshake_reason(error: &ClientInitializeError) -> String {
             "its response violates the protocol".to_owned()
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            "it supports none of the supported protocol revisions".to_owned()
+            "it supports no protocol revision that this client supports".to_owned()
         }
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(data) => text::line(&data.message),

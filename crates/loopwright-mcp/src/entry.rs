@@ -212,7 +212,7 @@ impl ServerEntry {
             (Some(kind @ ("stdio" | "http" | "streamable-http" | "streamableHttp")), ..) => {
                 let key = if kind == "stdio" { "command" } else { "url" };
                 return Err(wrong(&format!(
-                    "type `{kind}` requires `{key}`, and not both of `command` and `url`"
+                    "type `{kind}` requires `{key}`; do not set both `command` and `url`"
                 )));
             }
             (Some(kind), ..) => {
@@ -369,7 +369,7 @@ impl McpServer {
                     lines.push(format!("headers: {}", text::line(&names.join(", "))));
                 }
                 if http.oauth.grant == OAuthGrant::Client {
-                    lines.push("logs in on its own, with the secret of a client".to_owned());
+                    lines.push("logs in without a user, with a client secret".to_owned());
                 }
             }
         }
@@ -399,7 +399,7 @@ impl McpServer {
             let shown = paths.iter().map(|path| text::line(&path.to_string_lossy()));
             shown.collect::<Vec<_>>().join(", ")
         };
-        let mut parts = vec!["sandbox: on".to_owned(), "writes the working folder".to_owned()];
+        let mut parts = vec!["sandbox: on".to_owned(), "writes to the working folder".to_owned()];
         if !sandbox.write.is_empty() {
             parts.push(format!("writes {}", paths(&sandbox.write)));
         }

@@ -44,7 +44,7 @@ pub enum McpError {
         missing: Missing,
     },
     /// The handshake failed.
-    #[error("MCP server `{server}` did not complete its start: {reason}")]
+    #[error("MCP server `{server}` did not finish starting: {reason}")]
     Handshake {
         /// The server.
         server: String,

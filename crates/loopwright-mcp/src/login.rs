@@ -303,7 +303,8 @@ pub(crate) fn completed(
 fn login_error(server: &str, error: &AuthError) -> McpError {
     let mut reason = text::line(&error.to_string());
     if let AuthError::RegistrationFailed(_) = error {
-        reason += "; register a client with the server by hand, and pass its ID with `--client-id`";
+        reason +=
+            "; register a client with the server manually, and pass its ID with `--client-id`";
     }
     McpError::Login { server: server.to_owned(), reason }
 }

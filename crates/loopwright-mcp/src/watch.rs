@@ -125,7 +125,7 @@ impl McpClient {
         };
         let is_watched = subscription.acknowledged().resource_subscriptions.as_ref();
         if !is_watched.is_some_and(|it| it.iter().any(|it| it == uri)) {
-            return Err(failed("the server reports no changes of this resource".to_owned()));
+            return Err(failed("the server does not report changes to this resource".to_owned()));
         }
         tokio::spawn(async move {
             loop {

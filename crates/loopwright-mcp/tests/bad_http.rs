@@ -299,13 +299,13 @@ async fn an_address_with_bad_answers_has_an_error() {
         ("broken_json", "could not parse JSON response"),
         ("empty", "could not parse JSON response"),
         ("other_json", "could not parse JSON response"),
-        ("wrong_id", "did not complete its start"),
+        ("wrong_id", "did not finish starting"),
         ("half", "the response was cut off"),
         ("endless_headers", "the request failed: "),
         ("silent_stream", "no response within 4 s"),
         ("ended_stream", "the server closed the connection"),
-        ("resumption_loop", "did not complete its start"),
-        ("noise_stream", "did not complete its start"),
+        ("resumption_loop", "did not finish starting"),
+        ("noise_stream", "did not finish starting"),
         ("endless_comments", "no response within 4 s"),
         ("endless_events", "no response within 4 s"),
     ];
@@ -354,7 +354,7 @@ async fn a_flood_fills_no_memory() {
     let cases = [
         ("endless_json", "exceeded the maximum size of 16777216 bytes"),
         ("endless_error", "answered with status 500"),
-        ("endless_line", "did not complete its start"),
+        ("endless_line", "did not finish starting"),
     ];
     assert_eq!(failures(&cases, false).await, Vec::<String>::new());
     let calls = [

@@ -401,13 +401,15 @@ impl RemoteModel {
                 (message, Some(wait))
             }
             RateLimited::PastDeadline(None) => {
-                let message =
-                    "too many requests are waiting for the rate limit: the deadline passed";
+                let message = "the deadline passed while the request waited for the rate limit";
                 (message.to_owned(), None)
             }
             RateLimited::ProviderHold(wait) => {
                 let seconds = wait.as_secs_f64().ceil();
-                (format!("the provider accepts no requests for {seconds} seconds"), Some(wait))
+                (
+                    format!("the provider accepts no requests for the next {seconds} seconds"),
+                    Some(wait),
+                )
             }
         };
         let error = self.context.error(ModelErrorKind::RateLimited, message);

@@ -97,7 +97,7 @@ impl fmt::Display for Reason {
             }
             Self::Need { need, reason } => write!(f, "{need}: {reason}"),
             Self::Unnamed { argument, reason } => {
-                write!(f, "{reason}, and no rule that allows the command names it: `{argument}`")
+                write!(f, "{reason}, and no allow rule names this argument: `{argument}`")
             }
             Self::Unreadable(reason) => f.write_str(reason),
             Self::NotListed { place } => write!(f, "not among the tools of {place}"),

@@ -381,13 +381,13 @@ fn an_explanation_names_the_argument_that_no_rule_covers() {
     };
     assert_eq!(
         explain("find . -name x -delete"),
-        "ask: the argument makes the program run or write something else, and no rule that allows the command names \
-         it: `-delete`\n  ask    find . -name x -delete\n         the argument makes the program run or write \
-         something else, and no rule that allows the command names it: `-delete`"
+        "ask: the argument makes the program run or write something else, and no allow rule names \
+         this argument: `-delete`\n  ask    find . -name x -delete\n         the argument makes the program run or write \
+         something else, and no allow rule names this argument: `-delete`"
     );
     assert_eq!(
         policy.decide(&Call::new("bash", &json!({ "command": "make -C /opt/x" }))).to_string(),
-        "ask: the argument makes the program work in a folder that is not the agent's, and no rule that allows the \
-         command names it: `-C`"
+        "ask: the argument makes the program work in a folder that is not the agent's, and no allow rule names \
+         this argument: `-C`"
     );
 }

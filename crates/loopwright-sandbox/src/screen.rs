@@ -230,7 +230,7 @@ impl Screen {
     /// Judges what a shell would run in place of a program of the system, once it has entered the folder.
     fn shadows(&self, path: &Path, after: &dyn FolderView) -> Option<Reason> {
         const SHADOW: Reason = Reason(
-            "would run in place of the system's program, because the `.envrc` puts its folder into `PATH`",
+            "would run in place of the system's program, because `.envrc` adds its folder to `PATH`",
         );
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return None };
         let is_searched = !self.searched.is_empty() && self.searched.contains(&names(folder));

@@ -194,7 +194,7 @@ impl Limiter {
         } else {
             return Ok(());
         };
-        let text = format!("the limit of {used} for this day is reached; read `/v1/usage`");
+        let text = format!("today's limit of {used} is reached; see `/v1/usage`");
         Err(Problem::too_many_requests(text).with_retry_after(seconds(today.left)))
     }
 
@@ -233,7 +233,7 @@ impl Limiter {
 }
 
 fn ledger(store: &dyn SessionStore) -> Result<&dyn UsageLedger, Problem> {
-    store.ledger().ok_or_else(|| Problem::unavailable("the session store counts no usage"))
+    store.ledger().ok_or_else(|| Problem::unavailable("the session store does not record usage"))
 }
 
 /// Returns whole seconds, at least one.

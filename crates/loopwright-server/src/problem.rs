@@ -75,8 +75,8 @@ problems! {
     misdirected: MISDIRECTED_REQUEST, "The server does not serve this host.";
     /// The values in the request are invalid.
     invalid: UNPROCESSABLE_ENTITY, "The values in the request are invalid.";
-    /// A tool of the client has the name of one of the agent.
-    tool_name_taken: UNPROCESSABLE_ENTITY, "A tool of the client has the name of one of the agent.";
+    /// A tool of the client has the same name as a tool of the agent.
+    tool_name_taken: UNPROCESSABLE_ENTITY, "A tool of the client has the same name as a tool of the agent.";
     /// The principal has reached a limit.
     too_many_requests: TOO_MANY_REQUESTS, "A limit is reached.";
     /// The server failed.
@@ -162,7 +162,7 @@ impl From<SessionError> for Problem {
         match error {
             SessionError::Store(error) => error.into(),
             SessionError::NotActive { status, .. } => {
-                Self::conflict(format!("the session is {status} and takes no messages"))
+                Self::conflict(format!("the session is {status} and accepts no messages"))
             }
             SessionError::NoStep { step, steps, .. } => {
                 Self::invalid(format!("unknown step {step}; the session has {steps} steps"))

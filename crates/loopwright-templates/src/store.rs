@@ -67,7 +67,7 @@ pub enum DefinitionStoreError {
     #[error("definition already exists: {}", .0.display())]
     Exists(PathBuf),
     /// The written file could not be read back.
-    #[error("the definition cannot be written: it would not read back the same")]
+    #[error("the definition cannot be written: its content would differ when read back")]
     Unreadable(#[source] DefinitionFileError),
     /// The file cannot be written.
     #[error("{} cannot be written", .path.display())]

@@ -65,7 +65,7 @@ fn stream(name: &str, captured: &CapturedOutput, policy: &BashPolicy) -> String 
         )
     } else {
         let (count, most) = (kept.len(), policy.max_output_chars);
-        format!("[{name} has {count} captured bytes, of which {most} are shown; {ADVICE}]")
+        format!("[{most} of {count} captured bytes of {name} are shown; {ADVICE}]")
     };
     format!("{TRUNCATED}\n{shown}\n{note}")
 }

@@ -112,7 +112,7 @@ pub enum BashError {
     },
     /// The command requests access beyond the sandbox, which cannot be granted here.
     #[error(
-        "hosts and paths beyond the sandbox cannot be granted here; leave out `network`, `read` and `write`"
+        "hosts and paths beyond the sandbox cannot be granted here; omit `network`, `read` and `write`"
     )]
     NoNeeds,
     /// The request for access beyond the sandbox is invalid.
@@ -127,10 +127,10 @@ pub enum BashError {
     #[error("{0} background commands are already running; stop one with `bash_stop`")]
     TooManyBackground(usize),
     /// The changes of the command could not be read or applied.
-    #[error("changes of the command could not be applied: {0}")]
+    #[error("the command's changes could not be applied: {0}")]
     Changes(#[source] TransactionError),
     /// The changes of the command could not be recorded for undo, so they were not applied.
-    #[error("changes of the command were discarded: they could not be recorded: {0}")]
+    #[error("the command's changes were discarded because they could not be recorded: {0}")]
     NotRecorded(#[source] BoxError),
     /// The process exited while the command applied its changes directly.
     #[error(

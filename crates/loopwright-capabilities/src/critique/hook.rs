@@ -141,7 +141,7 @@ impl Hook for Critic {
         let was_accepted = state.get(&CRITIC_VERDICT).is_some_and(|it| it.approved);
         let iterations = if was_accepted { 0 } else { state.get(&ITERATIONS).unwrap_or(0) };
         if iterations >= self.policy.max_iterations {
-            let summary = "the answer was not reviewed: the limit of reviews is reached".to_owned();
+            let summary = "the answer was not reviewed: the review limit was reached".to_owned();
             state.set(&CRITIC_VERDICT, &CriticVerdict::without_critic(false, summary))?;
             state.signal(self.exhausted(iterations));
             return Ok(Flow::Continue);

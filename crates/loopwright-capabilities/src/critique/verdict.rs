@@ -52,8 +52,8 @@ impl CriticVerdict {
                 "approved": { "type": "boolean", "description": "Whether the answer is accepted." },
                 "summary": { "type": "string", "description": "The reason, in a sentence or two." },
                 "strengths": list("The strengths of the answer."),
-                "weaknesses": list("The weaknesses of the answer, and contradictions to the \
-                    evidence."),
+                "weaknesses": list("The weaknesses of the answer, and where it contradicts \
+                    the evidence."),
                 "suggestions": list("Improvements to make: tools to run, places to look at."),
             },
             "required": ["approved", "summary", "strengths", "weaknesses", "suggestions"],

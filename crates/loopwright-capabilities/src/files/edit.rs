@@ -83,7 +83,7 @@ impl EditFile {
         let change = current.replace(&new)?;
         let times = if count == 1 { "occurrence" } else { "occurrences" };
         let text = format!(
-            "Replaced {count} {times} in {path} ({} bytes before, {} after, atomically).{}",
+            "Replaced {count} {times} in {path} ({} bytes before, {} after; written atomically).{}",
             content.len(),
             new.len(),
             severed(current.links())

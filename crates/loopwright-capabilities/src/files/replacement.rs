@@ -33,7 +33,7 @@ pub(super) fn apply(content: &[u8], edits: &[Edit<'_>]) -> Result<(Vec<u8>, usiz
         replaced += count;
     }
     if text == content {
-        return Err("the edits together change nothing".to_owned());
+        return Err("taken together, the edits change nothing".to_owned());
     }
     Ok((text, replaced))
 }
@@ -104,7 +104,7 @@ fn hint(text: &[u8], old: &str) -> String {
         text.split(|byte| *byte == b'\n').position(|it| it.trim_ascii() == wanted.as_bytes());
     match similar {
         Some(line) => format!(
-            "; line {} is similar to a line of it, but its whitespace or the surrounding lines \
+            "; line {} is similar to one of its lines, but the whitespace or the surrounding lines \
                 differ{READ}",
             line + 1
         ),

@@ -107,7 +107,7 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
         FileType::Fifo => ("a named pipe", "name a file"),
         FileType::CharacterDevice | FileType::BlockDevice => ("a device", "name a file"),
         FileType::Socket => ("a socket", "name a file"),
-        _ => ("something that is not a file", "name a file"),
+        _ => ("a special file", "name a file"),
     };
     FileError::NotAFile { path: path.to_owned(), kind, remedy }
 }

@@ -102,7 +102,7 @@ impl Tool for PlanWithSubagent {
     }
 
     fn description(&self) -> &'static str {
-        "Lets a sub-agent plan the work of a specification before you start, and returns the \
+        "Lets a sub-agent plan the work in a specification before you start, and returns the \
             plan. The planner sees nothing of this conversation, so the specification must \
             contain everything it needs to know."
     }

@@ -87,7 +87,7 @@ impl Recorder {
     fn check(&self) -> Result<(), ModelError> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         writing.failure.take().map_or(Ok(()), |error| {
-            let text = "the recording cannot be written; free disk space, or do not record";
+            let text = "the recording cannot be written; free disk space, or turn recording off";
             Err(ModelError::new(ModelErrorKind::InvalidRequest, text).with_source(error))
         })
     }

@@ -77,7 +77,7 @@ pub enum SkillProblem {
     )]
     BadName(String),
     /// The name differs from that of the directory.
-    #[error("the name `{name}` must equal the directory name `{directory}`")]
+    #[error("the name `{name}` must match the directory name `{directory}`")]
     NameMismatch {
         /// The name.
         name: String,

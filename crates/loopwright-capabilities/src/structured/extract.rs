@@ -284,7 +284,7 @@ fn read(
     mode: OutputMode,
 ) -> Result<Reading, Vec<String>> {
     if response.finish_reason == FinishReason::Length {
-        return Err(vec!["the response was cut off because it is too long".to_owned()]);
+        return Err(vec!["the response was cut off because it was too long".to_owned()]);
     }
     let value = json_in(&said(response, mode)).map_err(|error| vec![error])?;
     shape.read(value)

@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for Lenient {
     type Value = Content<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a list of parts")
+        f.write_str("text or a list of parts")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {

@@ -266,7 +266,7 @@ impl Reader<'_> {
                 None
             }
             Wrapped::Unclear => {
-                part.hide("it is unknown which command runs");
+                part.hide("the command that runs is unknown");
                 starts(words, part, nested);
                 for text in words.iter().filter_map(Word::literal) {
                     let split = text.strip_prefix("--split-string=");
@@ -279,7 +279,7 @@ impl Reader<'_> {
             }
             Wrapped::At { start, has_more, folder } => {
                 if given != name && !is_system(given) {
-                    part.hide("the program is not the usual one of this name");
+                    part.hide("the program is not at its usual path");
                 }
                 if let Some(folder) = folder {
                     let cd = [Word::from_literal("cd"), words[folder].clone()];
@@ -449,7 +449,7 @@ fn starts(words: &[Word], part: &mut Part, nested: &mut Vec<Nested>) {
         }
     }
     if words.len() > MAX_STARTS {
-        part.hide("it is unknown which command runs");
+        part.hide("the command that runs is unknown");
     }
 }
 

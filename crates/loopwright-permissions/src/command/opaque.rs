@@ -90,7 +90,7 @@ pub(super) fn is_neutral(name: &str) -> bool {
 /// Returns why a builtin that evaluates its arguments may do more than it shows.
 pub(super) fn evaluation(name: &str, words: &[Word]) -> Option<&'static str> {
     const REASON: &str = "an argument is evaluated a second time";
-    const VARIABLE: &str = "a variable that changes how commands run is set";
+    const VARIABLE: &str = "an assignment sets a variable that changes how commands run";
     if !is_evaluator(name) {
         return None;
     }
@@ -170,7 +170,7 @@ fn is_evaluator(name: &str) -> bool {
 /// Returns why an assignment may do more than it shows.
 pub(super) fn assignment(name: &str, value: &Word) -> Option<&'static str> {
     if is_powerful(name) {
-        return Some("a variable that changes how commands run is set");
+        return Some("an assignment sets a variable that changes how commands run");
     }
     let known = known_parts(&value.text);
     (known.contains("$(") || known.contains('`'))

@@ -142,7 +142,7 @@ impl Problem {
             Self::Subscript => "a quoted subscript is evaluated a second time",
             Self::Arithmetic => "arithmetic could run a command that a quoted string contains",
             Self::Data => "arithmetic could run a command that a file or an output contains",
-            Self::Variable => "a variable that changes how commands run is set",
+            Self::Variable => "an assignment sets a variable that changes how commands run",
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
 const RUST: Reason = Reason::new("names a folder whose programs would run in place of Rust's");
 const VERSIONS: Reason =
     Reason::new("names a folder or a command, not only versions: its programs run in the folder");
-const BAZEL: Reason = Reason::new("names the source of Bazel, not only its version");
+const BAZEL: Reason = Reason::new("chooses where Bazel is downloaded from, not only its version");
 const PNPM: Reason = Reason::new("names code that pnpm runs with every command");
 
 /// Files that choose versions or packages are data, unless they hold one of these: signs in lower case.

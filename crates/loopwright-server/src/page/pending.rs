@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{principal::Role, problem::Problem, routes::pending::DecisionBody, server::Server};
 
-/// The most sessions that the list of waiting ones shows.
+/// The maximum number of waiting sessions listed.
 const MAX_WAITING: usize = 200;
 
 /// Lists the sessions that wait for the visitor.
@@ -60,7 +60,7 @@ pub(crate) async fn waiting(
     Ok(waiting)
 }
 
-/// Shows the calls of a session that wait.
+/// Shows the waiting calls of a session.
 pub(crate) fn cards(visitor: &Visitor, header: &SessionHeader, state: &AgentState) -> Markup {
     let pending = state.pending();
     let open = state.execution().and_then(|it| it.open_step());
@@ -110,7 +110,7 @@ fn card(
     }
 }
 
-/// The fields of a decision whether a call runs.
+/// The fields of a decision about a call.
 fn approval(id: &str, json: &str) -> Markup {
     let arguments: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     html! {
@@ -140,7 +140,7 @@ fn approval(id: &str, json: &str) -> Markup {
 
 fn area(id: &str, name: &str, text: &str) -> Markup {
     let rows = text.lines().count().clamp(1, 20);
-    // The parser of HTML drops the first line feed.
+    // HTML parsers drop the first line feed.
     html! { textarea id=(id) name=(name) rows=(rows) spellcheck="false" { "\n" (text) } }
 }
 
@@ -166,7 +166,7 @@ fn question(id: &str, schema: Option<&Value>) -> Markup {
             (area(&field, "answer", ""))
             @if let Some(schema) = schema.filter(|_| !takes_text) {
                 details {
-                    summary { "Answer with JSON of this schema" }
+                    summary { "Answer with JSON that matches this schema" }
                     pre { (serde_json::to_string_pretty(schema).unwrap_or_default()) }
                 }
             }
@@ -191,7 +191,7 @@ fn takes_text(schema: &Value) -> bool {
     is_text(schema) || schema["anyOf"].as_array().is_some_and(|it| it.iter().any(is_text))
 }
 
-/// Reads what the visitor decided.
+/// Reads the visitor's decision.
 pub(crate) fn decision(
     fields: &Fields,
     asked: &PendingApproval<'_>,
@@ -261,13 +261,13 @@ fn parsed(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|error| Problem::invalid(format!("`{name}` is not valid JSON: {error}")))
 }
 
-/// Returns a text with the line endings that it had: forms send all as CR LF.
+/// Restores the original line endings of a text: forms send CR LF.
 fn lines(sent: &str, before: &str) -> String {
     let plain = sent.replace("\r\n", "\n");
     if plain == before.replace("\r\n", "\n") { before.to_owned() } else { plain }
 }
 
-/// Shows what a call would change, as far as its arguments say it: pairs of an old and a new text, or a new text alone.
+/// Shows what a call would change, as far as its arguments show it: pairs of old and new text, or only new text.
 fn differences(arguments: &Value) -> Vec<Markup> {
     let mut all: Vec<&Value> = vec![arguments];
     all.extend(arguments["edits"].as_array().into_iter().flatten());
@@ -293,7 +293,7 @@ fn differences(arguments: &Value) -> Vec<Markup> {
         .collect()
 }
 
-/// Shows what became of a text.
+/// Shows the difference between two texts.
 pub(crate) fn diff(old: &str, new: &str) -> Markup {
     let diff = TextDiff::from_lines(old, new);
     html! {
@@ -310,7 +310,7 @@ pub(crate) fn diff(old: &str, new: &str) -> Markup {
     }
 }
 
-/// Names the characters of a text that change how it looks without being seen.
+/// Lists the invisible characters of a text that change its appearance.
 fn hidden(text: &str) -> Option<String> {
     let is_hidden = |c: &char| {
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'

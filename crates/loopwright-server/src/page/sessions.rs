@@ -24,7 +24,7 @@ use crate::{
     tokens::random_token,
 };
 
-/// The most jobs that are looked at to say what sessions do.
+/// The maximum number of jobs read to find the activity of sessions.
 const MAX_JOBS: usize = 500;
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) async fn list(
             button { "Search" }
         }
         @if page.sessions.is_empty() {
-            p { @if asked.text.is_some() { "No session matches in title, agent or ID." } @else { "No sessions yet." } }
+            p { @if asked.text.is_some() { "No session has a matching title, agent or ID." } @else { "No sessions yet." } }
         }
         ul.list {
             @for header in &page.sessions {
@@ -89,7 +89,7 @@ pub(crate) async fn list(
     Ok(layout::page("Sessions", &visitor, Tab::Sessions, &main))
 }
 
-/// Returns what the visitor's sessions do that are not at rest.
+/// Returns the activity of the visitor's sessions that are not idle.
 async fn states(
     server: &Server,
     visitor: &Visitor,

@@ -197,7 +197,7 @@ impl Completion {
             }
         }
         let Some((finish, RunEnd { calls, usage, .. })) = end else {
-            return Err(Problem::internal("the run has no end"));
+            return Err(Problem::internal("the run's events ended before the run did"));
         };
         let text = Some(text).filter(|it| !it.is_empty() || calls.is_empty());
         let mut message = json!({ "role": "assistant", "content": text, "refusal": null });

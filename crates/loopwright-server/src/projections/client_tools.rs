@@ -158,7 +158,7 @@ pub(crate) async fn check_names(
     };
     match tools.names().find(|it| is_taken(it)) {
         Some(name) => Err(Problem::tool_name_taken(format!(
-            "the agent has a tool `{name}` of its own, or must not have one; rename that of the client"
+            "the agent already has a tool `{name}`, or its definition denies one; rename the client's tool"
         ))),
         None => Ok(()),
     }
@@ -279,7 +279,7 @@ pub(crate) async fn answer(
         check(&calls, &results)?;
         if text.is_some() && session.state().pending().len() > calls.len() {
             return Err(Problem::conflict(
-                "a call of the agent waits for a decision; send the message after it",
+                "a call of the agent is waiting for a decision; send the message after the decision",
             ));
         }
         server.admit_more(&header.id).await?;

@@ -176,7 +176,7 @@ fn turns(items: Vec<Item>) -> Result<Vec<Turn>, Problem> {
     let mut items = items.into_iter().peekable();
     while let Some(item) = items.next() {
         let Item::Message(message) = item else {
-            return Err(Problem::invalid("a result of a tool follows no call"));
+            return Err(Problem::invalid("a tool result does not follow a tool call"));
         };
         let mut results = Vec::new();
         while let Some(Item::Result(result)) = items.next_if(|it| matches!(it, Item::Result(_))) {

@@ -205,7 +205,7 @@ pub(crate) async fn say(
     }
     if header.status != SessionStatus::Active {
         let status = header.status;
-        return Err(Problem::conflict(format!("the session is {status} and takes no messages")));
+        return Err(Problem::conflict(format!("the session is {status} and accepts no messages")));
     }
     let id = &header.id;
     let message = Message::user(text);

@@ -48,7 +48,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "get",
         path: "/v1/usage",
         id: "getPrincipalUsage",
-        summary: "Read what the principal consumed today, and its limits",
+        summary: "Read the usage of the principal today, and its limits",
         security: READ,
         parameters: &[],
         body: None,
@@ -58,7 +58,7 @@ pub(crate) fn operations() -> Vec<Operation> {
 }
 
 async fn usage(State(server): State<Server>, principal: Principal) -> Result<Response, Problem> {
-    let unavailable = || Problem::unavailable("the session store counts no usage");
+    let unavailable = || Problem::unavailable("the session store does not record usage");
     let ledger = server.store().ledger().ok_or_else(unavailable)?;
     let tag = principal.tag();
     let today = ledger.spent_today(tag, server.clock().now()).await?;

@@ -97,7 +97,7 @@ pub(super) fn intact(id: &SessionId, path: &Path, scan: &Scan) -> Result<(), Sto
         id,
         format!(
             "`{path}` is damaged at byte {end}, before intact records at byte {again}; restore a \
-                backup, or repair it with a check of the store"
+                backup, or repair the store"
         ),
     ))
 }

@@ -58,7 +58,7 @@ impl LeaseFile {
         let leases = whole.and_then(|it| serde_json::from_slice(&bytes[it.head]).ok());
         let leases = leases.ok_or_else(|| {
             let path = path.display();
-            corrupt(id, format!("`{path}` is damaged; repair it with a check of the store"))
+            corrupt(id, format!("`{path}` is damaged; repair the store"))
         })?;
         Ok(Some(Self { path, _file: file, identity, written, leases }))
     }

@@ -379,7 +379,7 @@ fn a_damaged_lease_is_put_right_and_none_before_it_is_in_force() {
     let old = block_on(world.store.lease(&id("a"), super::world::claim("me"))).unwrap();
     fs::write(world.session("a").join("lease"), b"x").unwrap();
     let error = append(&world.store, "a", 1, 0, 1).unwrap_err().to_string();
-    assert!(error.contains("repair it with a check of the store"), "{error}");
+    assert!(error.contains("is damaged; repair the store"), "{error}");
     assert_eq!(world.check(false).len(), 1);
     assert!(world.check(true)[0].repaired.is_some());
     assert_eq!(world.check(true), []);

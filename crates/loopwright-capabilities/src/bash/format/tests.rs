@@ -44,7 +44,7 @@ fn long_output_is_shown_by_its_beginning_and_its_end() {
     let output = Output::exited(0, "0123456789ABCDEFGHIJ", "");
     assert_eq!(
         said(&output, &BashPolicy::with_limits(10, 4, 6)),
-        "[output truncated]\n0123\n...\nEFGHIJ\n[stdout has 20 captured bytes, of which 10 are shown; limit the output, or redirect it to a file and read parts of it with read_file]"
+        "[output truncated]\n0123\n...\nEFGHIJ\n[10 of 20 captured bytes of stdout are shown; limit the output, or redirect it to a file and read parts of it with read_file]"
     );
     let shown = |policy: BashPolicy| said(&output, &policy).lines().nth(1).unwrap().to_owned();
     assert_eq!(shown(BashPolicy::with_limits(10, 0, 6)), "ABCDEFGHIJ");

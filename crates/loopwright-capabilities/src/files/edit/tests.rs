@@ -20,13 +20,13 @@ fn one_edit_or_several() {
     check(
         "a b a",
         json!({ "path": "f", "old_string": "b", "new_string": "xy" }),
-        "Replaced 1 occurrence in f (5 bytes before, 6 after, atomically).",
+        "Replaced 1 occurrence in f (5 bytes before, 6 after; written atomically).",
         "a xy a",
     );
     check(
         "a b a",
         json!({ "path": "f", "old_string": "a", "new_string": "x", "replace_all": true }),
-        "Replaced 2 occurrences in f (5 bytes before, 5 after, atomically).",
+        "Replaced 2 occurrences in f (5 bytes before, 5 after; written atomically).",
         "x b x",
     );
     check(
@@ -35,7 +35,7 @@ fn one_edit_or_several() {
             { "old_string": "a", "new_string": "1" },
             { "old_string": "c", "new_string": "3" },
         ] }),
-        "Replaced 2 occurrences in f (5 bytes before, 5 after, atomically).",
+        "Replaced 2 occurrences in f (5 bytes before, 5 after; written atomically).",
         "1 b 3",
     );
 }
@@ -69,7 +69,7 @@ fn a_match_in_a_large_file_is_found_anywhere() {
     check(
         &content,
         json!({ "path": "f", "old_string": "xneedlex", "new_string": "-" }),
-        "Replaced 1 occurrence in f (8388614 bytes before, 8388607 after, atomically).",
+        "Replaced 1 occurrence in f (8388614 bytes before, 8388607 after; written atomically).",
         &content.replace("xneedlex", "-"),
     );
 }

@@ -35,7 +35,7 @@ fn edits_follow_each_other_and_count_together() {
             "edit 2 of 2: old_string was not found; read the file again and copy the text exactly, without line numbers",
         ),
     );
-    check("a", &[one("a", "b"), one("b", "a")], Err("the edits together change nothing"));
+    check("a", &[one("a", "b"), one("b", "a")], Err("taken together, the edits change nothing"));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_text_that_is_not_found_is_explained() {
         "if x {\n\tgo();\n}\n",
         &[one("    go();\n", "")],
         Err(
-            "old_string was not found; line 2 is similar to a line of it, but its whitespace or the surrounding lines differ; read the file again and copy the text exactly, without line numbers",
+            "old_string was not found; line 2 is similar to one of its lines, but the whitespace or the surrounding lines differ; read the file again and copy the text exactly, without line numbers",
         ),
     );
 }

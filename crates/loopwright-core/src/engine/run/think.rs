@@ -102,12 +102,13 @@ impl Run {
         match thought {
             Ok(thought) => {
                 if thought.message.role() != Role::Assistant {
-                    let text = "the driver's response does not have the role of the model";
+                    let text = "the driver's response must have role `assistant`";
                     return self.fail(Failure::new(FailureKind::Driver, text), ledger.spend);
                 }
                 let calls = thought.message.tool_calls().count();
                 if calls > usize::from(u16::MAX) {
-                    let text = format!("the model called {calls} tools at once");
+                    let text =
+                        format!("the model made too many tool calls in one response: {calls}");
                     return self.fail(Failure::new(FailureKind::Model, text), ledger.spend);
                 }
                 self.record(Change::ModelResponded(thought.into()));

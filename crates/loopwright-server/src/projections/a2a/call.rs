@@ -195,7 +195,7 @@ impl Call {
             | "DeleteTaskPushNotificationConfig" => Err(Failure::new(
                 -32003,
                 400,
-                "push notifications are not supported; follow the task",
+                "push notifications are not supported; use `SubscribeToTask`",
             )),
             _ => Err(Failure::new(-32601, 404, "unknown method")),
         }
