@@ -466,9 +466,9 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
         // Commands of `chat`, and the one that Shift-Tab types, are no answers.
-        command if command.starts_with('/') => {
-            Answer::Unclear("a call waits; type 1 to approve or 3 to deny it, then the command")
-        }
+        command if command.starts_with('/') => Answer::Unclear(
+            "a call is waiting; type 1 to approve or 3 to deny it, then enter the command",
+        ),
         // Any other text tells the model what to do instead.
         _ => deny(text),
     }

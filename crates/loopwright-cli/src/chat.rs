@@ -56,10 +56,10 @@ use crate::startup::{NoopListener, StartError, Startup};
 use crate::store::state_directory;
 use crate::table::table;
 
-/// How many messages are shown of a session that is resumed.
+/// The number of messages shown of a resumed session.
 const SHOWN: usize = 6;
 
-/// Talks until the user leaves.
+/// Runs the chat until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
     let mut opening = match Startup::begin(cli, &args.agent, &args.session) {
         Ok(opening) => opening,
@@ -77,7 +77,7 @@ pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
     })
 }
 
-/// Says at a terminal how to get a model, if there is none and none was named.
+/// Explains at a terminal how to set up a model, if none is available and none was named.
 fn introduction(refusal: &StartError, opening: &Startup) -> Option<String> {
     let config = &opening.config;
     let is_new = refusal.exit_code == ExitCode::NoModel
@@ -133,30 +133,30 @@ async fn perform(
     let exit_code = talk.listen(input).await;
     talk.conversation.setup.permissions.tell_shadow();
     talk.conversation.tell_resume(stage);
-    // The watcher has seen what went wrong.
+    // The watcher has reported the error.
     Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })
 }
 
-/// A conversation under way.
+/// A running chat.
 struct ChatSession<'a> {
     cli: &'a Cli,
     args: &'a ChatArgs,
     conversation: Conversation,
     stage: RunDisplay,
     signals: Option<Signals>,
-    /// Whether a free line stands between turns.
+    /// Whether an empty line separates turns.
     is_spaced: bool,
-    /// Where agents and skills are looked for.
+    /// The search path for agents and skills.
     place: Place,
-    /// What stands above the prompt.
+    /// The line above the prompt.
     status: StatusLine,
-    /// What commands of the user printed since the last message.
+    /// The output of the user's commands since the last message.
     printed: Vec<String>,
-    /// How the last turn ended that did not end well.
+    /// The outcome of the last turn, if it did not complete.
     failed: ExitCode,
 }
 
-/// A message, and what the user typed of it. Only what was typed attaches files, and resources of servers.
+/// A message, and the part of it that the user typed. Only that part attaches files, and resources of servers.
 struct Said {
     text: String,
     typed: String,
@@ -192,7 +192,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Takes turns until the user leaves, and returns the exit status.
+    /// Runs turns until the user leaves, and returns the exit status.
     async fn listen(&mut self, mut input: Input) -> ExitCode {
         if let Some(ends) = self.begin(&mut input).await {
             return ends;
@@ -265,7 +265,7 @@ impl ChatSession<'_> {
                 return self.say(None, input).await;
             }
             if session.is_unfinished() && self.stage.details != Verbosity::Errors {
-                console::tell("the last run has no answer; send a message, or /continue");
+                console::tell("the last run has no answer; send a message, or type /continue");
             }
         }
         let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
@@ -273,7 +273,7 @@ impl ChatSession<'_> {
         self.say(Some(Said { text: first, typed: String::new() }), input).await
     }
 
-    /// Does what takes no turn and asks nothing.
+    /// Handles commands that need no turn and no input.
     async fn answer(&mut self, command: ChatCommand) {
         match command {
             ChatCommand::Help => console::tell(&help::help()),
@@ -302,7 +302,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Takes a turn; returns an exit status if it was the last one.
+    /// Runs a turn; returns an exit status if it was the last one.
     async fn say(&mut self, said: Option<Said>, input: &mut Input) -> Option<ExitCode> {
         let Some(said) = said else { return self.send(None, input).await };
         match self.attached(&said.typed).await {
@@ -339,8 +339,8 @@ impl ChatSession<'_> {
         None
     }
 
-    /// Puts what commands printed before a message, and the text files that the user names in it behind it. Returns the images and
-    /// documents that are named, too.
+    /// Prepends the output of commands to a message, and appends the text files that the user names in it. Also returns the
+    /// named images and documents.
     fn complete(&mut self, said: &Said) -> (String, Vec<Part>) {
         let attached = mentions::attach(&said.text, &said.typed, &self.conversation.setup.workdir);
         if !attached.files.is_empty() {
@@ -360,7 +360,7 @@ impl ChatSession<'_> {
         self.printed.extend(printed);
     }
 
-    /// Begins another session with the next message.
+    /// Starts another session with the next message.
     fn clear(&mut self) {
         self.printed.clear();
         self.conversation.system.clone_from(&self.conversation.own_system);
@@ -372,7 +372,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Goes to another session; returns an exit status if the user leaves instead.
+    /// Switches to another session; returns an exit status if the user leaves instead.
     async fn resume(&mut self, text: &str, input: &mut Input) -> Option<ExitCode> {
         let store = std::sync::Arc::clone(&self.conversation.store);
         let workdir = self.conversation.setup.workdir.path().to_owned();
@@ -479,7 +479,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Makes the conversation short; returns an exit status if the program is to end.
+    /// Compacts the conversation; returns an exit status if the program must exit.
     async fn compact(&mut self) -> Option<ExitCode> {
         let done = compact::compact(&self.conversation, self.signals.as_mut()).await;
         tell(done.told);
@@ -499,7 +499,7 @@ impl ChatSession<'_> {
         Ok(told)
     }
 
-    /// Goes back, and returns whether it did; an exit status if the user leaves instead.
+    /// Rewinds, and returns whether it did, or an exit status if the user leaves instead.
     async fn go_back(&mut self, back: Rewind, input: &mut Input) -> Result<bool, ExitCode> {
         let Some(id) = self.conversation.session.clone() else {
             tell(Err(nothing_said()));
@@ -525,7 +525,7 @@ fn unknown(word: &str) {
     console::tell(&format!("unknown command {word}; /help lists the commands"));
 }
 
-/// Shows names with descriptions, or what to do if there are none.
+/// Shows names with descriptions, or a hint if there are none.
 fn list(rows: Vec<(&str, &str)>, none: &str) {
     if rows.is_empty() {
         return console::tell(none);

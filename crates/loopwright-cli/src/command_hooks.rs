@@ -32,21 +32,21 @@ pub(crate) struct CommandHooks {
 pub(crate) struct CommandHook {
     pub(crate) event: HookEvent,
     matcher: Matcher,
-    /// A rule that the call has to match as well.
+    /// A rule that the call must also match.
     condition: Option<String>,
     command: String,
     timeout: Duration,
     on_failure: OnFailure,
-    /// The file that it is configured in.
+    /// The file that configures it.
     source: Arc<PathBuf>,
 }
 
-/// What a hook that fails by itself does.
+/// The effect of a failing hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnFailure {
-    /// It is reported, and the agent continues.
+    /// The failure is reported, and the agent continues.
     Continue,
-    /// It counts as one that blocks.
+    /// The failure blocks, like a decision to block.
     Block,
 }
 
@@ -57,9 +57,9 @@ pub(crate) enum HookEvent {
     PreToolUse,
     /// After a tool call that returned.
     PostToolUse,
-    /// When the user has said something.
+    /// When the user has sent a message.
     UserPromptSubmit,
-    /// When a session begins, or is resumed by another process.
+    /// When a session starts, or another process resumes it.
     SessionStart,
     /// When the agent is about to finish.
     Stop,
@@ -110,7 +110,7 @@ impl HookEvent {
     }
 }
 
-/// Which tools, or which beginnings of sessions, a hook is for.
+/// The tools, or the sources of a session start, that a hook applies to.
 #[derive(Clone, Debug)]
 enum Matcher {
     Every,
@@ -119,7 +119,7 @@ enum Matcher {
 }
 
 impl Matcher {
-    /// Reads a matcher: names with `|` or `,` between them, or a regular expression that matches a part of the name.
+    /// Parses a matcher: names separated by `|` or `,`, or a regular expression that matches a part of the name.
     fn new(text: &str) -> Result<Self, regex::Error> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_-|,".contains(c);
         match text.trim() {
@@ -164,12 +164,12 @@ impl CommandHooks {
 }
 
 impl CommandHook {
-    /// Returns `true` if the call is one that the hook is for.
+    /// Returns `true` if the hook applies to the call.
     fn concerns(&self, tool: &str, arguments: &Value, workdir: &str) -> bool {
         let Some(rule) = &self.condition else { return true };
         let source = Source::new(SourceKind::Flags, "if", workdir).deny(rule, 0);
         let policy = Policy::builder(workdir).mode(Mode::Unconfined).source(source).build();
-        // A rule that could match counts: the hook sees the call rather than not.
+        // A rule that could match counts: in doubt, the hook sees the call.
         policy.decide(&Call::new(tool, arguments)).decision != Decision::Allow
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
 fn network(network: &Network) -> Vec<String> {
     match network {
         Network::Off => vec!["none".to_owned()],
-        Network::Loopback => vec!["only a private loopback".to_owned()],
+        Network::Loopback => vec!["only a private loopback interface".to_owned()],
         Network::Domains(hosts) => hosts.iter().map(ToString::to_string).collect(),
         Network::Host => vec!["the network of this machine".to_owned()],
     }

@@ -138,7 +138,7 @@ impl ConfiguredServers {
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 let problem = format!(
-                    "{}:{line}:{column}: not a file of MCP servers; correct it",
+                    "{}:{line}:{column}: not a valid file of MCP servers; correct it",
                     plain(path)
                 );
                 self.problems.push(problem);
@@ -182,8 +182,8 @@ impl ConfiguredServers {
         if untrusted > 0 {
             let ignored = count(untrusted as u64, "MCP server");
             console::warn(&format!(
-                "this project is not trusted: {ignored} not used; review with `loopwright mcp \
-                    list`, trust with `loopwright trust`"
+                "this project is not trusted, so {ignored} cannot be used; review with `loopwright \
+                    mcp list`, then trust the project with `loopwright trust`"
             ));
         }
     }
@@ -338,7 +338,7 @@ pub(crate) fn change(
 /// Why a file of servers cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("{} is not a file of MCP servers; correct it first", path.display())]
+    #[error("{} is not a valid file of MCP servers; correct it first", path.display())]
     Read {
         path: PathBuf,
         #[source]

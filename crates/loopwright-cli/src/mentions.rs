@@ -12,7 +12,7 @@ pub(crate) const ENDS: [char; 7] = ['.', ',', ';', ':', '!', '?', ')'];
 /// The largest file that is attached as a whole.
 const LARGEST: u64 = 1 << 18;
 
-/// What became of the files that a message names.
+/// A message with the files that it names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attached {
     /// The message with the files behind it.
@@ -42,7 +42,7 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
         }
         seen.push(path);
         let shown = single_line(path, 200);
-        // A document may be text as well.
+        // A document may also be valid text.
         let Some(content) = content.filter(|it| !it.starts_with("%PDF-")) else {
             match media::read_in(workdir, path) {
                 Some(Ok(part)) => {

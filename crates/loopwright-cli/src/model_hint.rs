@@ -25,7 +25,7 @@ pub(crate) fn guide(providers: &Providers) -> String {
             "--model, LOOPWRIGHT_MODEL, loopwright.toml and your config.toml: unset".to_owned(),
         ),
         ("API key", format!("{}: none is set", keys.join(", "))),
-        ("local server", format!("{}: none serves a model", servers.join(", "))),
+        ("local server", format!("{}: none has a model", servers.join(", "))),
     ];
     let mut text = "No model is available. Checked:\n".to_owned();
     for (what, where_to) in looked_for {
@@ -64,7 +64,7 @@ mod tests {
         let providers = Providers::empty().with_provider("here", local).with_provider("mine", mine);
         let guide = guide(&providers);
         assert!(guide.contains("\n  API key         MY_KEY: none is set\n"), "{guide}");
-        assert!(guide.contains("\n  local server    here: none serves a model\n"), "{guide}");
+        assert!(guide.contains("\n  local server    here: none has a model\n"), "{guide}");
         assert!(guide.lines().all(|line| line.chars().count() <= WIDTH), "{guide}");
     }
 }

@@ -299,7 +299,7 @@ fn tell(output: &Output, args: &ExecArgs) {
             _ => continue,
         };
         console::tell(&format!(
-            "sandbox: {host}:{port} was not reached: {}",
+            "sandbox: no connection to {host}:{port}: {}",
             sanitize_terminal(reason)
         ));
     }

@@ -133,7 +133,7 @@ fn check_folders(roots: &WorkerRoots, base: &Path) -> Result<(), SessionsError> 
         return Ok(());
     }
     Err(SessionsError::Usage(format!(
-        "{} cannot hold the directories of sessions: it belongs to the system or is hidden; name another one with `--session-dirs`",
+        "{} cannot hold session directories: it belongs to the system or is hidden; name another one with `--session-dirs`",
         base.display()
     )))
 }
@@ -244,6 +244,6 @@ fn tell(args: &ServeArgs, url: &str, page: Option<&str>, token: Option<&str>) {
     let told = [line("url", Some(url)), line("page", page), line("token", token)].concat();
     console::print(told.as_bytes());
     if !args.agent.surroundings.quiet {
-        console::tell("serving; the page's address signs in once; press Ctrl-C to stop");
+        console::tell("serving; the address of the page signs you in once; press Ctrl-C to stop");
     }
 }

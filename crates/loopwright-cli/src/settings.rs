@@ -115,7 +115,7 @@ impl Rows {
 /// Returns every setting. Those of providers and models are there if set.
 pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let mut rows = Rows::default();
-    let found = Some("the first usable one".to_owned());
+    let found = Some("the first usable model".to_owned());
     rows.add("model", config.model.as_ref(), found, ToString::to_string);
     rows.add("fallback", config.fallback.as_ref(), None, fallback);
     rows.add("base_url", config.base_url.as_ref(), None, ToString::to_string);

@@ -22,7 +22,7 @@ impl ServedContent for SkillPrompts {
             description: it.info.description.clone(),
             arguments: vec![ServedArgument {
                 name: ARGUMENTS.to_owned(),
-                description: "What it is about".to_owned(),
+                description: "The arguments of the skill".to_owned(),
                 is_required: false,
             }],
         };

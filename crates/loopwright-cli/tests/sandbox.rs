@@ -121,7 +121,7 @@ fn hosts_are_named_on_the_command_line_or_in_the_configuration() {
     let refused =
         exec(&world, &["--network", &granted], &["curl", "-s", "-m", "5", "http://other.test/"]);
     assert!(
-        refused.stderr.contains("sandbox: other.test:80 was not reached"),
+        refused.stderr.contains("sandbox: no connection to other.test:80"),
         "{}",
         refused.stderr
     );

@@ -49,7 +49,8 @@ impl Incoming {
                 Self::Response { id, result: Ok(message["result"].take()) }
             }
             (None, id) => {
-                let error = RpcError::invalid_request("the message has no method and no result");
+                let error =
+                    RpcError::invalid_request("the message has neither a method nor a result");
                 Self::Invalid { id: id.unwrap_or_default(), error }
             }
         }

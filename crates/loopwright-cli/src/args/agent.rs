@@ -28,19 +28,19 @@ pub struct AgentArgs {
     /// Send requests to this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
-    /// Run this agent, one of those that `loopwright agents list` shows; a session keeps its agent
+    /// Run this agent, as named by `loopwright agents list`; a session keeps its agent
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub definition: Option<String>,
     /// Set the system prompt; with --agent, append to the agent's prompt
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
-    /// Offer only these tools, such as `Read,Grep,Bash`, of those that the agent has
+    /// Offer the model only these of the agent's tools, such as `Read,Grep,Bash`
     #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
     pub tools: Option<NameList>,
-    /// Ignore AGENTS.md, CLAUDE.md and .claude/rules, yours and those of the project
+    /// Ignore AGENTS.md, CLAUDE.md and .claude/rules, both yours and the project's
     #[arg(long)]
     pub no_agents_md: bool,
-    /// Load only what options and variables name: no settings, instructions, agents, skills, hooks or MCP servers
+    /// Load only what options and environment variables name: no settings, instructions, agents, skills, hooks or MCP servers
     #[arg(long, conflicts_with = "definition")]
     pub bare: bool,
     /// Request complete responses instead of streaming

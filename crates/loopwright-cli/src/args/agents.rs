@@ -50,7 +50,7 @@ pub struct ShowArgs {
 /// Arguments of `agents validate` and `skills validate`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ValidateArgs {
-    /// The paths to check [default: all that the project and the user define]
+    /// The paths to check [default: all files of the project and the user]
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Print one JSON object

@@ -80,8 +80,8 @@ Examples:
 Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
-  Tab completes commands and files, Ctrl-R searches the history, Ctrl-G opens $EDITOR.
-  Esc Esc lists your messages to rewind to, Ctrl-O shows a folded paste.
+  Tab completes commands and files. Ctrl-R searches the history. Ctrl-G opens $EDITOR.
+  Esc Esc lists your messages, to rewind to one. Ctrl-O shows a folded paste.
 
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
@@ -138,7 +138,7 @@ Examples:
     loopwright sessions decide 7f3a deny && loopwright submit --session 7f3a
 
   Submit a job that runs once even if submitted again
-    loopwright submit --id nightly-2026-11-22 \"Summarise the log\"";
+    loopwright submit --id nightly-2026-11-22 \"Summarize the log\"";
 
 /// Ends `loopwright worker --help`.
 pub(super) const WORKER: &str = "\
@@ -161,7 +161,7 @@ Examples:
   Serve the agents of this project to programs on this machine
     loopwright serve
 
-  Give each session a directory of its own
+  Give each session its own directory
     loopwright serve --session-dirs /srv/sessions
 
   Serve clients with tokens, behind a proxy that terminates TLS
@@ -195,7 +195,7 @@ The editor starts this program and sets the working directory of each session.
 Standard output carries the protocol; warnings go to standard error.
 
 Examples:
-  Use it in Zed, in the settings
+  Use it in Zed: add this to the settings
     \"agent_servers\": {
       \"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
     }

@@ -68,7 +68,7 @@ pub struct ExecArgs {
     /// Limit the size of the private /tmp [default: a sixteenth of the machine's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub tmp_size: Option<u64>,
-    /// Limit the output kept of each stream: half from its start, half from its end
+    /// Limit the output kept from each stream: half from its start, half from its end
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256K")]
     pub max_output: u64,
     /// Choose the sandbox backend

@@ -47,7 +47,7 @@ pub struct ServeArgs {
     /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// Give each session a directory of its own in this directory, removed with the session
+    /// Create a directory for each session in this directory, and remove it with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
     /// The limits of principals that have none of their own.

@@ -233,10 +233,10 @@ pub struct DecideArgs {
     #[command(flatten)]
     pub id: IdArg,
     /// The call, as numbered by `sessions show`, and the decision; omit the call if only one waits.
-    /// For an approval: `approve`, which takes other arguments as JSON, or `deny`, which takes a
-    /// reason. For a question: `reply ANSWER` or `decline`. For a tool that runs elsewhere:
-    /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, which takes its
-    /// result, or `skip`. For any call: `stop` denies it and stops the run
+    /// For an approval: `approve`, optionally with other arguments as JSON, or `deny`, optionally
+    /// with a reason. For a question: `reply ANSWER` or `decline`. For a tool that runs elsewhere:
+    /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, optionally with its
+    /// result, or `skip`. For any call: `stop`, which denies it and stops the run
     #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
     /// Also allow or deny such calls in this project from now on; shows the rule for confirmation

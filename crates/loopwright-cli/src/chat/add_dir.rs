@@ -9,7 +9,7 @@ use crate::own_paths::OwnPaths;
 use crate::render::sanitize_terminal;
 
 impl ChatSession<'_> {
-    /// Lets the tools use another folder from the next message on. Without one, shows those in use.
+    /// Lets the tools use another folder from the next message on. Without an argument, shows the folders in use.
     pub(super) fn add_dir(&mut self, typed: &str) {
         if typed.is_empty() {
             let workdir = &self.conversation.setup.workdir;

@@ -1,4 +1,4 @@
-//! The meaning of a line.
+//! Parsing of a line that the user typed.
 
 use loopwright_core::messages::ReasoningEffort;
 
@@ -58,22 +58,22 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ),
 ];
 
-/// What a line means.
+/// The meaning of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChatCommand {
-    /// Nothing at all.
+    /// An empty line.
     Nothing,
-    /// Say this.
+    /// Send this message.
     Say(String),
     /// Run a command in the sandbox.
     Run(String),
-    /// Use a skill of this name, if there is one.
+    /// Use the skill of this name, if it exists.
     Use(NamedSkill),
     Help,
     Quit,
     Continue,
     Clear,
-    /// Choose another session, of those that contain a text.
+    /// Choose another session, among those that contain a text.
     Resume(String),
     Compact,
     Fork,
@@ -82,16 +82,16 @@ pub(super) enum ChatCommand {
     Cost,
     /// Show the last reasoning.
     Thinking,
-    /// Choose a message to go back to. The text waits at the prompt if none is chosen.
+    /// Choose a message to rewind to. If none is chosen, the text stays in the prompt.
     Turns(String),
     /// Write the conversation to a file.
     Export(Option<String>),
     Init,
-    /// Let the agent review something.
+    /// Let the agent review changes.
     Review(String),
     Agents,
     Skills,
-    /// Show the permission mode, or change it: to the next one, or to one by its name.
+    /// Show the permission mode, or change it to the next mode or to a named one.
     Mode(Option<String>),
     /// Use another folder, or show those in use.
     AddDir(String),
@@ -107,9 +107,9 @@ pub(super) enum ChatCommand {
     Model(Option<String>),
     /// Show how much the model reasons, or change it.
     Effort(Option<Effort>),
-    /// Go back to the end of a step, or to before what was said last.
+    /// Rewind to the end of a step, or to before the last message.
     Rewind(Rewind),
-    /// A command that does not exist, or not like this.
+    /// An unknown command, or invalid arguments.
     Unknown(String),
 }
 
@@ -122,11 +122,11 @@ pub(super) struct NamedSkill {
     pub(super) arguments: String,
 }
 
-/// How much a model reasons. `None` means what the model does by itself.
+/// How much a model reasons. `None` means the model's default.
 pub(super) type Effort = Option<ReasoningEffort>;
 
 impl NamedSkill {
-    /// Returns `true` if the line can only be meant as a command. Others may be text, such as `/Users is a folder`.
+    /// Returns `true` if the line can only be a command. Others may be text, such as `/Users is a folder`.
     pub(super) fn is_command(&self) -> bool {
         self.name.bytes().all(|it| it.is_ascii_lowercase())
     }
@@ -200,7 +200,7 @@ fn is_taken(name: &str) -> bool {
 /// Returns the names of the commands, without their slashes.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let names = COMMANDS.iter().filter_map(|(typed, _)| typed.split(' ').next()?.strip_prefix('/'));
-    // What has a colon stands for many.
+    // An entry with a colon stands for several commands.
     names.filter(|name| !name.contains(':'))
 }
 

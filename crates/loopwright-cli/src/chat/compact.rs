@@ -19,19 +19,19 @@ use crate::render::{NOT_COMPACTED, UiSender, compacted, sanitize_terminal};
 use crate::session::SessionsError;
 use crate::signals::{CancelSwitch, Signals};
 
-/// What came of it, and what the user pressed meanwhile.
+/// The outcome of a compaction, and the user's input meanwhile.
 pub(super) struct Compacted {
     pub(super) told: Result<String, SessionsError>,
     pub(super) interruption: Option<Interruption>,
 }
 
-/// Makes the conversation short, and says what that saved. A signal gives it up.
+/// Compacts the conversation, and reports the tokens saved. A signal cancels it.
 pub(super) async fn compact(
     conversation: &Conversation,
     signals: Option<&mut Signals>,
 ) -> Compacted {
     let brake = CancelSwitch::new();
-    // Nothing is shown meanwhile but what comes of it.
+    // Only the outcome is shown.
     let (feed, _silent) = UiSender::new();
     let work = pin!(perform(conversation, &brake));
     let told = match signals {

@@ -14,7 +14,7 @@ use crate::table::table;
 
 const FAINT: Style = Style::new().dimmed();
 
-/// What fills the context window, in tokens as they are counted here: about four characters each.
+/// The content of the context window, in tokens estimated at four characters each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Parts {
     instructions: u64,
@@ -61,7 +61,7 @@ pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> Str
     text.trim_end().to_owned()
 }
 
-/// Returns what `/cost` shows.
+/// Returns the output of `/cost`.
 pub(super) fn cost(state: &AgentState) -> String {
     let spent = state.total_spent();
     let usage = spent.usage;
@@ -80,7 +80,7 @@ pub(super) fn cost(state: &AgentState) -> String {
     format!("{}\n{}", count(usage.total(), "token"), table(&rows)).trim_end().to_owned()
 }
 
-/// Returns what `/thinking` shows: the last reasoning of the model.
+/// Returns the output of `/thinking`: the last reasoning of the model.
 pub(super) fn reasoning(state: &AgentState) -> String {
     let transcript = state.transcript();
     let turns = (0..transcript.len()).rev().filter_map(|index| transcript.get(index));

@@ -6,13 +6,13 @@ use loopwright_sessions::{SessionId, SessionRuntime};
 use crate::render::{columns, content_diff, count, sanitize_terminal};
 use crate::session::SessionsError;
 
-/// The largest file that is compared.
+/// The maximum size of a file to compare.
 const LARGEST: u64 = 1 << 20;
 
-/// The most lines that are shown of a file.
+/// The maximum number of lines shown per file.
 const LINES: usize = 200;
 
-/// Returns how files differ from what they were before a session changed them.
+/// Returns the differences between files now and before a session changed them.
 pub(super) async fn diff(
     runtime: &SessionRuntime,
     id: &SessionId,
@@ -33,7 +33,7 @@ pub(super) async fn diff(
     Ok(lines.join("\n"))
 }
 
-/// Returns the lines about one file: none if it is as it was.
+/// Returns the lines about one file: none if it is unchanged.
 fn file(workdir: &WorkspaceRoot, path: &str, original: &OriginalFile) -> Vec<String> {
     let now = match workdir.read_text(path, LARGEST) {
         Ok(Some(text)) => Now::Text(text),
@@ -72,10 +72,10 @@ fn file(workdir: &WorkspaceRoot, path: &str, original: &OriginalFile) -> Vec<Str
     }
 }
 
-/// What is at a path now.
+/// The current content of a path.
 enum Now {
     Absent,
     Text(String),
-    /// Something that is not a short text.
+    /// Anything but a short text file.
     Other,
 }

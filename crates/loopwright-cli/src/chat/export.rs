@@ -13,7 +13,7 @@ use crate::render::{sanitize_terminal, summary};
 use crate::session::{SessionsError, short};
 use crate::sessions::{HistoryEntry, SessionHistory};
 
-/// The most characters of a call's arguments.
+/// The maximum number of characters of a call's arguments.
 const CALL: usize = 100;
 
 impl ChatSession<'_> {
@@ -25,7 +25,7 @@ impl ChatSession<'_> {
     }
 }
 
-/// Writes a conversation to a file that does not exist yet, and returns its path. Without a name, it is named for the
+/// Writes a conversation to a file that does not exist yet, and returns its path. By default, it is named after the
 /// session.
 async fn export(
     store: &dyn SessionStore,
@@ -51,7 +51,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file?.write_all(text.as_bytes())
 }
 
-/// Returns a conversation as Markdown: what was said, and a line for each call.
+/// Returns a conversation as Markdown: the messages, and a line for each call.
 fn markdown(title: &str, history: &SessionHistory) -> String {
     let mut text = format!("# {}\n", title.split_whitespace().collect::<Vec<_>>().join(" "));
     for event in &history.entries {

@@ -8,7 +8,7 @@ use crate::render::{WIDTH, wrap};
 const LAST: &str = "Alt-Enter, or a backslash before Enter, starts a new line. While the agent works, Enter sends a \
     line to it, and Esc or Ctrl-C stops it.";
 
-/// Returns what `/help` shows.
+/// Returns the output of `/help`.
 pub(super) fn help() -> String {
     let typed = COMMANDS.iter().map(|(typed, _)| typed.len());
     let room = typed.max().unwrap_or_default() + 2;

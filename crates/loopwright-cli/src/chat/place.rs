@@ -8,7 +8,7 @@ use crate::definitions::Defined;
 use crate::model;
 use crate::render::single_line;
 
-/// Where agents and skills are looked for.
+/// The search path for agents and skills.
 pub(super) struct Place {
     pub(super) config: Config,
     pub(super) sources: ConfigSources,
@@ -21,7 +21,7 @@ impl Place {
         Some(Defined::find(&self.config, &self.sources, &providers))
     }
 
-    /// Returns the commands and skills with what they do.
+    /// Returns the commands and skills with their descriptions.
     pub(super) fn completions(&self) -> Vec<(String, String)> {
         let about = |name: &str| {
             let is_named = |typed: &str| {

@@ -14,29 +14,29 @@ use crate::session::SessionsError;
 use crate::sessions::{tell_undone, tell_unrecorded};
 use crate::signals::Signals;
 
-/// The most paths that are named.
+/// The maximum number of paths in a message.
 const NAMED: usize = 10;
 
-/// What was typed behind `/rewind`.
+/// The arguments of `/rewind`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rewind {
-    /// The step; without one, the end of the turn before the last message.
+    /// The step. `None` means the end of the turn before the last message.
     pub(super) step: Option<u64>,
-    /// Whether files are undone without asking.
+    /// Whether file changes are undone without asking.
     pub(super) files: bool,
 }
 
-/// What became of it.
+/// The outcome of a rewind.
 pub(super) enum Rewound {
-    /// It went back: what is said about it.
+    /// The session was rewound; contains the message for the user.
     To(String),
-    /// The question about files was not answered.
+    /// Not rewound, because the question about files was not answered.
     Not(&'static str),
     /// The user, or a signal, ends the program.
     Left(InputEvent),
 }
 
-/// Who decides about files.
+/// How to decide about file changes.
 pub(super) struct Asked<'i> {
     pub(super) input: &'i mut Input,
     pub(super) signals: Option<&'i mut Signals>,
@@ -44,7 +44,7 @@ pub(super) struct Asked<'i> {
     pub(super) is_watched: bool,
 }
 
-/// Goes back in a session, and says what became of files that were changed since.
+/// Rewinds a session, and reports the files that have changed since.
 pub(super) async fn rewind(
     conversation: &Conversation,
     id: &SessionId,
@@ -91,7 +91,7 @@ pub(super) async fn rewind(
     Ok(Rewound::To(told(&before[kept..], session.state())))
 }
 
-/// Says where the session is, and what was taken back if that is not a turn.
+/// Describes the position of the session, and what was undone if that is not a turn.
 fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
     let steps = state.total_steps();
     if !has_words(taken_back) {
@@ -107,7 +107,7 @@ fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
 }
 
 impl Asked<'_> {
-    /// Asks at a terminal whether files are to be undone.
+    /// Asks at a terminal whether to undo file changes.
     async fn answer(self, changed: &BTreeSet<&str>) -> InputEvent {
         if !self.is_watched {
             return InputEvent::TextOrSecret(String::new());

@@ -15,7 +15,7 @@ use crate::render::sanitize_terminal;
 use crate::signals::exit_code;
 
 impl ChatSession<'_> {
-    /// Uses a prompt of a server, or says the line if there is no such server.
+    /// Uses a prompt of a server, or sends the line as a message if there is no such server.
     pub(super) async fn use_prompt(
         &mut self,
         named: NamedSkill,
@@ -25,7 +25,7 @@ impl ChatSession<'_> {
         let prompt = mcp_mentions::prompt(&named.name, &named.arguments, &servers);
         match self.unless_signalled(prompt).await {
             Ok(Some(Ok(prompt))) => {
-                // The text is the server's: files that it names are not attached.
+                // The text comes from the server, so files that it names are not attached.
                 let mut printed = std::mem::take(&mut self.printed);
                 printed.push(String::new());
                 self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
@@ -39,7 +39,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Reads the resources of servers that a text of the user names.
+    /// Reads the server resources that a text of the user names.
     pub(super) async fn attached(&mut self, typed: &str) -> Result<Attachments, Option<ExitCode>> {
         let servers = self.conversation.setup.mcp.clone();
         let attached = self.unless_signalled(mcp_mentions::attach(typed, &servers)).await?;
@@ -52,7 +52,7 @@ impl ChatSession<'_> {
         Ok(attached)
     }
 
-    /// Waits for servers. Returns the exit status, if there is one, when the user does not want to wait.
+    /// Waits for servers. Returns `Err` with the exit status, if any, when the user interrupts the wait.
     async fn unless_signalled<T>(
         &mut self,
         work: impl Future<Output = T>,

@@ -11,10 +11,10 @@ use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::user_command;
 
-/// The most characters of an output that the agent sees.
+/// The maximum number of characters of output that the agent sees.
 const SEEN: usize = 20_000;
 
-/// Runs a command as the agent's are run, shows what it printed, and returns the text for the
+/// Runs a command like those of the agent, shows its output, and returns the text for the
 /// agent. Returns `None` if it did not run.
 pub(super) async fn run(
     conversation: &Conversation,

@@ -13,16 +13,16 @@ use crate::conversation::{Conversation, SessionTotals};
 use crate::project::project_root;
 use crate::render::{columns, number, sanitize_terminal, single_line, truncate};
 
-/// How long a command for the status line may take.
+/// The timeout of a command for the status line.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What makes the status line.
+/// The source of the status line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
-    /// There is none.
+    /// No status line.
     Off,
     BuiltIn,
-    /// A command of the user's.
+    /// A command of the user.
     Command(String),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct StatusLine {
     began: Instant,
 }
 
-/// What the status line tells.
+/// The content of the status line.
 #[derive(Clone, Debug, PartialEq)]
 struct Status {
     model: String,
@@ -47,7 +47,7 @@ struct Status {
 }
 
 impl StatusLine {
-    /// Takes what the user has configured; there is no line where it is not seen.
+    /// Reads the configuration. Without a terminal, there is no status line.
     pub(super) fn new(settings: &ChatSettings, is_shown: bool) -> Self {
         let configured = settings.status_line.as_ref().map(|it| it.value.trim());
         let source = match configured {
@@ -59,7 +59,7 @@ impl StatusLine {
         Self { source, began: Instant::now() }
     }
 
-    /// Returns the line as it is now; empty if there is none.
+    /// Returns the current line; empty if there is none.
     pub(super) async fn line(&self, conversation: &Conversation) -> String {
         if self.source == Source::Off {
             return String::new();
@@ -112,7 +112,7 @@ impl Status {
         sanitize_terminal(&parts.join(" · "))
     }
 
-    /// Returns what a command is told, with the names that Claude Code uses.
+    /// Returns the input of a command, with the names that Claude Code uses.
     fn json(&self) -> Value {
         let (usage, workdir) = (self.totals.usage, &self.workdir);
         json!({
@@ -132,7 +132,7 @@ impl Status {
     }
 }
 
-/// Runs the user's command in the sandbox, without the right to change files, and returns the first line that it prints.
+/// Runs the user's command in the sandbox, without write access, and returns the first line of its output.
 async fn printed(conversation: &Conversation, command: &str, status: &Status) -> String {
     let setup = &conversation.setup;
     let policy = setup.commands().extend(SandboxPolicy::in_dir(setup.workdir.path()));
@@ -158,7 +158,7 @@ async fn printed(conversation: &Conversation, command: &str, status: &Status) ->
     }
 }
 
-/// Returns the files that a command names by their whole paths, such as a script, which it may read wherever they are.
+/// Returns the files that a command names by absolute paths, such as a script. It may read them anywhere.
 fn files(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
     let path = |word: &str| match (word.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),
@@ -174,7 +174,7 @@ fn branch(workdir: &Path) -> Option<String> {
     let directory = if git.is_dir() {
         git
     } else {
-        // A worktree says where its own folder is.
+        // The `.git` file of a worktree contains the path of its folder.
         let text = read_text(&git).ok()?;
         git.parent()?.join(text.trim().strip_prefix("gitdir:")?.trim())
     };

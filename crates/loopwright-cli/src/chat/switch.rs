@@ -13,25 +13,25 @@ use crate::session::{SessionsError, now, short};
 use crate::sessions::{HistoryEntry, SessionHistory, age};
 use crate::signals::Signals;
 
-/// The most sessions that are offered.
+/// The maximum number of sessions to choose from.
 const OFFERED: usize = 20;
 
-/// The most sessions whose conversations are searched.
+/// The maximum number of sessions whose conversations are searched.
 const SEARCHED: usize = 500;
 
-/// The most characters of a title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 60;
 
-/// What was chosen.
+/// The user's choice.
 pub(super) enum Choice {
     Session(SessionId),
-    /// Nothing; the reason is shown.
+    /// No session; the reason was shown.
     None(&'static str),
     /// The user, or a signal, ends the program.
     Left(InputEvent),
 }
 
-/// Lets the user choose a session of a directory, of those that contain a text in any case of letters.
+/// Lets the user choose a session of a directory, among those that contain a text, ignoring case.
 pub(super) async fn choose(
     store: &dyn SessionStore,
     workdir: &Path,
@@ -93,7 +93,7 @@ async fn contains(
     if header.title.as_deref().is_some_and(holds) || header.id.as_str().starts_with(text) {
         return Ok(true);
     }
-    // One that is damaged is not found, and does not hide the others.
+    // A damaged session is skipped, and does not hide the others.
     let Ok(Some(loaded)) = store.load(&header.id).await else { return Ok(false) };
     Ok(SessionHistory::of(&loaded.changes).entries.iter().any(|it| match &it.entry {
         HistoryEntry::Said { text, .. } | HistoryEntry::Answered { text, .. } => holds(text),

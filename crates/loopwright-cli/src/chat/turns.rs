@@ -13,10 +13,10 @@ use crate::session::SessionsError;
 use crate::sessions::{HistoryEntry, SessionHistory};
 use crate::signals::exit_code;
 
-/// The most messages that are offered.
+/// The maximum number of messages to choose from.
 const OFFERED: usize = 20;
 
-/// The most characters of a message that are shown.
+/// The maximum number of characters shown of a message.
 const WORDS: usize = 70;
 
 /// A message of the user.
@@ -29,8 +29,8 @@ struct PastMessage {
 }
 
 impl ChatSession<'_> {
-    /// Lets the user choose a message, and goes back to before it. The message waits at the prompt then, or `draft` if
-    /// none was chosen. Returns an exit status if the user leaves instead.
+    /// Lets the user choose a message, and rewinds to before it. The message is then in the prompt, or `draft` if none
+    /// was chosen. Returns an exit status if the user leaves instead.
     pub(super) async fn turns(&mut self, draft: String, input: &mut Input) -> Option<ExitCode> {
         input.set_draft(draft);
         let Some(id) = self.conversation.session.clone() else {

@@ -28,10 +28,10 @@ use crate::render::sanitize_terminal;
 
 const NAME: &str = "command_hooks";
 
-/// How often hooks may keep an agent from finishing in one run.
+/// The maximum number of times that hooks may keep an agent from finishing in one run.
 const MAX_CONTINUED: u32 = 8;
 
-/// What hooks need of a run.
+/// The context of a run that hooks need.
 #[derive(Clone)]
 pub(crate) struct HookSetup {
     pub(crate) hooks: CommandHooks,
@@ -60,7 +60,7 @@ impl Capability for UseCommandHooks {
     }
 }
 
-/// What is remembered between events, for as long as the program runs.
+/// The memory between events, for the lifetime of the program.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Remembered>);
 
@@ -68,11 +68,11 @@ pub(super) struct Memory(Mutex<Remembered>);
 struct Remembered {
     /// Sessions whose start was reported.
     started: HashSet<String>,
-    /// Calls whose arguments a hook has changed: it is not asked to change them again.
+    /// Calls whose arguments a hook has changed; they are not changed again.
     rewritten: HashSet<String>,
     /// Additional text for the model with the result of a call.
     contexts: HashMap<String, Vec<String>>,
-    /// How often runs were kept from finishing.
+    /// How many times runs were kept from finishing.
     continued: HashMap<String, u32>,
 }
 
@@ -106,7 +106,7 @@ impl Runner {
         self.0.hooks.memory.lock()
     }
 
-    /// Runs the hooks of an event one after the other.
+    /// Runs the hooks of an event in order.
     async fn run(
         &self,
         event: HookEvent,
@@ -139,7 +139,8 @@ impl Runner {
 }
 
 impl HookSetup {
-    /// Lets hooks do what commands may do in a directory, and read their project and the folder of the user's own hooks.
+    /// Gives hooks the permissions of commands in a directory, and read access to their project and the folder of the
+    /// user's hooks.
     pub(crate) fn new(
         hooks: CommandHooks,
         commands: &Commands,
@@ -148,7 +149,7 @@ impl HookSetup {
         permissions: Permissions,
     ) -> Self {
         let policy = commands.extend(SandboxPolicy::in_dir(workdir));
-        // Hooks are scripts in these folders more often than not.
+        // Most hooks are scripts in these folders.
         let folders = [Some(project.to_path_buf()), commands.own_hooks()];
         let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
         let policy = folders.fold(policy, SandboxPolicy::read);
@@ -163,7 +164,7 @@ impl HookSetup {
         }
     }
 
-    /// Runs the hooks about a run that waits for the user.
+    /// Runs the hooks for a run that waits for the user.
     pub(crate) async fn notify(&self, session: &str) {
         let input = json!({
             "message": "the agent is waiting for your answer", "notification_type": "permission_prompt",
@@ -189,11 +190,11 @@ impl HookSetup {
             let text = serde_json::to_vec(&input).unwrap_or_default();
             let command = Command::shell(self.line(&hook.command)).stdin(Stdin::Bytes(text.into()));
             let policy = self.policy.clone().with_timeout(hook.timeout);
-            // Dropping this future ends the hook with all that it has started.
+            // Dropping this future stops the hook and all processes that it started.
             let cancel = CancellationToken::new();
             match self.sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await {
                 Ok(output) => said.add(event, &output, hook.on_failure),
-                // A hook that cannot run at all cannot have agreed.
+                // A hook that cannot run has not approved.
                 Err(error) => said.fail(&error.to_string(), OnFailure::Block),
             }
         }
@@ -203,7 +204,7 @@ impl HookSetup {
         said
     }
 
-    /// Puts the user's home in the place of `~` where hooks are: in the sandbox, `~` is another folder.
+    /// Replaces `~` with the user's home in the paths of hooks: in the sandbox, `~` is another folder.
     fn line(&self, command: &str) -> String {
         let Some(home) = &self.home else { return command.to_owned() };
         let full = format!("{}/.claude/", home.display());
@@ -211,7 +212,7 @@ impl HookSetup {
         forms.iter().fold(command.to_owned(), |line, form| line.replace(form, &full))
     }
 
-    /// Adds to what an event has to say what every event says.
+    /// Adds the fields that all events have in common.
     fn input(&self, event: HookEvent, mut input: Value, session: &str) -> Value {
         let mode = match self.permissions.policy().mode() {
             Mode::Plan => "plan",
@@ -235,7 +236,7 @@ impl HookSetup {
     }
 }
 
-/// Returns what the user says in a turn.
+/// Returns the user's message of a turn.
 fn user_text(turn: &Turn) -> Option<String> {
     match turn.body() {
         TurnBody::Input(message) if message.role() == Role::User => Some(message.text()),
@@ -273,7 +274,7 @@ fn changed(input: Value, arguments: &Value) -> Value {
     input
 }
 
-/// Names a call among those of all sessions.
+/// Returns a key of a call that is unique across sessions.
 fn key(call: &ToolCall, state: &AgentState) -> String {
     let id = call.id.as_deref().unwrap_or(&call.name);
     format!("{}/{}/{id}", session(state), state.total_steps())
@@ -361,7 +362,7 @@ impl Hook for Runner {
             Some(HookDecision::Ask(text)) => {
                 return Ok(ToolDecision::Ask(ApprovalRequest::new(text, NAME)));
             }
-            // It is no word against the rules, which are asked as well.
+            // This does not override the permission rules, which still apply.
             Some(HookDecision::Allow) | None => {}
         }
         if let Some(input) = said.input {

@@ -39,7 +39,8 @@ struct Config {
 }
 
 impl AgentHooks {
-    /// Finds the hooks of the user's agents, and those of a project's. Of two agents of a name, the user's counts.
+    /// Finds the hooks of the user's agents and of the project's. If two agents have one name, the user's takes
+    /// precedence.
     pub(crate) fn find(sources: &ConfigSources, project: &ProjectSettings) -> Self {
         let mut found = Self::default();
         for (path, text) in agent_files(user_agents(sources)) {
@@ -58,7 +59,7 @@ impl AgentHooks {
 
     fn add(&mut self, path: &Path, text: &str, is_trusted: bool) {
         let kind = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-        // Errors of the file are shown where agents are read.
+        // The code that reads agents reports errors of the file.
         let loader = DefinitionLoader::new().with_hooks(HookEvent::of_agents());
         let Ok(LoadedDefinition { definition, .. }) = loader.read(kind, text) else { return };
         let (hooks, warnings) = read_events(path, &definition.hooks);
@@ -84,7 +85,7 @@ impl AgentHooks {
         if self.only_checks {
             return Ok(CommandHooks::default());
         }
-        // A file that no longer has hooks contains none of those that the session began with.
+        // If the file no longer has hooks, those that the session started with are missing from it.
         match self.brought.get(&config.agent).filter(|it| !it.hooks.is_empty()) {
             Some(brought) if brought.is_trusted => Ok(brought.hooks.clone()),
             Some(brought) => Err(wrong(format!(

@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use super::{HookEvent, OnFailure};
 
-/// What hooks of one event say together.
+/// The combined output of the hooks of one event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) decision: Option<HookDecision>,
-    /// Other arguments for the call.
+    /// Replacement arguments for the call.
     pub(super) input: Option<Value>,
-    /// For the model.
+    /// Text for the model.
     pub(super) context: Vec<String>,
-    /// For the user.
+    /// Messages for the user.
     pub(super) messages: Vec<String>,
-    /// The run is to stop, and why.
+    /// The reason to stop the run, if a hook stops it.
     pub(super) stop: Option<String>,
 }
 
 /// What a hook decides, from weakest to strongest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HookDecision {
-    /// Nothing against it. Rules are asked all the same.
+    /// No objection. Permission rules still apply.
     Allow,
     Ask(String),
     Block(String),
@@ -50,14 +50,14 @@ struct Specific {
     additional_context: Option<String>,
 }
 
-/// The status with which a hook blocks.
+/// The exit status that blocks.
 const BLOCKS: i32 = 2;
 
-/// Characters of what a hook says that are passed on.
+/// The maximum number of characters of a hook's output that are used.
 const MAX: usize = 10_000;
 
 impl Said {
-    /// Adds what one hook has said.
+    /// Adds the output of one hook.
     pub(super) fn add(&mut self, event: HookEvent, output: &Output, on_failure: OnFailure) {
         let stderr = shortened(&output.stderr.to_text());
         match output.outcome {
@@ -67,7 +67,7 @@ impl Said {
         }
     }
 
-    /// Adds that a hook could not do its work.
+    /// Adds the failure of a hook.
     pub(super) fn fail(&mut self, reason: &str, on_failure: OnFailure) {
         let message = format!("a hook failed: {}", reason.trim_end_matches([':', ' ']));
         if on_failure == OnFailure::Block {
@@ -94,7 +94,7 @@ impl Said {
     fn answer(&mut self, event: HookEvent, stdout: &str) {
         let text = stdout.trim();
         if !text.starts_with('{') {
-            // Here plain text is for the model; elsewhere it is for whoever looks at the hook.
+            // At these events, plain text is for the model; at others, it only helps to debug the hook.
             let is_context = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
             self.context
                 .extend(Some(shortened(text)).filter(|text| is_context && !text.is_empty()));
@@ -102,7 +102,7 @@ impl Said {
         }
         let answer: Answer = match serde_json::from_str(text) {
             Ok(answer) => answer,
-            // It may have been a refusal.
+            // The output may have been meant as a refusal.
             Err(error) => {
                 let on_failure = match event {
                     HookEvent::PreToolUse | HookEvent::UserPromptSubmit => OnFailure::Block,

@@ -30,12 +30,12 @@ struct Entry {
     on_failure: Option<String>,
 }
 
-/// Reads the hooks of a settings file. What is not understood is a warning, and does not run.
+/// Reads the hooks of a settings file. Unsupported entries are warnings, and do not run.
 pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
     let mut reader = Reader::new(path);
     match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
         Ok(settings) => reader.settings(&settings),
-        // Other readers of the file report that it is no JSON where it holds more than hooks.
+        // Other readers of the file report invalid JSON if it contains more than hooks.
         Err(error) => reader.warn(&format!("the file cannot be read: {error}")),
     }
     (reader.hooks, reader.warnings)
@@ -91,7 +91,7 @@ impl Reader {
             if let Ok(matcher) = Matcher::new(group.matcher.as_deref().unwrap_or_default()) {
                 matcher
             } else {
-                // A hook that sees too much is better than one that sees nothing.
+                // A hook that matches too much is safer than one that matches nothing.
                 self.warn(&format!(
                     "a matcher of `{}` is not a regular expression; it matches every name",
                     event.name()

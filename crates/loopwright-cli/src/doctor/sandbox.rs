@@ -99,7 +99,11 @@ fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
     }
     match used(found) {
         Some(backend) => write!(text, "\nCommands run in {backend}.\n").ok(),
-        None => write!(text, "\nCommands are disabled; to use a weaker backend, name it.\n").ok(),
+        None => write!(
+            text,
+            "\nCommands are disabled; to use a weaker backend, set `sandbox.backend`.\n"
+        )
+        .ok(),
     };
     text
 }
@@ -145,7 +149,9 @@ mod tests {
     fn without_a_strong_tier_commands_are_refused() {
         let text = table(&[(Backend::Landlock, Ok(Guarantees::default()))]);
         assert!(
-            text.ends_with("Commands are disabled; to use a weaker backend, name it.\n"),
+            text.ends_with(
+                "Commands are disabled; to use a weaker backend, set `sandbox.backend`.\n"
+            ),
             "{text}"
         );
     }

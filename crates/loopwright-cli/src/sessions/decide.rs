@@ -141,7 +141,7 @@ impl Typed {
         let decision = match rest {
             [word] => UserDecision::read(word, None)?,
             [word, text] => UserDecision::read(word, Some(text.clone()))?,
-            _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
+            _ => return Err(SessionsError::Usage("pass one decision at a time".to_owned())),
         };
         Ok(Self { path, decision })
     }

@@ -52,7 +52,7 @@ impl LastingDecision {
         let policy = policy.with_mode(Mode::Ask).unwrap_or(policy);
         let rules = rules_for(&policy, asked, confined);
         if rules.is_empty() {
-            return Err(usage("no rule can decide about this call; omit `--always`"));
+            return Err(usage("no rule can cover this call; omit `--always`"));
         }
         Ok(Self { permissions, workdir, decision, rules })
     }
