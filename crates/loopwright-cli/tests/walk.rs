@@ -13,6 +13,9 @@ use crate::terminal::{Seen, Terminal};
 use crate::world::World;
 
 const ESC: &str = "\u{1b}";
+/// The key as terminals send it that tell it apart from the start of a sequence: two of the other kind are read as one if
+/// they come together.
+const ESC_KEY: &str = "\u{1b}[27u";
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const ALT_ENTER: &str = "\u{1b}\r";
 /// The configuration that shows no status line.
@@ -97,8 +100,7 @@ fn at_the_prompt(columns: u16, rows: u16, status: &str) -> Seen {
         .typing("", "/diff")
         .typing("", "/nonsense")
         .typing("", "")
-        .editing("", ESC)
-        .pressing("", ESC)
+        .editing("", &[ESC_KEY; 2].concat())
         .typing("rewind to before", "")
         .typing("nothing was rewound", "/compact")
         .typing("compacted", "/export out.md")
