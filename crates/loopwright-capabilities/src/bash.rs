@@ -16,6 +16,8 @@ mod background;
 mod capability;
 pub(crate) mod settings;
 
+#[cfg(test)]
+pub(crate) use self::directory::DIRECTORY;
 pub use self::{
     background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
     capability::{Background, UseBash},

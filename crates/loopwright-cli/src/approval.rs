@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use loopwright_capabilities::bash::Bash;
 use loopwright_core::{
     AgentState, ApprovalDecision, PendingApproval, RequestKind,
     messages::{Cost, ToolCall},
@@ -210,7 +211,7 @@ async fn decide(
         let now = now();
         let waits = |it: &&PendingApproval<'_>| !it.question.is_expired(now);
         let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
-        let rules = suggested(setup, asked);
+        let rules = suggested(setup, state, asked);
         show(setup, asked, &rules);
         let left = asked.question.deadline.map(|at| at.since(now));
         let text = match input.answer_within(signals.as_deref_mut(), left).await {
@@ -262,15 +263,20 @@ fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
 }
 
 /// Returns the rules that would allow a call from now on.
-pub(crate) fn suggested(setup: &Setup, asked: &PendingApproval<'_>) -> Vec<String> {
+pub(crate) fn suggested(
+    setup: &Setup,
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+) -> Vec<String> {
     let is_confined = setup.mcp.is_confined(&asked.call.name)
         || is_confined(&asked.call.name, setup.commands.are_confined());
-    rules_for(&setup.permissions.policy(), asked, is_confined)
+    rules_for(&setup.permissions.policy(), state, asked, is_confined)
 }
 
 /// Returns the rules with which a policy would allow a call that waits for approval.
 pub(crate) fn rules_for(
     policy: &Policy,
+    state: &AgentState,
     asked: &PendingApproval<'_>,
     is_confined: bool,
 ) -> Vec<String> {
@@ -278,8 +284,15 @@ pub(crate) fn rules_for(
         return Vec::new();
     }
     let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
+    let directory = Bash::last_directory(state);
     let call = Call::new(&asked.call.name, &arguments);
     let call = if is_confined { call.confined() } else { call };
+    let call = match &directory {
+        // Where the commands of a sub-agent start is part of its own state.
+        _ if !asked.path.is_empty() => call.with_unknown_dir(),
+        Some(directory) => call.with_last_dir(directory),
+        None => call,
+    };
     policy.suggest(&call).into_iter().map(|suggested| suggested.rule).collect()
 }
 

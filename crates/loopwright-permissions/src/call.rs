@@ -61,6 +61,15 @@ impl fmt::Display for Need<'_> {
     }
 }
 
+/// The folder in which the previous command ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Last<'a> {
+    /// Commands start in the working directory.
+    None,
+    Folder(&'a str),
+    Unknown,
+}
+
 /// A tool call that needs a decision.
 ///
 /// For tools that are known by name, the effects of the call are derived from its arguments: the
@@ -88,6 +97,7 @@ pub struct Call<'a> {
     pub(crate) agent: Option<&'a str>,
     pub(crate) skill: Option<&'a str>,
     pub(crate) workdir: Option<&'a str>,
+    pub(crate) last: Last<'a>,
     pub(crate) needs: SmallVec<[Need<'a>; 2]>,
     pub(crate) is_confined: bool,
     pub(crate) is_read_only: bool,
@@ -116,6 +126,7 @@ impl<'a> Call<'a> {
             agent: None,
             skill: None,
             workdir: None,
+            last: Last::None,
             needs: SmallVec::new(),
             is_confined: false,
             is_read_only: false,
@@ -194,6 +205,21 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn in_dir(mut self, folder: &'a str) -> Self {
         self.workdir = Some(folder);
+        self
+    }
+
+    /// Sets the folder in which the previous command ended, if commands start there. A command starts in the working
+    /// directory if that folder no longer exists, so both count.
+    #[must_use]
+    pub fn with_last_dir(mut self, folder: &'a str) -> Self {
+        self.last = Last::Folder(folder);
+        self
+    }
+
+    /// Marks the command as starting in an unknown folder.
+    #[must_use]
+    pub fn with_unknown_dir(mut self) -> Self {
+        self.last = Last::Unknown;
         self
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::call::{Access, Call};
-use crate::command::{Analysis, analyse};
+use crate::call::{Access, Call, Last};
+use crate::command::{Analysis, Cwd, analyse};
 use crate::decision::Decision;
 use crate::explain::CommandExplanation;
 use crate::matcher::{Compiled, Matcher};
@@ -300,6 +300,16 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
     }
 
+    /// Returns the folders in which the command may start.
+    pub(crate) fn start(&self) -> Cwd {
+        let folder = Cwd::new(self.call.workdir.unwrap_or(&self.inner.workdir));
+        match self.call.last {
+            Last::None => folder,
+            Last::Folder(last) => Cwd::new(last).or(&folder),
+            Last::Unknown => Cwd::UNKNOWN,
+        }
+    }
+
     /// Denies what the definition of the agent does not list.
     fn limits(&mut self) {
         let call = self.call;
@@ -356,8 +366,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             self.raise(if whole.is_some() { Decision::Allow } else { default }, reason);
             return;
         }
-        let folder = call.workdir.unwrap_or(&self.inner.workdir);
-        let analysis = analyse(command, folder, self.inner.home.as_deref(), self.inner.shell);
+        let analysis =
+            analyse(command, &self.start(), self.inner.home.as_deref(), self.inner.shell);
         self.analysis(&analysis, whole.as_ref(), default, commands);
     }
 

@@ -81,8 +81,8 @@ impl Policy {
     /// Returns `None` if a part of the command cannot be allowed by a rule.
     fn of_command(&self, call: &Call<'_>, command: &str) -> Option<Vec<SuggestedRule>> {
         let inner = self.inner();
-        let folder = call.workdir.unwrap_or(&inner.workdir);
-        let analysis = analyse(command, folder, inner.home.as_deref(), inner.shell);
+        let start = Judge::new(inner, self.mode(), call).start();
+        let analysis = analyse(command, &start, inner.home.as_deref(), inner.shell);
         if analysis.unreadable.is_some() {
             return None;
         }

@@ -391,3 +391,37 @@ fn an_explanation_names_the_argument_that_no_rule_covers() {
          this argument: `-C`"
     );
 }
+
+#[test]
+fn a_command_that_starts_where_the_last_one_ended_is_decided_for_that_folder_and_the_working_directory()
+ {
+    let rules = ["allow Bash", "deny Edit(src/**)", "deny Edit(keep)"];
+    let decide = |command: &str, last: Option<&str>| {
+        let arguments = json!({ "command": command });
+        let call = Call::new("bash", &arguments);
+        let call = match last {
+            Some(last) => call.with_last_dir(last),
+            None => call.with_unknown_dir(),
+        };
+        policy(Mode::Ask, &rules).decide(&call).decision
+    };
+    let (src, out) = (Some("/work/project/src"), Some("/work/project/out"));
+    assert_eq!(decide("rm a", src), Decision::Deny);
+    assert_eq!(decide("rm a", out), Decision::Allow);
+    // The folder may be gone.
+    assert_eq!(decide("rm keep", out), Decision::Deny);
+    assert_eq!(decide("cd .. && rm src/a", out), Decision::Deny);
+    assert_eq!(decide("rm a", None), Decision::Ask);
+    assert_eq!(decide("rm /tmp/a", None), Decision::Allow);
+
+    let run = |last: Option<&str>| {
+        let arguments = json!({ "command": "./x" });
+        let call = Call::new("bash", &arguments);
+        let call = last.map_or_else(|| call.clone(), |last| call.clone().with_last_dir(last));
+        let policy = policy(Mode::Ask, &["allow Bash(./x)"]);
+        (policy.decide(&call).decision, policy.suggest(&call).len())
+    };
+    assert_eq!(run(None), (Decision::Allow, 0));
+    assert_eq!(run(Some("/work/project")), (Decision::Allow, 0));
+    assert_eq!(run(Some("/work/project/sub")), (Decision::Ask, 0));
+}

@@ -7,7 +7,7 @@ use loopwright_core::Key;
 use loopwright_sandbox::CapturedOutput;
 
 /// The directory that the next command begins in.
-pub(super) const DIRECTORY: Key<String> = Key::session("bash", "directory");
+pub(crate) const DIRECTORY: Key<String> = Key::session("bash", "directory");
 
 /// A command that begins in a directory and tells on its standard error where it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

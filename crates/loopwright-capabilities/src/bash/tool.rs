@@ -278,6 +278,12 @@ impl Bash {
         self
     }
 
+    /// Returns the directory in which the previous command of the agent ended, if commands start
+    /// there.
+    pub fn last_directory(state: &AgentState) -> Option<String> {
+        state.get(&DIRECTORY)
+    }
+
     /// Returns what commands may do.
     pub(super) fn rules(&self) -> SandboxPolicy {
         self.rules_for(None)

@@ -77,12 +77,22 @@ impl Rules {
         (self.is_confined)(tool) && !(policy.mode() == Mode::Plan && may_write)
     }
 
-    fn decide(&self, policy: &Policy, call: &ToolCall, cx: &HookCx<'_>) -> ToolDecision {
+    fn decide(
+        &self,
+        policy: &Policy,
+        call: &ToolCall,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> ToolDecision {
         // Arguments that cannot be read are refused before the tool runs; until then they name nothing.
         let arguments = call.parse_arguments().unwrap_or(Value::Null);
         let tool = cx.agent().tools().get(&call.name);
         let writes = tool.map_or(Writes::Unknown, |tool| tool.writes(&arguments));
+        let directory = last_directory(state);
         let mut asked = Call::new(&call.name, &arguments);
+        if let Some(directory) = &directory {
+            asked = asked.with_last_dir(directory);
+        }
         if let Writes::Paths(paths) = &writes {
             asked = asked.writing(paths.iter().map(String::as_str));
         }
@@ -137,6 +147,17 @@ impl Rules {
     }
 }
 
+/// Returns the directory in which the previous command ended, if commands start there.
+#[cfg(all(feature = "tools", target_os = "linux"))]
+fn last_directory(state: &AgentState) -> Option<String> {
+    crate::bash::Bash::last_directory(state)
+}
+
+#[cfg(not(all(feature = "tools", target_os = "linux")))]
+fn last_directory(_state: &AgentState) -> Option<String> {
+    None
+}
+
 /// Returns why a call's sub-agent was stopped, if that is a call that needed approval or an answer.
 fn stop_of_subagent(outcome: &ToolOutcome) -> Option<StopSignal> {
     let ToolOutcome::Returned(output) = outcome else { return None };
@@ -188,9 +209,9 @@ impl Hook for Rules {
     async fn before_tool(
         &self,
         call: &ToolCall,
-        _state: &AgentState,
+        state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
-        Ok(self.decide(&self.policy(), call, cx))
+        Ok(self.decide(&self.policy(), call, state, cx))
     }
 }

@@ -338,7 +338,7 @@ impl EditorSession {
             } else if is_cancelled {
                 None
             } else {
-                rules = suggested(setup, asked);
+                rules = suggested(setup, state, asked);
                 let params = permission::request(
                     self.id.as_str(),
                     setup,

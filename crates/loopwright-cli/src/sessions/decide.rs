@@ -72,7 +72,7 @@ pub(super) async fn decide(
     let named = |it: &&PendingApproval<'_>| path.as_ref().is_none_or(|path| *path == it.address());
     let asked = pending.iter().find(named);
     let lasting = match asked.filter(|_| args.always) {
-        Some(asked) => Some(LastingDecision::of(cli, &header, asked, &decision)?),
+        Some(asked) => Some(LastingDecision::of(cli, &header, session.state(), asked, &decision)?),
         None => None,
     };
     if let Some(lasting) = lasting.as_ref().filter(|_| !args.yes)

@@ -21,9 +21,9 @@ const MAX_DEPTH: usize = 3;
 const MAX_TEXTS: usize = 64;
 
 /// Takes a command text apart.
-pub(crate) fn analyse(text: &str, folder: &str, home: Option<&str>, shell: Shell) -> Analysis {
+pub(crate) fn analyse(text: &str, start: &Cwd, home: Option<&str>, shell: Shell) -> Analysis {
     let mut analysis = Analysis::default();
-    Reader { home, shell, depth: 0 }.script(text, &Cwd::new(folder), &mut analysis);
+    Reader { home, shell, depth: 0 }.script(text, start, &mut analysis);
     analysis
 }
 

@@ -37,7 +37,7 @@ impl Cwd {
     }
 
     /// Returns the folders of either.
-    pub(super) fn or(&self, other: &Self) -> Self {
+    pub(crate) fn or(&self, other: &Self) -> Self {
         let (Some(one), Some(other)) = (&self.0, &other.0) else { return Self::UNKNOWN };
         let mut all = one.clone();
         all.extend(other.iter().filter(|folder| !one.contains(folder)).cloned());

@@ -4,15 +4,44 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use loopwright_permissions::{Policy, Source, SourceKind};
+use loopwright_core::{AgentState, Edit};
+use loopwright_permissions::{Decision, Mode, Policy, Source, SourceKind};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::{calling, execute, using};
+use crate::bash::DIRECTORY;
 use crate::files::{
     EditFile, EditFileArgs, Grep, GrepArgs, ListDir, ListDirArgs, ReadFile, ReadFileArgs,
     SearchFiles, SearchFilesArgs, WorkspaceRoot,
 };
 use crate::permissions::Permissions;
+
+#[test]
+fn a_command_is_decided_for_the_folder_in_which_the_previous_one_ended() {
+    let rules = [(Decision::Deny, "Edit(src/**)")];
+    let told = |directory: Option<&str>| {
+        let arguments = json!({ "command": "rm a" });
+        let (agent, bash) = calling("bash", arguments, using(Mode::Unconfined, &rules));
+        let state = AgentState::new().with_user_message("go");
+        let directory = directory.map(|directory| json!(directory));
+        let state = state.edit(Edit::Set(DIRECTORY.slot(), directory));
+        let state = execute(&agent, state);
+        let result = state.tool_calls().next().map(|(_, result)| result.to_text());
+        (result.unwrap_or_default(), bash.calls().len())
+    };
+    assert_eq!(told(None), ("returned".to_owned(), 1));
+    assert_eq!(told(Some("/project/out")), ("returned".to_owned(), 1));
+    assert_eq!(
+        told(Some("/project/src")),
+        (
+            "Blocked: not permitted (rule `Edit(src/**)` of config.toml:1); continue without it"
+                .to_owned(),
+            0
+        )
+    );
+}
 
 /// A folder with a secret in a file, in a folder and behind links, and its root under the rules.
 fn root(rules: &[&str]) -> (TempDir, WorkspaceRoot) {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
-use loopwright_core::{BoxError, PendingApproval};
+use loopwright_core::{AgentState, BoxError, PendingApproval};
 use loopwright_permissions::{Decision, Mode};
 use loopwright_sessions::SessionHeader;
 
@@ -31,6 +31,7 @@ impl LastingDecision {
     pub(super) fn of(
         cli: &Cli,
         header: &SessionHeader,
+        state: &AgentState,
         asked: &PendingApproval<'_>,
         decided: &UserDecision,
     ) -> Result<Self, SessionsError> {
@@ -50,7 +51,7 @@ impl LastingDecision {
         // The run may have asked in a stricter mode than the one that is configured.
         let policy = permissions.policy();
         let policy = policy.with_mode(Mode::Ask).unwrap_or(policy);
-        let rules = rules_for(&policy, asked, confined);
+        let rules = rules_for(&policy, state, asked, confined);
         if rules.is_empty() {
             return Err(usage("no rule can cover this call; omit `--always`"));
         }
