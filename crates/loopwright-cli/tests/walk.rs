@@ -110,7 +110,7 @@ fn at_the_prompt(columns: u16, rows: u16, status: &str) -> Seen {
         .typing("", "/resume there")
         .typing("number of the session", "1")
         .editing("Checked.", CTRL_O)
-        .pressing("", CTRL_D);
+        .editing("", CTRL_D);
     let seen = terminal.run(&chatting(&server, status), &[]);
     assert_eq!(seen.status, 0, "{}", seen.text());
     seen
