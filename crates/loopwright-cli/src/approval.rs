@@ -185,7 +185,7 @@ enum Answer {
 
 /// How long a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+pub(crate) enum Scope {
     Session,
     Project,
 }
@@ -252,7 +252,7 @@ async fn decide(
 }
 
 /// Keeps rules that the user answered with.
-fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
+pub(crate) fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
     let kept = match scope {
         Scope::Project => setup.permissions.decide_always(decision, rules),
         Scope::Session => setup.permissions.decide_in_session(decision, rules),
@@ -478,7 +478,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             arguments["command"] = json!(rest);
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
-        // Commands of `chat`, and the one that Shift-Tab types, are no answers.
+        // Commands of `chat` are no answers.
         command if command.starts_with('/') => Answer::Unclear(
             "a call is waiting; type 1 to approve or 3 to deny it, then enter the command",
         ),

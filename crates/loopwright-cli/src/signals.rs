@@ -105,6 +105,22 @@ impl Signals {
     }
 }
 
+/// Waits for work of the user. The first signal, if signals are heard, cancels the work, which then ends by itself.
+pub async fn until_signal<T>(
+    signals: Option<&mut Signals>,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T> + Unpin,
+) -> T {
+    let Some(signals) = signals else { return work.await };
+    match select(work, pin!(signals.next())).await {
+        Either::Left((done, _)) => done,
+        Either::Right((_, work)) => {
+            cancel.cancel();
+            work.await
+        }
+    }
+}
+
 /// Returns `true` if this process was begun to live on without its terminal, as by `nohup`.
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

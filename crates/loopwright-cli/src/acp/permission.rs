@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::tool_calls::{ToolCalls, absolute};
 use crate::agent::Setup;
-use crate::console;
+use crate::approval::{self, Scope};
 use crate::render::{planned_change, single_line};
 use crate::sessions::UserDecision;
 
@@ -98,13 +98,6 @@ pub(super) struct Answered {
     lasting: Option<(Scope, Decision)>,
 }
 
-/// How long rules hold.
-#[derive(Clone, Copy, Debug)]
-enum Scope {
-    Session,
-    Project,
-}
-
 impl From<ApprovalDecision> for Answered {
     fn from(resolution: ApprovalDecision) -> Self {
         Self { resolution, lasting: None }
@@ -114,15 +107,8 @@ impl From<ApprovalDecision> for Answered {
 impl Answered {
     /// Keeps the rules, once the decision is recorded.
     pub(super) fn keep(&self, setup: &Setup, rules: &[String]) {
-        let kept = match self.lasting {
-            None => Ok(()),
-            Some((Scope::Session, decision)) => {
-                setup.permissions.decide_in_session(decision, rules)
-            }
-            Some((Scope::Project, decision)) => setup.permissions.decide_always(decision, rules),
-        };
-        if let Err(error) = kept {
-            console::warn(&error);
+        if let Some((scope, decision)) = self.lasting {
+            approval::keep(setup, scope, decision, rules);
         }
     }
 }

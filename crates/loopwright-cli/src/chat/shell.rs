@@ -2,13 +2,12 @@
 
 use std::pin::pin;
 
-use futures::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::conversation::Conversation;
 use crate::render::sanitize_terminal;
-use crate::signals::Signals;
+use crate::signals::{Signals, until_signal};
 use crate::user_command;
 
 /// The maximum number of characters of output that the agent sees.
@@ -23,17 +22,8 @@ pub(super) async fn run(
 ) -> Option<String> {
     let session = conversation.session.as_ref().map(|id| (&conversation.store, id));
     let cancel = CancellationToken::new();
-    let mut work = pin!(user_command::run(&conversation.setup, session, command, &cancel));
-    let done = match signals {
-        None => work.await,
-        Some(signals) => match select(work.as_mut(), pin!(signals.next())).await {
-            Either::Left((done, _)) => done,
-            Either::Right(_) => {
-                cancel.cancel();
-                work.await
-            }
-        },
-    };
+    let work = pin!(user_command::run(&conversation.setup, session, command, &cancel));
+    let done = until_signal(signals, &cancel, work).await;
     let text = match done {
         Ok(output) => output.text,
         Err(error) => {

@@ -2,17 +2,17 @@
 
 use std::pin::pin;
 
-use futures::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 
 use super::command::NamedSkill;
 use super::{ChatSession, Said, unknown};
 use crate::exit::ExitCode;
 use crate::input::Input;
+use crate::signals::until_signal;
 use crate::user_skill::{self, Arguments, Invocation, Invoked};
 
 impl ChatSession<'_> {
-    /// Uses a skill, or says the line if there is none and it may be text.
+    /// Uses a skill, or sends the line as a message if no skill has that name and the line may be text.
     pub(super) async fn use_skill(
         &mut self,
         named: NamedSkill,
@@ -48,14 +48,7 @@ impl ChatSession<'_> {
             cancel: &cancel,
         };
         let arguments = Arguments { text: &named.arguments, typed: &named.arguments };
-        let mut work = pin!(invocation.invoke(&skill, scope, arguments));
-        let Some(signals) = self.signals.as_mut() else { return Some(work.await) };
-        Some(match select(work.as_mut(), pin!(signals.next())).await {
-            Either::Left((invoked, _)) => invoked,
-            Either::Right(_) => {
-                cancel.cancel();
-                work.await
-            }
-        })
+        let invoked = pin!(invocation.invoke(&skill, scope, arguments));
+        Some(until_signal(self.signals.as_mut(), &cancel, invoked).await)
     }
 }
