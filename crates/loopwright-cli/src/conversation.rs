@@ -64,8 +64,9 @@ pub struct Conversation {
     pub own_system: Option<Arc<str>>,
     /// What each turn may use up.
     pub budget: Budget,
-    /// What is done about calls that were interrupted.
-    pub interrupted: OnInterrupted,
+    /// How interrupted calls that may have taken effect are handled; `None` means that an attended conversation asks about
+    /// them, and an unattended one reports to the model that their outcome is unknown.
+    pub interrupted: Option<OnInterrupted>,
     /// The session, once there is one.
     pub session: Option<SessionId>,
     /// The ID of the session that the first message creates; `None` generates one.
@@ -126,6 +127,16 @@ impl Conversation {
     pub(crate) fn attend(&mut self, is_attended: bool) {
         self.is_attended = is_attended;
         self.setup.mcp.set_attended(is_attended);
+    }
+
+    /// Returns how interrupted calls that may have taken effect are handled.
+    fn interrupted(&self) -> OnInterrupted {
+        let default = if self.is_attended {
+            OnInterrupted::RequireApproval
+        } else {
+            OnInterrupted::default()
+        };
+        self.interrupted.unwrap_or(default)
     }
 
     /// Takes a turn and shows how it goes. Meanwhile, lines that are typed at `input` are sent to the agent, and Esc stops
@@ -206,7 +217,7 @@ impl Conversation {
         let agent = setup.build(feed.clone());
         let agent = agent.map_err(SessionError::from)?;
         let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
-            .with_interrupted(self.interrupted)
+            .with_interrupted(self.interrupted())
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);

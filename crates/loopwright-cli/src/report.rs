@@ -7,7 +7,7 @@ use loopwright_core::{
     messages::{Cost, ToolCall, Usage},
 };
 use loopwright_permissions::Mode;
-use loopwright_sessions::SessionId;
+use loopwright_sessions::{SessionId, ShownRequest};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -82,6 +82,9 @@ pub struct Report {
 pub struct PendingCall {
     /// The number that `sessions decide` takes: the position of the call, and for one of a sub-agent those below it.
     pub call: String,
+    /// The number with a tag of what is shown here, such as `0@9f86d081884c7d65`: a decision about it is refused if the call has
+    /// been decided about or waits with other arguments.
+    pub request: String,
     /// The sub-agents that lead to the call, from the outermost one on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -113,9 +116,15 @@ pub struct DeniedCall {
 }
 
 impl PendingCall {
-    pub(crate) fn of(asked: &PendingApproval<'_>) -> Self {
+    /// Returns the calls of a state that wait.
+    pub(crate) fn list(state: &AgentState) -> Vec<Self> {
+        state.pending().iter().map(|it| Self::of(state, it)).collect()
+    }
+
+    fn of(state: &AgentState, asked: &PendingApproval<'_>) -> Self {
         Self {
             call: PendingApproval::format_address(&asked.address()),
+            request: ShownRequest::of(state, asked).address().to_string(),
             agents: asked.path.iter().map(|it| it.agent.to_string()).collect(),
             tool: asked.call.name.to_string(),
             arguments: arguments(asked.call),
@@ -173,7 +182,7 @@ impl Report {
             cost_over_limit_usd: excess(state).map(Cost::dollars),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
-            pending: state.pending().iter().map(PendingCall::of).collect(),
+            pending: PendingCall::list(state),
             denials: denials(state),
             verification: None,
             permission_mode: None,

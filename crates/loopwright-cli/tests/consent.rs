@@ -47,7 +47,7 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
         assert_eq!(paused.status, 9, "{}", paused.stderr);
         let report = result(&paused);
         let pending = json!([{
-            "call": "0", "tool": "locate", "arguments": {}, "kind": "result", "schema": { "type": "array" },
+            "call": "0", "request": report["pending"][0]["request"], "tool": "locate", "arguments": {}, "kind": "result", "schema": { "type": "array" },
             "question": "`locate` runs elsewhere: its result is needed",
         }]);
         assert_eq!(report["pending"], pending);
@@ -61,7 +61,13 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
             refused.stderr
         );
         assert_ne!(decide(&["approve"]).status, 0);
-        assert_eq!(decide(answer).status, 0);
+        // The request as it was shown is decided about once.
+        let request = report["pending"][0]["request"].as_str().unwrap();
+        let shown = [&[request], answer].concat();
+        assert_eq!(decide(&shown).status, 0);
+        let again = decide(&shown);
+        assert_eq!(again.status, 2, "{}", again.stderr);
+        assert!(again.stderr.contains("was answered or changed meanwhile"), "{}", again.stderr);
         let done = run(&world, &server, &["--resume", id]);
         assert_eq!((done.status, told(&server)), (0, expect.into()), "{}", done.stderr);
     }

@@ -51,10 +51,12 @@ fn a_call_that_needs_approval_pauses_is_denied_or_ends_the_run() {
     };
     let paused = asking("pause");
     assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let pending = &result(&paused)["pending"];
     assert_eq!(
-        result(&paused)["pending"],
-        json!([{
+        pending,
+        &json!([{
             "call": "0",
+            "request": pending[0]["request"],
             "tool": "bash",
             "arguments": { "command": "rm a.txt" },
             "question": "no rule matches, mode `ask`",

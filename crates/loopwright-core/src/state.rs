@@ -212,16 +212,25 @@ impl AgentState {
     /// Records a decision about a call of the open step; see [`pending`](AgentState::pending).
     #[must_use]
     pub fn decide(self, call: u16, resolution: ApprovalDecision) -> Self {
-        self.edit(Edit::Resolve { call, resolution })
+        self.decide_at(&[call], resolution)
     }
 
     /// Decides about a call of this agent or of a sub-agent, by its
     /// [address](PendingApproval::address). A decision that does not match the request changes
     /// nothing; `AgentLoop::decide` returns the reason as an error.
+    ///
+    /// The reason why an interrupted call is not run again is recorded after the fact that its effects are unknown, so that
+    /// the model learns both.
     #[must_use]
     pub fn decide_at(self, path: &[u16], resolution: ApprovalDecision) -> Self {
+        let pending = self.pending();
+        let asked = pending.iter().find(|it| it.address() == path);
+        let resolution = match asked {
+            Some(asked) => asked.recorded(resolution),
+            None => resolution,
+        };
         match path {
-            [call] => self.decide(*call, resolution),
+            [call] => self.edit(Edit::Resolve { call: *call, resolution }),
             path => self.edit(Edit::ResolveNested { path: path.to_vec(), resolution }),
         }
     }

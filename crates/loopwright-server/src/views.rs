@@ -4,7 +4,7 @@ use loopwright_core::{
     AgentState, ExecutionStatus, PendingApproval, RequestKind,
     messages::{Turn, TurnBody, Usage},
 };
-use loopwright_sessions::{AgentSession, JobRecord, SessionHeader};
+use loopwright_sessions::{AgentSession, JobRecord, SessionHeader, ShownRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,6 +127,9 @@ pub struct CallView {
 pub struct PendingView {
     /// Its address, such as `0` or, for a call of a sub-agent, `0.2`.
     pub call: String,
+    /// The address with a tag of what is shown here, such as `0@9f86d081884c7d65`. A decision at this address is refused if the
+    /// call has been decided about or waits with other arguments.
+    pub request: String,
     /// The tool.
     pub tool: String,
     /// The arguments, as JSON text.
@@ -260,8 +263,14 @@ impl From<&Turn> for MessageView {
     }
 }
 
-impl From<&PendingApproval<'_>> for PendingView {
-    fn from(pending: &PendingApproval<'_>) -> Self {
+impl PendingView {
+    /// Returns the calls of a state that wait for decisions.
+    pub fn list(state: &AgentState) -> Vec<Self> {
+        state.pending().iter().map(|it| Self::of(state, it)).collect()
+    }
+
+    /// Returns the view of a call that waits in a state.
+    pub fn of(state: &AgentState, pending: &PendingApproval<'_>) -> Self {
         let kind = match pending.kind {
             RequestKind::Question { .. } => PendingKind::Answer,
             RequestKind::External { .. } => PendingKind::Result,
@@ -270,6 +279,7 @@ impl From<&PendingApproval<'_>> for PendingView {
         let schema = pending.kind.answer_schema().map(|it| Value::clone(it));
         Self {
             call: PendingApproval::format_address(&pending.address()),
+            request: ShownRequest::of(state, pending).address().to_string(),
             tool: pending.call.name.to_string(),
             arguments: pending.call.arguments.to_string(),
             question: pending.question.text.clone(),

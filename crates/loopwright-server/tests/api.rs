@@ -198,6 +198,11 @@ async fn a_session_is_forked_rewound_exported_and_deleted() {
 
 /// A model that calls a tool which asks a question.
 pub(crate) async fn asking() -> World {
+    asking_times(1).await
+}
+
+/// A model that calls a tool which asks the same question in each of so many steps.
+async fn asking_times(count: usize) -> World {
     let tool = MockTool::with_cx("paint", "Paints.", |_, cx| {
         let reply = cx.answer().cloned();
         Box::pin(async move {
@@ -207,8 +212,8 @@ pub(crate) async fn asking() -> World {
             }
         })
     });
-    let call = ScenarioStep::tool_call("paint", json!({"n": 1}));
-    let model = FakeModel::script([call, "finished".into()]);
+    let calls = (0..count).map(|_| ScenarioStep::tool_call("paint", json!({"n": 1})));
+    let model = FakeModel::script(calls.chain(["finished".into()]));
     World::with(test_loop(ModelDriver::new(model)).with_tool(tool)).await
 }
 
@@ -236,6 +241,30 @@ async fn a_call_that_waits_is_decided_and_the_run_continues() {
     world.work().await;
     let shown = world.get(LOCAL, &path).await.json();
     assert_eq!((&shown["run_status"], &shown["text"]), (&json!("completed"), &json!("finished")));
+}
+
+#[tokio::test]
+async fn a_decision_about_a_request_as_it_was_shown_does_not_answer_the_next_one() {
+    let world = asking_times(2).await;
+    let path = session(&world, LOCAL).await;
+    world.post(LOCAL, &format!("{path}/messages"), json!({"text": "go"})).await;
+    world.work().await;
+    let shown = world.get(LOCAL, &format!("{path}/pending")).await.json();
+    let shown = shown["pending"][0].clone();
+    let decide = format!("{path}/pending/{}", shown["request"].as_str().unwrap());
+    let answer = json!({"decision": "answer", "answer": "red"});
+    assert_eq!(world.post(LOCAL, &decide, answer.clone()).await.status, 200);
+    assert_eq!(world.post(LOCAL, &decide, answer.clone()).await.problem(), "conflict");
+    world.work().await;
+    // The next step asks the same about the same call, at the same address.
+    let next = world.get(LOCAL, &format!("{path}/pending")).await.json();
+    let mut expected = shown.clone();
+    expected["request"] = next["pending"][0]["request"].clone();
+    assert_eq!((&next["pending"][0], next["pending"][0] == shown), (&expected, false));
+    assert_eq!(world.post(LOCAL, &decide, answer.clone()).await.problem(), "conflict");
+    assert_eq!(world.get(LOCAL, &format!("{path}/pending")).await.json(), next);
+    let decide = format!("{path}/pending/{}", next["pending"][0]["request"].as_str().unwrap());
+    assert_eq!(world.post(LOCAL, &decide, answer).await.status, 200);
 }
 
 #[tokio::test]

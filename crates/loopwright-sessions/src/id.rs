@@ -109,6 +109,12 @@ const TAG_MARK: &str = "_p";
 /// The length of the tag of a principal.
 const TAG_LENGTH: usize = 20;
 
+/// Returns the first hexadecimal digits of a digest.
+pub(crate) fn hex_digits(digest: &[u8], count: usize) -> String {
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).take(count).collect()
+}
+
 /// The tag of a principal, at the end of the IDs of its sessions: hexadecimal digits, derived from
 /// the principal's name by SHA-256.
 ///
@@ -119,10 +125,7 @@ pub struct PrincipalTag(Arc<str>);
 impl PrincipalTag {
     /// Returns the tag of a principal.
     pub fn of(principal: &str) -> Self {
-        let digest = Sha256::digest(principal.as_bytes());
-        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
-        Self(digits.take(TAG_LENGTH).collect::<String>().into())
+        Self(hex_digits(&Sha256::digest(principal.as_bytes()), TAG_LENGTH).into())
     }
 
     /// Returns the digits.

@@ -70,7 +70,7 @@ pub use crate::{
     runtime::SessionRuntime,
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
-    shown::{DecideShown, ShownRequest},
+    shown::{DecideShown, InvalidRequestAddress, RequestAddress, ShownRequest},
     slim::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,

@@ -91,7 +91,7 @@ fn a_session_may_wait_for_a_decision_about_what_was_interrupted() {
     let denied = ApprovalDecision::Deny { reason: "not again".to_owned() };
     for (resolution, times, expect) in [
         (ApprovalDecision::Approve, 2, "paid"),
-        (denied, 1, "not again"),
+        (denied, 1, "so its effects are unknown; it was not repeated: not again"),
         (answer, 1, "it was paid"),
     ] {
         let (agent, pay) = paying(SideEffects::AtMostOnce);

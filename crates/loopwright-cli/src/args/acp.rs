@@ -13,15 +13,9 @@ pub struct AcpArgs {
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
     pub store: Option<Text>,
-    /// Choose how to handle an interrupted call that may have taken effect
-    #[arg(
-        long,
-        value_name = "POLICY",
-        value_enum,
-        default_value = "report-unknown",
-        help_heading = "Session"
-    )]
-    pub on_interrupted: OnInterruptedArg,
+    /// Choose how to handle an interrupted call that may have taken effect [default: require-decision]
+    #[arg(long, value_name = "POLICY", value_enum, help_heading = "Session")]
+    pub on_interrupted: Option<OnInterruptedArg>,
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,

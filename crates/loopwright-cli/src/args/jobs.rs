@@ -136,5 +136,5 @@ impl WorkerArgs {
 }
 
 fn session_args(origin: ResumeArgs, store: Option<Text>) -> SessionArgs {
-    SessionArgs { origin, store, on_interrupted: OnInterruptedArg::RequireDecision }
+    SessionArgs { origin, store, on_interrupted: Some(OnInterruptedArg::RequireDecision) }
 }

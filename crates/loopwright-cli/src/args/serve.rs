@@ -258,7 +258,7 @@ impl ServeArgs {
         SessionArgs {
             origin,
             store: self.store.clone(),
-            on_interrupted: OnInterruptedArg::RequireDecision,
+            on_interrupted: Some(OnInterruptedArg::RequireDecision),
         }
     }
 }

@@ -22,9 +22,10 @@ pub struct SessionArgs {
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
-    /// Choose how to handle an interrupted call that may have taken effect
-    #[arg(long, value_name = "POLICY", value_enum, default_value = "report-unknown")]
-    pub on_interrupted: OnInterruptedArg,
+    /// Choose how to handle an interrupted call that may have taken effect [default: require-decision where the dialog can
+    /// ask you, otherwise report-unknown]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub on_interrupted: Option<OnInterruptedArg>,
 }
 
 /// The starting point of a run; without these options, a new session.
@@ -83,12 +84,12 @@ pub enum InvalidForkRef {
 }
 
 impl SessionArgs {
-    /// Returns the policy for interrupted calls.
-    pub fn interrupted(&self) -> OnInterrupted {
-        match self.on_interrupted {
+    /// Returns the policy for interrupted calls; `None` means that it depends on whether a user can be asked.
+    pub fn interrupted(&self) -> Option<OnInterrupted> {
+        self.on_interrupted.map(|it| match it {
             OnInterruptedArg::ReportUnknown => OnInterrupted::ReportUnknown,
             OnInterruptedArg::RequireDecision => OnInterrupted::RequireApproval,
-        }
+        })
     }
 }
 

@@ -57,7 +57,7 @@ async fn prepare(
     let session = SessionArgs {
         origin: ResumeArgs::default(),
         store: typed.store.clone(),
-        on_interrupted: OnInterruptedArg::ReportUnknown,
+        on_interrupted: Some(OnInterruptedArg::ReportUnknown),
     };
     let startup = Startup::load(cli, &agent, &session)?;
     if !typed.tools.is_empty() {

@@ -12,8 +12,8 @@ use loopwright_core::{
 };
 use loopwright_models::Providers;
 use loopwright_sessions::{
-    DecideCall, DecideShown, SessionError, SessionHeader, SessionRuntime, SessionStore,
-    ShownRequest,
+    DecideCall, DecideShown, InvalidRequestAddress, RequestAddress, SessionError, SessionHeader,
+    SessionRuntime, SessionStore, ShownRequest,
 };
 use serde_json::{Map, Value};
 
@@ -27,10 +27,6 @@ use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::session::{SessionsError, address, find, short};
 use crate::tools;
 
-/// The result for the model of an interrupted call that is not repeated.
-const INTERRUPTED: &str = "the call was interrupted after it started, so its effects are \
-    unknown, and the user decided not to repeat it. Check its effects if they matter";
-
 /// The result for the model of a question that was denied without a reason.
 pub(crate) const DECLINED: &str = "the user declined to answer";
 
@@ -38,7 +34,7 @@ pub(crate) const DECLINED: &str = "the user declined to answer";
 #[derive(Clone, Debug, PartialEq)]
 struct Typed {
     /// The address of the call. `None` means the only one that waits.
-    path: Option<Vec<u16>>,
+    address: Option<RequestAddress>,
     decision: UserDecision,
 }
 
@@ -66,11 +62,12 @@ pub(super) async fn decide(
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
-    let Typed { path, decision } = Typed::read(&args.what)?;
+    let Typed { address: typed, decision } = Typed::read(&args.what)?;
     let session = maintenance_runtime(store).session(&header.id).await?;
     let pending = session.state().pending();
-    let named = |it: &&PendingApproval<'_>| path.as_ref().is_none_or(|path| *path == it.address());
-    let asked = pending.iter().find(named);
+    let named = typed.as_ref().map(|it| it.find(&session)).transpose()?;
+    let asked =
+        if typed.is_some() { named.as_ref().and_then(Option::as_ref) } else { pending.first() };
     let lasting = match asked.filter(|_| args.always) {
         Some(asked) => Some(LastingDecision::of(cli, &header, session.state(), asked, &decision)?),
         None => None,
@@ -86,6 +83,7 @@ pub(super) async fn decide(
         Some(asked) if asked.needs_agent(&resolution) => checking(store, &header)?,
         _ => maintenance_runtime(store),
     };
+    let path = typed.map(|it| it.path);
     let shown = asked.filter(|_| path.is_some() || pending.len() == 1);
     let decided = match shown.map(|it| ShownRequest::of(session.state(), it)) {
         Some(request) => runtime.execute(&header.id, &DecideShown { request, resolution }).await,
@@ -132,9 +130,10 @@ fn checking(
 
 impl Typed {
     fn read(what: &[String]) -> Result<Self, SessionsError> {
-        let (path, rest) = match what.split_first() {
+        let usage = |it: InvalidRequestAddress| SessionsError::Usage(it.to_string());
+        let (address, rest) = match what.split_first() {
             Some((first, rest)) if first.starts_with(|it: char| it.is_ascii_digit()) => {
-                (Some(path(first)?), rest)
+                (Some(first.parse().map_err(usage)?), rest)
             }
             _ => (None, what),
         };
@@ -143,17 +142,8 @@ impl Typed {
             [word, text] => UserDecision::read(word, Some(text.clone()))?,
             _ => return Err(SessionsError::Usage("pass one decision at a time".to_owned())),
         };
-        Ok(Self { path, decision })
+        Ok(Self { address, decision })
     }
-}
-
-fn path(text: &str) -> Result<Vec<u16>, SessionsError> {
-    let numbers = text.split('.').map(str::parse).collect::<Result<_, _>>();
-    numbers.map_err(|_| {
-        let text =
-            format!("invalid call `{text}`; write it as `sessions show` does, such as 1 or 0.2");
-        SessionsError::Usage(text)
-    })
 }
 
 impl UserDecision {
@@ -182,13 +172,8 @@ impl UserDecision {
         asked: Option<&PendingApproval<'_>>,
         state: &AgentState,
     ) -> ApprovalDecision {
-        let is_recovery = asked.is_some_and(|it| it.question.is_recovery());
         let is_question = asked.is_some_and(|it| matches!(it.kind, RequestKind::Question { .. }));
-        let default = match (is_recovery, is_question) {
-            (true, _) => INTERRUPTED,
-            (_, true) => DECLINED,
-            _ => "the user denied the call",
-        };
+        let default = if is_question { DECLINED } else { "the user denied the call" };
         match self {
             Self::Approve(None) => ApprovalDecision::Approve,
             Self::Approve(Some(json)) => {
@@ -284,7 +269,8 @@ mod tests {
     #[test]
     fn a_decision_is_a_word_and_perhaps_a_call_before_it_and_a_text_behind_it() {
         let of = |path: Option<&[u16]>, decision| {
-            Some(Typed { path: path.map(<[u16]>::to_vec), decision })
+            let address = path.map(|it| RequestAddress { path: it.to_vec(), tag: None });
+            Some(Typed { address, decision })
         };
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(read(&["approve"]), of(None, UserDecision::Approve(None)));

@@ -9,7 +9,12 @@ use serde_json::Value;
 
 use super::{Place, answers, said};
 use crate::server::{Reply, streamed, streamed_call};
+use crate::terminal::Terminal;
 use crate::world::{World, mark, until_asleep};
+
+/// What the model reads before the reason if an interrupted call is not repeated.
+const NOT_REPEATED: &str = "Blocked: the call was interrupted after it started, so its effects are unknown; it was not \
+    repeated";
 
 /// Starts a run in a session, and waits until the provider is asked.
 fn start(place: &Place, id: &str, prompt: &str) -> Child {
@@ -89,10 +94,9 @@ fn a_killed_run_continues_without_a_message() {
     assert!(done.stderr.contains("has no unfinished work"), "{}", done.stderr);
 }
 
-#[test]
-fn a_call_that_was_interrupted_is_decided_about() {
-    // Without a sandbox, a command may have done anything.
-    let world = World::new().file(
+/// Kills a run in a command that may have done anything, because there is no sandbox.
+fn killed_in_a_command() -> Place {
+    let world = World::new().env("TERM", "xterm-256color").file(
         ".config/loopwright/config.toml",
         "[sandbox]\nbackend = \"host\"\n[permissions]\nmode = \"unconfined\"\n",
     );
@@ -108,6 +112,12 @@ fn a_call_that_was_interrupted_is_decided_about() {
     }
     kill("-KILL", &child);
     child.wait().unwrap();
+    place
+}
+
+#[test]
+fn a_call_that_was_interrupted_is_decided_about() {
+    let place = killed_in_a_command();
     let done = place.run(&["--continue", "--on-interrupted", "require-decision"]);
     assert_eq!(done.status, 9, "{}", done.stderr);
     assert!(done.stderr.contains("decide with: loopwright sessions decide "), "{}", done.stderr);
@@ -122,12 +132,21 @@ fn a_call_that_was_interrupted_is_decided_about() {
     let done = place.run(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
-    assert!(
-        told.as_str()
-            .unwrap()
-            .contains("its effects are unknown, and the user decided not to repeat it"),
-        "{told}"
-    );
+    assert_eq!(told, format!("{NOT_REPEATED}: the user denied the call"));
+}
+
+#[test]
+fn a_terminal_asks_about_an_interrupted_call_before_the_run_continues() {
+    let place = killed_in_a_command();
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &place.server.url];
+    let terminal = Terminal::new(100)
+        .typing("type /continue", "/continue")
+        .typing("1 run it again", "3 Look first.")
+        .typing("I see.", "/quit");
+    let seen = terminal.run(&place.world, &[&model[..], &["--continue"]].concat());
+    assert_eq!(seen.status, 0, "{}", seen.text());
+    let told = place.asked().pop().unwrap();
+    assert_eq!(told, format!("{NOT_REPEATED}: Look first."), "{}", seen.text());
 }
 
 #[test]

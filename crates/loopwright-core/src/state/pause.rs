@@ -12,6 +12,10 @@ use crate::{
     step::{CallState, OpenStep},
 };
 
+/// What the model reads before the reason if an interrupted call is not repeated.
+const NOT_REPEATED: &str =
+    "the call was interrupted after it started, so its effects are unknown; it was not repeated";
+
 /// A request for answers before a tool can finish a call. A tool returns it as an error
 /// ([`ToolError::Pause`](crate::ToolError::Pause)). When the answer is recorded, the same call runs
 /// again, in any process, with [`ToolCx::answer`](crate::ToolCx::answer) and
@@ -316,6 +320,21 @@ impl<'a> PendingApproval<'a> {
     /// Returns the position of this agent's call, then those of the sub-agents' calls.
     pub fn address(&self) -> Vec<u16> {
         [self.index].into_iter().chain(self.path.iter().map(|it| it.call)).collect()
+    }
+
+    /// Returns a decision as it is recorded: if an interrupted call is not to run again, the model learns that
+    /// the call may have taken effect.
+    pub(super) fn recorded(&self, decision: ApprovalDecision) -> ApprovalDecision {
+        let told = |reason: String| {
+            if self.question.is_recovery() { format!("{NOT_REPEATED}: {reason}") } else { reason }
+        };
+        match decision {
+            ApprovalDecision::Deny { reason } => ApprovalDecision::Deny { reason: told(reason) },
+            ApprovalDecision::DenyAndStop { reason } => {
+                ApprovalDecision::DenyAndStop { reason: told(reason) }
+            }
+            other => other,
+        }
     }
 
     /// Formats an address for people, as in `0.2`.

@@ -130,9 +130,7 @@ pub(crate) async fn decide(
 ) -> Result<Response, Problem> {
     let call = path_param(&mut parts, "call").await?;
     let session = server.runtime().session(&header.id).await?;
-    let pending = session.state().pending();
-    let asked = asked_at(&pending, &call)?;
-    let body = decision(&fields, asked)?;
+    let body = decision(&fields, &asked_at(&session, &call)?)?;
     decided(&server, &header, &call, body).await?;
     Ok(to_session(&header.id))
 }

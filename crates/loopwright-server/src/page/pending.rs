@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use axum::{extract::State, response::Response};
 use loopwright_core::{AgentState, OpenStep, PendingApproval, RequestKind};
-use loopwright_sessions::{JobQuery, JobStatus, SessionHeader, SessionStatus};
+use loopwright_sessions::{JobQuery, JobStatus, SessionHeader, SessionStatus, ShownRequest};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
@@ -67,8 +67,9 @@ pub(crate) fn cards(visitor: &Visitor, header: &SessionHeader, state: &AgentStat
     html! {
         @for asked in &pending {
             @let address = PendingApproval::format_address(&asked.address());
+            @let request = ShownRequest::of(state, asked).address().to_string();
             @let step = open.map_or(0, OpenStep::number);
-            (card(visitor, header, asked, &format!("ask-{step}-{}", address.replace('.', "-")), &address))
+            (card(visitor, header, asked, &format!("ask-{step}-{}", address.replace('.', "-")), &request))
         }
     }
 }
@@ -78,9 +79,9 @@ fn card(
     header: &SessionHeader,
     asked: &PendingApproval<'_>,
     id: &str,
-    address: &str,
+    request: &str,
 ) -> Markup {
-    let action = format!("/sessions/{}/pending/{address}", header.id);
+    let action = format!("/sessions/{}/pending/{request}", header.id);
     let json = asked.call.arguments.to_string();
     html! {
         article.ask aria-labelledby=(id) {

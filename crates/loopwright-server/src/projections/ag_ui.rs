@@ -146,9 +146,10 @@ fn results(session: &AgentSession, messages: &[InputMessage]) -> Vec<CallResult>
 /// Returns the calls that wait for decisions, without those that wait for results of the client.
 fn decisions(session: &AgentSession) -> Vec<PendingView> {
     let calls: Vec<_> = waiting(session).into_iter().map(|it| it.0).collect();
-    let pending = session.state().pending();
+    let state = session.state();
+    let pending = state.pending();
     let open = pending.iter().filter(|it| !calls.contains(&it.address()));
-    open.map(Into::into).collect()
+    open.map(|it| PendingView::of(state, it)).collect()
 }
 
 /// Decides all open interrupts.
@@ -165,13 +166,13 @@ async fn decide_all(
     if principal.role() < Role::Approve {
         return Err(Problem::forbidden("this operation requires role `approve`"));
     }
-    let open: BTreeSet<&str> = pending.iter().map(|it| &*it.call).collect();
+    let open: BTreeSet<&str> = pending.iter().map(|it| &*it.request).collect();
     let answered: BTreeSet<&str> = resume.iter().map(|it| &*it.interrupt_id).collect();
     if open != answered {
         return Err(Problem::conflict("`resume` must answer all open interrupts"));
     }
     for resume in resume {
-        let asked = pending.iter().find(|it| it.call == resume.interrupt_id);
+        let asked = pending.iter().find(|it| it.request == resume.interrupt_id);
         let kind = asked.map_or(PendingKind::Approval, |it| it.kind);
         decided(server, header, &resume.interrupt_id, decision(resume, kind)).await?;
     }
@@ -280,7 +281,7 @@ fn interrupt(pending: &PendingView) -> Value {
         PendingKind::Result => "tool_result",
     };
     let mut interrupt = json!({
-        "id": pending.call, "reason": reason, "message": pending.question,
+        "id": pending.request, "reason": reason, "message": pending.question,
         "metadata": { "tool": pending.tool, "arguments": pending.arguments },
     });
     if let Some(schema) = &pending.schema {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use futures::future::{Either, select};
-use loopwright_core::{PendingApproval, messages::Usage};
+use loopwright_core::messages::Usage;
 use loopwright_sessions::{
     AgentSession, EventFollower, FollowEvent, JobId, JobRecord, JobStatus, SessionId, SessionLog,
     SessionStore, StoreError,
@@ -268,9 +268,7 @@ impl RunFollower {
                     self.say_missed(&session);
                 }
                 self.calls = waiting(&session).into_iter().map(|it| it.1).collect();
-                let pending = session.state().pending();
-                let pending = pending.iter().map(|it: &PendingApproval<'_>| it.into()).collect();
-                self.end(RunOutcome::NeedsInput(pending));
+                self.end(RunOutcome::NeedsInput(PendingView::list(session.state())));
             }
         }
         Ok(true)

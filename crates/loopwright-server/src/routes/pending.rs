@@ -7,7 +7,9 @@ use axum::{
     routing::{get, post},
 };
 use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, ToolOutput};
-use loopwright_sessions::{AgentSession, DecideShown, Job, SessionHeader, ShownRequest};
+use loopwright_sessions::{
+    AgentSession, DecideShown, Job, RequestAddress, SessionHeader, ShownRequest,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +20,7 @@ use crate::{
     operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, json_body},
     problem::Problem,
     server::Server,
-    views::{PendingList, SessionView},
+    views::{PendingList, PendingView, SessionView},
 };
 
 /// A decision about a waiting call.
@@ -93,8 +95,7 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = server.runtime().session(&header.id).await?;
-    let pending = session.state().pending().iter().map(Into::into).collect();
-    reply_tagged(&headers, &PendingList { pending })
+    reply_tagged(&headers, &PendingList { pending: PendingView::list(session.state()) })
 }
 
 async fn decide(
@@ -117,15 +118,14 @@ pub(crate) async fn decided(
 ) -> Result<AgentSession, Problem> {
     server.admit_more(&header.id).await?;
     let session = server.runtime().session(&header.id).await?;
-    let pending = session.state().pending();
-    let asked = asked_at(&pending, call)?;
-    let resolution = resolution(body, asked);
+    let asked = asked_at(&session, call)?;
+    let resolution = resolution(body);
     let runtime = if asked.needs_agent(&resolution) {
         server.runtime_of(header).await?
     } else {
         server.runtime()
     };
-    let action = DecideShown { request: ShownRequest::of(session.state(), asked), resolution };
+    let action = DecideShown { request: ShownRequest::of(session.state(), &asked), resolution };
     let session = runtime.execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;
@@ -133,37 +133,30 @@ pub(crate) async fn decided(
     Ok(session)
 }
 
-/// Returns the call that waits at an address.
-pub(crate) fn asked_at<'a, 'b>(
-    pending: &'b [PendingApproval<'a>],
+/// Returns the call that waits at an address. If the address has a tag, the call must wait as it was shown under this tag.
+pub(crate) fn asked_at<'a>(
+    session: &'a AgentSession,
     call: &str,
-) -> Result<&'b PendingApproval<'a>, Problem> {
+) -> Result<PendingApproval<'a>, Problem> {
     let unknown = || Problem::not_found("unknown call; list the waiting calls");
-    let path: Vec<u16> =
-        call.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| unknown())?;
-    pending.iter().find(|it| it.address() == path).ok_or_else(unknown)
+    let address: RequestAddress = call.parse().map_err(|_| unknown())?;
+    address.find(session)?.ok_or_else(unknown)
 }
 
-fn denied(asked: &PendingApproval<'_>) -> String {
-    let text = if asked.question.is_recovery() {
-        "The call was interrupted, and the user decided not to run it again."
-    } else {
-        "The user denied the call."
-    };
-    text.to_owned()
-}
+/// The reason of a denial without one.
+const DENIED: &str = "The user denied the call.";
 
-fn resolution(body: DecisionBody, asked: &PendingApproval<'_>) -> ApprovalDecision {
+fn resolution(body: DecisionBody) -> ApprovalDecision {
     match body {
         DecisionBody::Approve { arguments: None } => ApprovalDecision::Approve,
         DecisionBody::Approve { arguments: Some(arguments) } => {
             ApprovalDecision::ApproveWith { arguments: Arguments::new(arguments.to_string()) }
         }
         DecisionBody::Deny { reason } => {
-            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| denied(asked)) }
+            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
         }
         DecisionBody::Stop { reason } => {
-            ApprovalDecision::DenyAndStop { reason: reason.unwrap_or_else(|| denied(asked)) }
+            ApprovalDecision::DenyAndStop { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
         }
         DecisionBody::Error { message } => ApprovalDecision::Fail { message },
         DecisionBody::Answer { answer } => ApprovalDecision::Reply(answer),

@@ -10,7 +10,7 @@ use loopwright_core::{
     messages::{Message, ToolSpec},
 };
 use loopwright_mcp::{McpProgress, server_part};
-use loopwright_sessions::{DecideCall, SessionId};
+use loopwright_sessions::{DecideShown, RequestAddress, SessionError, SessionId, ShownRequest};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -141,14 +141,18 @@ impl AgentTool {
         report.map_err(|error| ToolError::Failed(chain(&error).into()))
     }
 
-    /// Records what the user has answered about the first call that waits.
+    /// Records what the user has answered about the call that was shown. If it no longer waits as it was shown, nothing is
+    /// recorded, and what waits now is asked next.
     async fn decide(conversation: &Conversation, cx: &ToolCx<'_>) -> Result<(), ToolError> {
         let Some(id) = &conversation.session else { return Ok(()) };
         let failed = |error: loopwright_sessions::SessionError| ToolError::Failed(error.into());
         let runtime = maintenance_runtime(&conversation.store);
         let session = runtime.session(id).await.map_err(failed)?;
-        let pending = session.state().pending();
-        let Some(asked) = pending.first() else { return Ok(()) };
+        let shown = cx.resume_value().and_then(|it| it["request"].as_str());
+        let shown: Option<RequestAddress> = shown.and_then(|it| it.parse().ok());
+        let Some(asked) = shown.and_then(|it| it.find(&session).ok().flatten()) else {
+            return Ok(());
+        };
         let is_question = matches!(asked.kind, RequestKind::Question { .. });
         let answer = cx.answer().and_then(|it| it["answer"].as_str());
         let is_allowed = cx.answer().is_some_and(|it| it["allow"] == Value::Bool(true));
@@ -157,10 +161,12 @@ impl AgentTool {
             _ if is_allowed && !is_question => UserDecision::Approve(None),
             _ => UserDecision::Deny(None),
         };
-        let resolution = decision.of(Some(asked), session.state());
-        let path = Some(asked.address());
-        runtime.execute(id, &DecideCall { path, resolution }).await.map_err(failed)?;
-        Ok(())
+        let resolution = decision.of(Some(&asked), session.state());
+        let request = ShownRequest::of(session.state(), &asked);
+        match runtime.execute(id, &DecideShown { request, resolution }).await {
+            Ok(_) | Err(SessionError::Superseded { .. }) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
     }
 }
 
@@ -192,7 +198,9 @@ impl ToolHandler for AgentTool {
             };
             let schema = json!({"type": "object", "properties": {name: field}, "required": [name]});
             let pause = ToolPause::ask(text).with_schema(schema);
-            return Err(pause.with_resume(json!({"session_id": session})).into());
+            return Err(pause
+                .with_resume(json!({"session_id": session, "request": asked.request}))
+                .into());
         }
         if report.status == "failed" || report.text.is_empty() {
             let reason = report.remark.clone().or_else(|| report.errors.last().cloned());

@@ -325,11 +325,11 @@ impl Call {
             return Err(Problem::forbidden("this operation requires role `approve`").into());
         }
         let session = self.server.runtime().session(&header.id).await.map_err(Problem::from)?;
-        let pending: Vec<PendingView> = session.state().pending().iter().map(Into::into).collect();
+        let pending = PendingView::list(session.state());
         let after = last_event(&**self.server.store(), &header.id).await.map_err(Problem::from)?;
         for asked in &pending {
             let decision = decision(&message.parts, asked)?;
-            decided(&self.server, &header, &asked.call, decision).await?;
+            decided(&self.server, &header, &asked.request, decision).await?;
         }
         let run = last_run(&self.server, &header.id).await?;
         Ok((record, run, header, after))

@@ -50,9 +50,8 @@ pub(super) fn view(
 ) -> Value {
     let id = record.job.id.to_string();
     let mut state = json!({ "state": state(status), "timestamp": record.updated_at.to_string() });
-    let pending = session
-        .filter(|_| status == JobStatus::NeedsInput)
-        .map(|it| it.state().pending().iter().map(PendingView::from).collect::<Vec<_>>());
+    let pending =
+        session.filter(|_| status == JobStatus::NeedsInput).map(|it| PendingView::list(it.state()));
     if let Some(pending) = pending {
         state["message"] = question(&id, context, &pending);
     } else if let Some(reason) = record.reason.as_deref().filter(|_| is_over(status)) {

@@ -104,8 +104,8 @@ impl AgentTool {
             _ => DecisionBody::Deny { reason: None },
         };
         let session = decided(&self.server, &header, call, body).await?;
-        if let Some(asked) = session.state().pending().first() {
-            return Ok(Next::Ask(header.id, asked.into()));
+        if let Some(asked) = PendingView::list(session.state()).into_iter().next() {
+            return Ok(Next::Ask(header.id, asked));
         }
         let record = last_run(&self.server, &header.id).await?;
         Ok(Next::Follow(Run { session: header.id, record, after }))
@@ -167,7 +167,7 @@ impl AgentTool {
         let text = format!("{}\n\n{} {}", asked.question, asked.tool, asked.arguments);
         let is_question = asked.kind == PendingKind::Answer;
         let resume = json!({
-            "session_id": session.as_str(), "call": asked.call, "is_question": is_question,
+            "session_id": session.as_str(), "call": asked.request, "is_question": is_question,
         });
         let pause = if is_question {
             let pause = ToolPause::ask(asked.question.clone());
