@@ -17,7 +17,7 @@ use loopwright_capabilities::{
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
-use loopwright_permissions::{Mode, ToolRule};
+use loopwright_permissions::ToolRule;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::answer_checks::AnswerChecks;
@@ -228,11 +228,9 @@ impl Setup {
         text
     }
 
-    /// Returns how commands are run. In mode `plan`, they cannot change the directory.
+    /// Returns how commands are run, under the rules and the mode of now.
     pub(crate) fn commands(&self) -> Commands {
-        let mut commands = self.commands.clone();
-        commands.is_read_only = self.permissions.policy().mode() == Mode::Plan;
-        commands
+        self.commands.clone().under(&self.permissions.policy())
     }
 
     /// Returns what runs the hooks of the user, or `None` if there are none.

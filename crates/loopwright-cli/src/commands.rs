@@ -9,10 +9,12 @@ use std::time::Duration;
 use loopwright_capabilities::background::BackgroundTasks;
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_permissions::{Mode, Policy};
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
+use crate::denied_paths::DeniedPaths;
 use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
 
@@ -29,10 +31,12 @@ pub struct Commands {
     pub(crate) author: Author,
     /// What this program keeps for its user, which they do not see or change.
     own: OwnPaths,
+    /// The files that permission rules deny.
+    denied: DeniedPaths,
     /// The folders that they use besides the directory.
     pub(crate) folders: Vec<PathBuf>,
     /// Whether they cannot change the directory.
-    pub(crate) is_read_only: bool,
+    is_read_only: bool,
     /// Commands and sub-agents in the background.
     pub(crate) tasks: BackgroundTasks,
     driver: BackendChoice,
@@ -110,6 +114,12 @@ impl Commands {
         Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
     }
 
+    /// Keeps commands from the files that rules deny, and in mode `plan` from changing the directory.
+    pub(crate) fn under(self, policy: &Policy) -> Self {
+        let is_read_only = policy.mode() == Mode::Plan;
+        Self { denied: DeniedPaths::of(policy), is_read_only, ..self }
+    }
+
     /// Lets commands do what they may do here.
     pub(crate) fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         let settings = &self.settings;
@@ -151,7 +161,7 @@ impl Commands {
         if has_own_home(policy.backend) {
             policy = policy.with_author(self.author.clone());
         }
-        let policy = self.own.confine(policy);
+        let policy = self.denied.confine(self.own.confine(policy));
         if self.is_read_only { policy.read_only() } else { policy }
     }
 

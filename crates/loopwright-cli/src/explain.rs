@@ -13,11 +13,15 @@ use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy};
 
 use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
+use crate::permissions::RunPermissions;
 use crate::project::{plain, shown};
 
 /// Says it in lines of a name and what it stands for.
 pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<&OsStr>) -> String {
-    let commands = Commands::of(config, sources);
+    let mut commands = Commands::of(config, sources);
+    if let Ok(permissions) = RunPermissions::of(config, sources) {
+        commands = commands.under(&permissions.policy());
+    }
     let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
     let home = sources.home.as_deref();
     let short = |path: &PathBuf| plain(Path::new(&shown(path, Path::new("/dev/null"), home)));
@@ -38,6 +42,9 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     );
     row("writes", list(&policy.write_paths));
     row("hidden", list(&policy.hidden));
+    // What is protected in each folder is in the documentation; here are the paths of this one.
+    let protected = policy.protected.iter().filter(|it| it.is_absolute());
+    row("protected", protected.map(short).collect());
     row("immediate", list(&policy.direct));
     row("may change", commands.allowed().to_vec());
     row("cache", policy.cache.iter().map(short).collect());

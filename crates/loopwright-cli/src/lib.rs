@@ -61,6 +61,7 @@ pub mod model;
 pub mod models;
 mod skill_prompts;
 pub mod startup;
+mod denied_paths;
 mod own_paths;
 pub mod permissions;
 pub mod policy;

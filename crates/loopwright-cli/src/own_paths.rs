@@ -113,12 +113,17 @@ impl OwnPaths {
     /// Keeps commands away from the paths in the folders that a policy shows.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
         let roots = policy.write_paths.iter().chain(&policy.read_paths).chain([&policy.workdir]);
-        let roots: Vec<PathBuf> = roots.map(|it| Links::default().resolve(it)).collect();
+        let roots: Vec<PathBuf> = roots.map(|it| without_links(it)).collect();
         let is_shown = |it: &&PathBuf| roots.iter().any(|root| it.starts_with(root));
         let kept = self.kept.iter().filter(is_shown).filter(|it| it.exists());
         let policy = kept.fold(policy, SandboxPolicy::hide);
         self.settings.iter().filter(is_shown).fold(policy, SandboxPolicy::protect)
     }
+}
+
+/// Returns a path without links, as far as it exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    Links::default().resolve(path)
 }
 
 /// Links on the way to files, and what they lead to.

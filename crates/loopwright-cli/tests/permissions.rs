@@ -304,3 +304,33 @@ fn a_page_may_be_requested_where_a_rule_names_the_tool_and_from_no_machine_near_
     assert!(is_offered, "{error}");
     assert!(answer.contains("not permitted without approval"), "{answer}");
 }
+
+#[test]
+fn a_denied_file_is_kept_from_programs_whose_commands_rules_cannot_read() {
+    let world = World::new()
+        .file("project/src/a.txt", "source")
+        .file("project/.env", "KEY=sesame")
+        .file("project/x.sh", "cat .env; echo more >> src/a.txt; echo new > src/b.txt; rm -r src; echo built > out.txt")
+        .file(
+            "project/.claude/settings.json",
+            r#"{ "permissions": { "deny": ["Edit(src/**)", "Read(./.env)"] } }"#,
+        );
+    let server = Server::start([streamed_call("", "sh x.sh"), streamed("Done.", "stop")]);
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Go."];
+    let done = world.run(&model);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let (_, body) = server.heard().pop().unwrap();
+    assert!(!body.to_string().contains("sesame"), "{body}");
+    let read = |path: &str| std::fs::read_to_string(world.path("project").join(path)).ok();
+    let found = ["src/a.txt", "src/b.txt", ".env", "out.txt"].map(read);
+    let found = found.each_ref().map(Option::as_deref);
+    assert_eq!(found, [Some("source"), None, Some("KEY=sesame"), Some("built\n")], "{body}");
+    // What is said about it names what was not done.
+    assert!(body.to_string().contains("src"), "{body}");
+    let shown = world.run(&["sandbox", "explain"]).stdout;
+    assert!(
+        shown.lines().any(|it| it.starts_with("hidden") && it.ends_with("project/.env")),
+        "{shown}"
+    );
+    assert!(shown.lines().any(|it| it.starts_with("protected") && it.ends_with("src")), "{shown}");
+}

@@ -231,6 +231,18 @@ impl PathPattern {
         self.parts.last() != Some(&Part::Any)
     }
 
+    /// Returns the one path that the pattern names, with or without everything below it; `None` if it names paths by wildcards.
+    pub(crate) fn single(&self) -> Option<String> {
+        let parts = self.parts.strip_suffix(&[Part::Any]).unwrap_or(&self.parts);
+        let literal = parts.iter().map(|part| match part {
+            Part::Name(glob) if glob.is_literal() => Some(&*glob.0),
+            _ => None,
+        });
+        let base = self.base.iter().map(|name| Some(&**name));
+        let names: Vec<&str> = base.chain(literal).collect::<Option<_>>()?;
+        Some(joined(&names))
+    }
+
     /// Returns `true` if a shell's pattern of file names could find the last name of this pattern.
     pub(crate) fn may_match(&self, shell: &str) -> bool {
         let is_literal = |part: &&Part| matches!(part, Part::Name(name) if name.is_literal());

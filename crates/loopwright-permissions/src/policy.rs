@@ -1,5 +1,6 @@
 //! Policies: the combined rules of all sources.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -458,6 +459,17 @@ impl Policy {
             _ => false,
         };
         self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
+    }
+
+    /// Returns the absolute paths to which rules deny access for all tools: those of patterns without wildcards, or with `/**`
+    /// at the end. A sandbox can keep commands from them, whatever they run.
+    pub fn denied_paths(&self, access: Access) -> BTreeSet<String> {
+        let denied = self.inner.rules.iter().filter(|it| it.rule.decision == Decision::Deny);
+        let single = denied.filter_map(|compiled| match &compiled.matcher {
+            Matcher::Path { access: of, only: None, pattern } if *of == access => pattern.single(),
+            _ => None,
+        });
+        single.collect()
     }
 
     /// Returns `true` if the policies share their rules and have the same mode.

@@ -254,6 +254,26 @@ fn a_search_can_ask_about_each_file() {
 }
 
 #[test]
+fn the_paths_that_a_sandbox_can_keep_commands_from_are_those_without_wildcards() {
+    let rules = [
+        "deny Edit(src/**)",
+        "deny Edit(./gen)",
+        "deny Edit(//etc/hosts)",
+        "deny Edit(a/*/b)",
+        "deny Edit(.lock)",
+        "deny Read(./.env)",
+        "ask Edit(docs/**)",
+        "allow Edit(x/y)",
+        "deny Grep(./only)",
+    ];
+    let policy = policy(Mode::Auto, &rules);
+    let paths = |paths: &[&str]| paths.iter().map(ToString::to_string).collect();
+    let [src, made, env] = ["src", "gen", ".env"].map(|it| format!("{PROJECT}/{it}"));
+    assert_eq!(policy.denied_paths(Access::Write), paths(&["/etc/hosts", &made, &src]));
+    assert_eq!(policy.denied_paths(Access::Read), paths(&[&env]));
+}
+
+#[test]
 fn letters_of_paths_are_compared_as_the_policy_says() {
     let decide = |case| {
         let rules = source(SourceKind::User, "u").deny("Read(Secret/*.TXT)", 1);
