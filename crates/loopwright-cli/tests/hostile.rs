@@ -441,6 +441,10 @@ fn of_servers(url: &str) -> Vec<(&'static str, Brings)> {
     let helped = json!({ "type": "http", "url": url, "headersHelper": MARK });
     let allowed = json!({ "enableAllProjectMcpServers": true, "mcpServers": { "theirs": runs } });
     let table = "[mcp.theirs]\ncommand = 'sh'\nargs = ['-c', 'touch ran ../ran']";
+    let remote =
+        format!("[remote_agents.theirs]\nurl = '{url}'\ndescription = 'D.'\nprivate = true");
+    let remote_agent =
+        format!("{{agents: [{{name: a, url: '{url}', description: D., private: true}}]}}");
     let brought = format!("mcpServers:\n  - theirs: {runs}");
     let reached = format!("mcpServers:\n  - theirs: {at}");
     vec![
@@ -453,6 +457,8 @@ fn of_servers(url: &str) -> Vec<(&'static str, Brings)> {
         ("servers without an end", Brings::Link(".mcp.json", "/dev/zero")),
         ("servers of settings", settings(&allowed)),
         ("a server of the configuration", config(table)),
+        ("an agent of another server", config(&remote)),
+        ("a capability of agents of other servers", capability("use_remote_agent", &remote_agent)),
         ("a server of an agent", agent(&brought)),
         ("a server at an address of an agent", agent(&reached)),
         ("hooks of an agent", agent(&format!("hooks: {}", hook("SessionStart")["hooks"]))),

@@ -1,5 +1,7 @@
 //! Permission rules: what runs, what asks, what is denied, and who is asked.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
@@ -333,4 +335,43 @@ fn a_denied_file_is_kept_from_programs_whose_commands_rules_cannot_read() {
         "{shown}"
     );
     assert!(shown.lines().any(|it| it.starts_with("protected") && it.ends_with("src")), "{shown}");
+}
+
+/// Returns the results of calls that models read and that name the rule for `src`.
+fn denied_in_src(server: &Server, world: &World) -> BTreeSet<String> {
+    let heard = server.heard();
+    let messages = heard.iter().flat_map(|(_, body)| body["messages"].as_array().unwrap());
+    let results = messages.filter(|it| it["role"] == "tool");
+    let results = results.filter_map(|it| it["content"].as_str());
+    let project = world.path("project").display().to_string();
+    results.filter(|it| it.contains("Edit(src/**)")).map(|it| it.replace(&project, "~")).collect()
+}
+
+#[test]
+fn rules_see_the_folder_of_the_previous_command_after_a_restart_and_in_a_sub_agent() {
+    let settings = r#"{ "permissions": { "deny": ["Edit(src/**)"] } }"#;
+    let denied = "Blocked: not permitted (rule `Edit(src/**)` of ~/.claude/settings.json:1); continue without it";
+    let denied = BTreeSet::from([denied.to_owned()]);
+    let world = || {
+        World::new()
+            .file("project/src/a.txt", "source")
+            .file("project/.claude/settings.json", settings)
+    };
+    let steps = [streamed_call("", "cd src"), streamed("There.", "stop")];
+    let server = Server::start(steps.into_iter().chain(removing()));
+    let restarted = world();
+    for turn in [&["Go."][..], &["--continue", "Remove it."]] {
+        restarted.run(&[&MODEL[..], &[&server.url], turn].concat());
+    }
+    assert_eq!(denied_in_src(&server, &restarted), denied);
+    let spawn = json!({ "subagent": "helper", "prompt": "Remove it." });
+    let steps = [streamed_tool("", "spawn_subagent", &spawn), streamed_call("", "cd src")];
+    let steps = steps.into_iter().chain(removing()).chain([streamed("Done.", "stop")]);
+    let server = Server::start(steps);
+    let with_helper = world().file(
+        "project/.claude/agents/helper.md",
+        "---\nname: helper\ndescription: D.\ntools: Bash\n---\n\nGo.\n",
+    );
+    with_helper.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
+    assert_eq!(denied_in_src(&server, &with_helper), denied);
 }
