@@ -43,6 +43,7 @@ class Agent(AgentExecutor):
 
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
+listener.listen()
 url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 card = AgentCard(
     name="billing",

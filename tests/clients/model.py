@@ -1,5 +1,5 @@
-"""A model for the server under test: calls the tool `locate` if it has it, else `list_dir`, and then answers. Prints its
-port."""
+"""A model for the server under test: calls the tool `locate` if it has it, `write_file` if it is asked to write, else `list_dir`,
+and then answers. Prints its port."""
 
 import http.server
 import json
@@ -33,6 +33,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             call = {"name": "list_dir", "arguments": "{}"}
             if "locate" in tools:
                 call = {"name": "locate", "arguments": '{"precise": true}'}
+            elif "write" in json.dumps(messages[-1]["content"]):
+                call = {"name": "write_file", "arguments": json.dumps({"path": "notes.md", "content": "one\n"})}
             call = {"index": 0, "id": "call_1", "type": "function", "function": call}
             deltas = [{"content": "Let me look."}, {"tool_calls": [call]}]
             reason = "tool_calls"
