@@ -1,10 +1,12 @@
 """A model for the page under test. Prints its port.
 
-A message with "write" makes it call `write_file`; one with "slow" makes it answer word by word; others are answered at once.
+A message with "write" makes it call `write_file`; one with "slow" makes it answer word by word; one with a number of steps makes it
+list directories in all of them but the last; others are answered at once.
 """
 
 import http.server
 import json
+import re
 import time
 
 MARKDOWN = "Here is **Markdown** with `code`:\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
@@ -29,7 +31,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
         reason, pause = "stop", 0
-        if last["role"] == "tool":
+        begin = max(number for number, it in enumerate(messages) if it["role"] == "user")
+        steps = re.search(r"(\d+) steps", json.dumps(messages[begin]["content"]))
+        done = sum(it["role"] == "tool" for it in messages[begin:])
+        if steps and done + 1 < int(steps[1]):
+            call = {"name": "list_dir", "arguments": json.dumps({"offset": done})}
+            call = {"index": 0, "id": f"call_{done}", "type": "function", "function": call}
+            deltas, reason = [{"content": f"Part {done + 1}."}, {"tool_calls": [call]}], "tool_calls"
+        elif last["role"] == "tool" and steps:
+            deltas = [{"content": f"All {done + 1} steps are done."}]
+        elif last["role"] == "tool":
             deltas = [{"content": "The file is written."}]
         elif "write" in asked:
             arguments = json.dumps({"path": "notes.md", "content": "one\ntwo\n"})
@@ -43,7 +54,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for delta in deltas:
             self.chunk([{"index": 0, "delta": delta, "finish_reason": None}])
             time.sleep(pause)
-        usage = {"prompt_tokens": 1250, "completion_tokens": 90, "total_tokens": 1340}
+        prompt = 125 if steps else 1250
+        usage = {"prompt_tokens": prompt, "completion_tokens": 90, "total_tokens": prompt + 90}
         self.chunk([{"index": 0, "delta": {}, "finish_reason": reason}], usage)
         self.wfile.write(b"data: [DONE]\n\n")
 

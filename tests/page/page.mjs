@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { gzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const [program, modelPort, folder, pictures] = process.argv.slice(2);
@@ -13,7 +14,7 @@ let cases = 0;
 const done = (name) => { cases += 1; console.log(`ok   ${name}`); };
 
 async function serve(listen) {
-  const args = ["serve", "--listen", listen, "--output-format", "json", "-C", `${folder}/project`, "--permission-mode", "ask",
+  const args = ["serve", "--listen", listen, "--output-format", "json", "-C", `${folder}/project`, "--permission-mode", "ask", "--max-steps", "2000",
     "-m", "openai-compatible/test", "--base-url", `http://127.0.0.1:${modelPort}/v1`];
   const env = { PATH: process.env.PATH, HOME: `${folder}/home`, OPENAI_COMPATIBLE_API_KEY: "none" };
   const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });
@@ -176,6 +177,50 @@ try {
   await text.getByText("Without scripts").first().waitFor();
   await plain.close();
   done("pages are read and messages sent without scripts");
+
+  // A page that loads without content: each of its files, as a proxy that compresses sends it.
+  const files = [];
+  const empty = await context.newPage();
+  empty.on("response", (response) => files.push(response.body()));
+  await empty.goto(`${server.url}/?q=nothing-has-this-title`, { waitUntil: "networkidle" });
+  const bytes = (await Promise.all(files)).reduce((sum, it) => sum + gzipSync(it).length, 0);
+  await empty.close();
+  const api = async (method, path, body) => {
+    const headers = { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" };
+    const response = await fetch(server.url + path, { method, headers, body: body && JSON.stringify(body) });
+    assert.ok(response.ok, `${method} ${path}: ${response.status}`);
+    return response.json();
+  };
+  const { id } = await api("POST", "/v1/sessions", {});
+  await api("POST", `/v1/sessions/${id}/messages`, { text: "Please work for 1000 steps" });
+  for (;;) {
+    const { run_status: status, steps } = await api("GET", `/v1/sessions/${id}`);
+    if (status === "completed" && steps === 1000) break;
+    assert.ok(["pending", "in_progress"].includes(status), `the long run is ${status} after ${steps} steps`);
+    await page.waitForTimeout(2000);
+  }
+  const long = `${server.url}/sessions/${id}`;
+  const paints = {};
+  for (const [name, path] of [["conversation", ""], ["timeline", "/timeline"]]) {
+    paints[name] = [];
+    for (let number = 0; number < 5; number += 1) {
+      // Nothing is cached in a context of its own.
+      const fresh = await browser.newContext({ storageState: await context.storageState() });
+      const tab = await fresh.newPage();
+      await tab.goto(long + path);
+      const paint = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+      await tab.waitForFunction(paint);
+      paints[name].push(Math.round(await tab.evaluate(paint)));
+      if (number === 0) await accessible(tab, `${name} of a session with 1,000 steps`);
+      await fresh.close();
+    }
+    paints[name].sort((a, b) => a - b);
+  }
+  const told = Object.entries(paints).map(([name, it]) => `${name} ${it[2]} ms (${it[0]} to ${it[4]})`).join(", ");
+  console.log(`     first paint of a session with 1,000 steps: ${told}; a page without content: ${bytes} bytes compressed`);
+  assert.ok(Object.values(paints).every((it) => it[4] < 1000), "the first paint takes a second or more");
+  assert.ok(files.length >= 3 && bytes <= 30 * 1024, "a page without content has more than 30 KiB");
+  done("a session with 1,000 steps is painted within a second, and a page without content has at most 30 KiB");
 
   await page.goto(`${server.url}/`);
   await page.keyboard.press("Tab");
