@@ -208,6 +208,17 @@ fn a_step_that_may_wait_has_the_tools_of_a_source_that_answers_in_time() {
 }
 
 #[test]
+fn a_source_that_answers_at_once_needs_no_timer_and_so_no_tokio() {
+    let source = ScriptedToolSource::new("server", tools(["search"]));
+    let mut sources = ToolSources::default();
+    sources.add_with_wait(Arc::new(source), Duration::from_secs(2));
+    let world = world_of(works(0), sources);
+    // The system clock has timers only under Tokio.
+    block_on(world.agent.start(asked(), RunOptions::default()).finish());
+    assert_eq!(world.offered(), [["scripted", "search"]]);
+}
+
+#[test]
 fn cancelling_a_run_ends_the_wait_for_a_source() {
     let source = ScriptedToolSource::new("server", tools(["search"]));
     source.hang();

@@ -49,7 +49,8 @@ impl UseToolSource {
     }
 
     /// Lets a step wait for the tools of the source, at most for `wait` after the run has requested
-    /// them. The first step then has the tools of a source that responds in time.
+    /// them. The first step then has the tools of a source that responds in time. Waiting needs a timer,
+    /// which the system clock has only under Tokio; a source that responds at once needs none.
     pub fn with_wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self

@@ -135,7 +135,8 @@ impl ToolSources {
         self.add_with_wait(source, Duration::ZERO);
     }
 
-    /// Adds a source that steps wait for, at most for `wait` after the run has called [`ToolSource::tools`].
+    /// Adds a source that steps wait for, at most for `wait` after the run has called [`ToolSource::tools`]. A listing
+    /// that is not ready at once needs a timer of the run's clock, which the system clock has only under Tokio.
     pub fn add_with_wait(&mut self, source: Arc<dyn ToolSource>, wait: Duration) {
         self.0.push(AttachedSource { source, wait, keep: None, is_closed: Arc::default() });
     }

@@ -7,7 +7,8 @@ use std::{
     collections::HashMap,
     future::poll_fn,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
@@ -16,8 +17,9 @@ use serde_json::Value;
 use crate::{
     BoxError,
     change::{Change, Edit},
+    clock::Clock,
     event::{ToolSourceFailed, ToolSourceUpdated},
-    run::{Run, RunOptions},
+    run::Run,
     tool::{AnyTool, AttachedSource, SOURCE_TOOLS, ToolListing, ToolSet, ToolSources},
 };
 
@@ -42,12 +44,30 @@ struct Followed {
 /// A call of [`ToolSource::tools`](crate::ToolSource::tools).
 enum Listing {
     Idle,
-    Pending {
-        future: BoxFuture<'static, Result<ToolListing, BoxError>>,
-        /// Ends the time that a step may wait. `None` means that no step waits.
-        timer: Option<BoxFuture<'static, ()>>,
-    },
+    Pending { future: BoxFuture<'static, Result<ToolListing, BoxError>>, limit: StepWait },
     Ready(Result<ToolListing, BoxError>),
+}
+
+/// How long a step still waits for a listing.
+enum StepWait {
+    /// The timer starts only if the listing is not ready at once: the system clock has timers only under Tokio.
+    UpTo(Duration),
+    Until(BoxFuture<'static, ()>),
+    Over,
+}
+
+impl StepWait {
+    /// Ready when no step waits any longer.
+    fn poll(&mut self, cx: &mut Context<'_>, clock: &dyn Clock) -> Poll<()> {
+        if let Self::UpTo(wait) = self {
+            *self = if wait.is_zero() { Self::Over } else { Self::Until(clock.sleep(*wait)) };
+        }
+        if let Self::Until(timer) = self {
+            ready!(timer.as_mut().poll(cx));
+            *self = Self::Over;
+        }
+        Poll::Ready(())
+    }
 }
 
 impl SourceWatch {
@@ -78,30 +98,28 @@ impl SourceWatch {
     }
 
     /// Requests the tools of sources that have changed.
-    fn request(&mut self, options: &RunOptions) {
+    fn request(&mut self) {
         for followed in &mut self.followed {
             let is_idle = matches!(followed.listing, Listing::Idle);
             let is_known = || followed.listed == Some(followed.source.source.version());
             if is_idle && !followed.source.is_closed() && !is_known() {
-                let wait = followed.source.wait;
-                let timer = (!wait.is_zero()).then(|| options.env.clock.sleep(wait));
+                let limit = StepWait::UpTo(followed.source.wait);
                 let future = Box::pin(followed.source.clone().list());
-                followed.listing = Listing::Pending { future, timer };
+                followed.listing = Listing::Pending { future, limit };
                 followed.is_asked = true;
             }
         }
     }
 
     /// Advances the listings; ready when no step waits for any of them.
-    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_wait(&mut self, cx: &mut Context<'_>, clock: &dyn Clock) -> Poll<()> {
         self.poll(cx);
         let mut answer = Poll::Ready(());
         for followed in &mut self.followed {
-            if let Listing::Pending { timer: Some(limit), .. } = &mut followed.listing {
-                match limit.as_mut().poll(cx) {
-                    Poll::Pending => answer = Poll::Pending,
-                    Poll::Ready(()) => followed.stop_waiting(),
-                }
+            if let Listing::Pending { limit, .. } = &mut followed.listing
+                && limit.poll(cx, clock).is_pending()
+            {
+                answer = Poll::Pending;
             }
         }
         answer
@@ -173,14 +191,6 @@ impl SourceWatch {
     }
 }
 
-impl Followed {
-    fn stop_waiting(&mut self) {
-        if let Listing::Pending { timer, .. } = &mut self.listing {
-            *timer = None;
-        }
-    }
-}
-
 /// The changes of a listing.
 #[derive(Default)]
 struct SourceUpdate {
@@ -195,12 +205,13 @@ impl Run {
     /// and not after the run is cancelled.
     pub(super) async fn update_tools(&mut self) {
         let Some(watch) = &mut self.sources else { return };
-        watch.request(&self.options);
+        watch.request();
         if watch.followed.iter().all(|it| matches!(it.listing, Listing::Idle)) {
             return;
         }
         let mut cancelled = Box::pin(self.options.cancel.cancelled());
-        let waited = poll_fn(|cx| match watch.poll_wait(cx) {
+        let clock = &*self.options.env.clock;
+        let waited = poll_fn(|cx| match watch.poll_wait(cx, clock) {
             Poll::Pending => cancelled.as_mut().poll(cx),
             Poll::Ready(()) => Poll::Ready(()),
         });
