@@ -88,7 +88,7 @@ const POLICIES: &[(&str, &str, &str)] = &[
 const UNCONFIGURED: &[(&str, &str)] =
     &[("RemoteAgentPolicy", "use_remote_agent"), ("WebPolicy", "use_web")];
 
-/// A configuration without what an entry cannot do without.
+/// The settings that an entry requires.
 fn base(entry: &str) -> Value {
     match entry {
         "use_bash" | "use_coding_tools" | "use_file_tools" | "use_self_knowledge" => {
