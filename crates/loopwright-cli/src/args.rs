@@ -80,7 +80,7 @@ pub enum Command {
     /// Run the file tools of agents from the command line
     #[command(subcommand)]
     Files(files::FilesCommand),
-    /// Run a command in the sandbox, or explain its view
+    /// Run a command in the sandbox, or explain what it can see
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
     /// Check keys, local servers, the sandbox and the session store
@@ -89,7 +89,7 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
-    /// List the calls of all sessions that wait for a decision or an answer
+    /// List all calls, in any session, that wait for a decision or an answer
     Approvals(sessions::ApprovalsArgs),
     /// Show, explain and check permission rules
     Policy(policy::PolicyArgs),
@@ -118,7 +118,7 @@ pub struct RunArgs {
     /// Require an answer that matches this JSON Schema; exit code 11 if none does
     #[arg(long, help_heading = "Answer", value_name = "FILE|JSON", value_parser = values::answer_schema, alias = "json-schema", alias = "output-schema")]
     pub schema: Option<AnswerSchema>,
-    /// Write the complete answer to this file, too
+    /// Also write the complete answer to this file
     #[arg(short, long, help_heading = "Answer", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// After the answer, run this command in the sandbox; exit code 12 if it fails
@@ -176,7 +176,7 @@ pub struct ManArgs {
 /// Arguments of `completions`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CompletionsArgs {
-    /// The shell to complete in
+    /// The shell to print the script for
     #[arg(value_enum)]
     pub shell: Shell,
 }

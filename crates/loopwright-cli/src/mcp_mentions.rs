@@ -11,17 +11,17 @@ use loopwright_mcp::{ListedPrompt, McpClient, server_part};
 use crate::mcp_servers::McpServers;
 use crate::render::single_line;
 
-/// The most resources of one message.
+/// The maximum number of resources in one message.
 const MAX_ATTACHED: usize = 20;
 
-/// What is behind the text of a message: texts, and pictures.
+/// The content that follows the text of a message: text, images and documents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attachments {
     text: String,
     pictures: Vec<Part>,
-    /// The resources, as they are shown.
+    /// The names of the attached resources, in the form in which they are shown.
     pub(crate) resources: Vec<String>,
-    /// Why others are not attached.
+    /// The reasons why other resources were not attached.
     pub(crate) notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Attachments {
         &self.pictures
     }
 
-    /// Makes a message of a text and of what is behind it.
+    /// Builds a message from a text and the attachments.
     pub(crate) fn to_message(&self, text: &str) -> Message {
         let text = format!("{text}{}", self.text);
         if self.pictures.is_empty() {
@@ -46,7 +46,7 @@ impl Attachments {
         Message::new(Role::User, parts)
     }
 
-    /// Adds parts. Texts are joined, as not every model reads messages of several texts.
+    /// Adds parts. Texts are joined, because not every model accepts messages with several texts.
     fn add(&mut self, parts: Vec<Part>) {
         for part in parts {
             match part.as_text() {
@@ -60,8 +60,9 @@ impl Attachments {
     }
 }
 
-/// Reads the resources that a text names as `@SERVER:URI`, side by side. The text must be what the user typed: a server
-/// is asked for whatever it names. Other words that begin with `@` name nothing. Dropping the future cancels the requests.
+/// Reads the resources that a text names as `@SERVER:URI`, concurrently. Pass only text that the user typed, because
+/// each name causes a request to a server. Other words that start with `@` are ignored. Dropping the future cancels the
+/// requests.
 pub(crate) async fn attach(typed: &str, servers: &McpServers) -> Attachments {
     let mut attached = Attachments::default();
     let mut named: Vec<(&McpClient, &str)> = Vec::new();
@@ -70,7 +71,7 @@ pub(crate) async fn attach(typed: &str, servers: &McpServers) -> Attachments {
         else {
             continue;
         };
-        // A sentence may end behind an address.
+        // A sentence can end after a URI.
         let uri = uri.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
         let is_new = !named.iter().any(|it| it.1 == uri && it.0.server() == client.server());
         if !uri.is_empty() && is_new {
@@ -93,14 +94,14 @@ pub(crate) async fn attach(typed: &str, servers: &McpServers) -> Attachments {
                 attached.text.push_str("</resource>");
                 attached.resources.push(shown);
             }
-            Err(error) => attached.notes.push(format!("{shown} is not attached: {error}")),
+            Err(error) => attached.notes.push(format!("{shown} was not attached: {error}")),
         }
     }
     attached
 }
 
-/// Fills in the prompt that a command names as `SERVER:PROMPT`. Returns `None` if there is no such server, and what is
-/// wrong if the prompt cannot be filled in.
+/// Fills in the prompt that a command names as `SERVER:PROMPT`. Returns `None` if the server is unknown, and an error
+/// message if the prompt cannot be filled in.
 pub(crate) async fn prompt(
     name: &str,
     typed: &str,
@@ -131,8 +132,8 @@ async fn filled(client: &McpClient, name: &str, typed: &str) -> Result<Attachmen
     Ok(attached)
 }
 
-/// Reads the arguments of a prompt: one word each in the order of the prompt, or `NAME=WORDS`. The last one takes all words
-/// that are left.
+/// Parses the arguments of a prompt: one word each in the order of the prompt, or `NAME=WORDS`. The last one takes all the
+/// remaining words.
 fn arguments(prompt: &ListedPrompt, typed: &str) -> Result<BTreeMap<String, String>, String> {
     let mut arguments: BTreeMap<String, String> = BTreeMap::new();
     let mut in_order = prompt.arguments.iter();
@@ -144,7 +145,7 @@ fn arguments(prompt: &ListedPrompt, typed: &str) -> Result<BTreeMap<String, Stri
         if let Some((argument, value)) = named {
             arguments.insert(argument.name.clone(), value.to_owned());
             last = Some(argument.name.clone());
-            // Words behind a name belong to it.
+            // Words after a name belong to it.
             in_order = [].iter();
         } else if let Some(argument) = in_order.next() {
             arguments.insert(argument.name.clone(), word.to_owned());
@@ -168,7 +169,7 @@ fn arguments(prompt: &ListedPrompt, typed: &str) -> Result<BTreeMap<String, Stri
     Err(format!("prompt `{name}` needs {}; pass it as NAME=VALUE or in order", missing.join(", ")))
 }
 
-/// Splits `SERVER:REST`. A server has the name of its configuration, and that which is in the names of its tools.
+/// Splits `SERVER:REST`. A server matches by its configured name and by the form of it in the names of its tools.
 pub(crate) fn of_server<'a>(
     word: &'a str,
     servers: &'a McpServers,

@@ -6,34 +6,34 @@ use loopwright_core::messages::Part;
 use crate::media;
 use crate::render::single_line;
 
-/// What ends a sentence behind a path.
+/// Punctuation that can follow a path at the end of a sentence.
 pub(crate) const ENDS: [char; 7] = ['.', ',', ';', ':', '!', '?', ')'];
 
-/// The largest file that is attached as a whole.
+/// The maximum size of an attached text file, in bytes.
 const LARGEST: u64 = 1 << 18;
 
 /// A message with the files that it names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attached {
-    /// The message with the files behind it.
+    /// The message, followed by the text files.
     pub(crate) text: String,
-    /// The files, as they are shown.
+    /// The paths of the attached files, in the form in which they are shown.
     pub(crate) files: Vec<String>,
-    /// Images and documents.
+    /// The attached images and documents.
     pub(crate) media: Vec<Part>,
-    /// Why others are not attached.
+    /// The reasons why other files were not attached.
     pub(crate) notes: Vec<String>,
 }
 
-/// Puts the text files of the directory that the user names as `@FILE` behind a message, and attaches images and PDF
-/// documents. `typed` is the part of it that the
-/// user typed; the rest, such as the text of a skill, attaches nothing. Other words that begin with `@` stay as they are.
+/// Appends to a message the text files in the directory that the user names as `@FILE`, and attaches images and PDF
+/// documents. `typed` is the part of the message that the user typed; the rest, such as the text of a skill, attaches
+/// nothing. Other words that start with `@` stay unchanged.
 pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
     let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
     let mut seen = Vec::new();
     for word in typed.split_whitespace() {
         let Some(path) = word.strip_prefix('@') else { continue };
-        // A sentence may end behind a path.
+        // A sentence can end after a path.
         let whole = [path, path.trim_end_matches(ENDS)];
         let read = |path| Some((path, workdir.read_text(path, LARGEST).ok()?));
         let Some((path, content)) = whole.into_iter().find_map(read) else { continue };
@@ -42,7 +42,7 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
         }
         seen.push(path);
         let shown = single_line(path, 200);
-        // A document may also be valid text.
+        // A document can also be valid text.
         let Some(content) = content.filter(|it| !it.starts_with("%PDF-")) else {
             match media::read_in(workdir, path) {
                 Some(Ok(part)) => {
@@ -50,12 +50,12 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
                     attached.files.push(shown);
                 }
                 Some(Err(error)) => {
-                    attached.notes.push(format!("{shown} is not attached: {error}"));
+                    attached.notes.push(format!("{shown} was not attached: {error}"));
                 }
                 None => {
                     let size = LARGEST / 1024;
                     let note = format!(
-                        "{shown} is not attached: it is not a text file of at most {size} KiB"
+                        "{shown} was not attached: it is not a text file of at most {size} KiB"
                     );
                     attached.notes.push(note);
                 }
@@ -70,7 +70,7 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
     attached
 }
 
-/// Returns a message without the files that [`attach`] put behind it.
+/// Returns a message without the files that [`attach`] appended.
 pub(super) fn without_files(text: &str) -> &str {
     let attached = text.ends_with("</file>").then(|| text.find("\n\n<file path=\"")).flatten();
     &text[..attached.unwrap_or(text.len())]
@@ -112,6 +112,6 @@ mod tests {
         let said = "What does </file> mean?\n\n<file path=\"a\"> is not";
         assert_eq!(without_files(said), said);
         assert_eq!(attached.notes.len(), 1, "{:?}", attached.notes);
-        assert!(attached.notes[0].starts_with("b.bin is not attached"), "{:?}", attached.notes);
+        assert!(attached.notes[0].starts_with("b.bin was not attached"), "{:?}", attached.notes);
     }
 }

@@ -209,7 +209,7 @@ fn a_resource_of_a_server_that_fails_or_is_not_trusted_is_not_attached() {
     let typed = "See @broken:a @theirs:note:///a @nobody:x";
     let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, typed];
     let done = world.run(&model);
-    assert!(done.stderr.contains("broken:a is not attached: MCP server `broken`"), "{done:?}");
+    assert!(done.stderr.contains("broken:a was not attached: MCP server `broken`"), "{done:?}");
     assert_eq!(last_message(&server), typed);
 }
 

@@ -128,16 +128,16 @@ pub struct LimitArgs {
     /// the limit
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
-    /// Stop the session after N steps over all turns; later turns keep the limit
+    /// Stop the session after N steps across all turns; later turns keep the limit
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_session_steps: Option<NonZeroU32>,
-    /// Stop the session after N tokens over all turns
+    /// Stop the session after N tokens across all turns
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
     pub max_session_tokens: Option<NonZeroU64>,
-    /// Stop the session after S seconds of work over all turns
+    /// Stop the session after S seconds of work across all turns
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_session_seconds: Option<Duration>,
-    /// Stop the session at this cost in US dollars over all turns, if prices are known
+    /// Stop the session at this cost in US dollars across all turns, if prices are known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_session_cost: Option<Dollars>,
 }

@@ -41,13 +41,13 @@ pub struct ReadArgs {
     /// Skip N lines
     #[arg(long, value_name = "N")]
     pub offset: Option<i64>,
-    /// Show N lines [default: 200]
+    /// Show at most N lines [default: 200]
     #[arg(long, value_name = "N")]
     pub limit: Option<i64>,
-    /// Show N bytes [default: 32768]
+    /// Show at most N bytes [default: 32768]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<i64>,
-    /// Continue after an earlier page
+    /// Continue from this point, as printed by the previous page
     #[arg(long, value_name = "TOKEN")]
     pub continue_from: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct WriteArgs {
     /// The whole content of the file
     #[arg(value_name = "CONTENT", allow_hyphen_values = true)]
     pub content: String,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     pub overwrite: bool,
     /// Create missing parent directories

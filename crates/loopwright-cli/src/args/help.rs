@@ -1,6 +1,6 @@
-//! The examples below the help texts.
+//! Examples and notes at the end of the help texts.
 
-/// Ends `loopwright --help`.
+/// The end of `loopwright --help`.
 pub(super) const PROGRAM: &str = "\
 Examples:
   Watch an agent work, without a key or a network
@@ -22,7 +22,7 @@ Examples:
     source <(loopwright completions bash)
 
 Configuration, highest precedence first:
-  options, LOOPWRIGHT_* variables, loopwright.toml of the project,
+  options, LOOPWRIGHT_* variables, the project's loopwright.toml,
   ~/.config/loopwright/config.toml
 
 Exit status:
@@ -31,7 +31,7 @@ Exit status:
   10 no answer, 11 schema not matched, 12 verification failed,
   130 interrupted, 143 terminated";
 
-/// Ends `loopwright run --help`.
+/// The end of `loopwright run --help`.
 pub(super) const RUN: &str = "\
 Examples:
   Ask about this directory; tools change nothing outside it
@@ -67,7 +67,7 @@ Variables:
   LOOPWRIGHT_OUTPUT_FORMAT, LOOPWRIGHT_MAX_STEPS, LOOPWRIGHT_MAX_TOKENS,
   LOOPWRIGHT_MAX_SECONDS, LOOPWRIGHT_MAX_COST, LOOPWRIGHT_STORE";
 
-/// Ends `loopwright chat --help`.
+/// The end of `loopwright chat --help`.
 pub(super) const CHAT: &str = "\
 Examples:
   Chat about this directory and resume later
@@ -81,7 +81,7 @@ Keys:
   Enter sends the message; Alt-Enter, or a backslash before Enter, starts a new line.
   Ctrl-C stops the agent; pressed twice while no agent runs, it exits. Ctrl-D exits.
   Tab completes commands and files. Ctrl-R searches the history. Ctrl-G opens $EDITOR.
-  Esc Esc lists your messages, to rewind to one. Ctrl-O shows a folded paste.
+  Esc Esc lists your messages, so that you can rewind to one. Ctrl-O shows a folded paste.
 
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
@@ -93,7 +93,7 @@ Commands:
 
 Without a terminal, each line of standard input is a turn.";
 
-/// Ends `loopwright sessions --help`.
+/// The end of `loopwright sessions --help`.
 pub(super) const SESSIONS: &str = "\
 Examples:
   List the sessions of this directory and show one
@@ -111,7 +111,7 @@ Examples:
   Delete sessions unused for 30 days
     loopwright sessions prune --older-than 30d";
 
-/// Ends `loopwright agents --help`.
+/// The end of `loopwright agents --help`.
 pub(super) const AGENTS: &str = "\
 Examples:
   Create an agent, check its file and run it
@@ -124,9 +124,10 @@ Examples:
     loopwright agents show reviewer
 
 Files, highest precedence first:
-  .loopwright/agents and .claude/agents of the project, ~/.config/loopwright/agents,
-  ~/.claude/agents; Markdown with front matter, YAML or JSON";
-/// Ends `loopwright submit --help`.
+  .loopwright/agents and .claude/agents of the project, ~/.config/loopwright/agents
+  and ~/.claude/agents; Markdown with front matter, YAML or JSON";
+
+/// The end of `loopwright submit --help`.
 pub(super) const SUBMIT: &str = "\
 Examples:
   Submit a task, or submit it and wait for the answer
@@ -140,7 +141,7 @@ Examples:
   Submit a job that runs once even if submitted again
     loopwright submit --id nightly-2026-11-22 \"Summarize the log\"";
 
-/// Ends `loopwright worker --help`.
+/// The end of `loopwright worker --help`.
 pub(super) const WORKER: &str = "\
 Examples:
   Process the jobs of this machine, two at a time
@@ -153,9 +154,9 @@ Examples:
     loopwright worker --exit-when-idle
 
 After Ctrl-C or SIGTERM, the worker finishes its running steps and exits; other
-workers take over the rest. A second signal exits immediately.";
+workers take over the rest. A second signal makes it exit immediately.";
 
-/// Ends `loopwright serve --help`.
+/// The end of `loopwright serve --help`.
 pub(super) const SERVE: &str = "\
 Examples:
   Serve the agents of this project to programs on this machine
@@ -170,15 +171,15 @@ Examples:
         --session-dirs /srv/sessions --store env:DATABASE_URL
 
 After Ctrl-C or SIGTERM, the server starts no new runs, finishes the running steps
-and exits; other servers and workers of the session store continue the rest. A second
-signal exits immediately.";
+and exits; other servers and workers that share the session store continue the rest.
+A second signal exits immediately.";
 
-/// Ends `loopwright doctor --help`.
+/// The end of `loopwright doctor --help`.
 pub(super) const DOCTOR: &str = "\
 Exits with 0 if everything required works and with 1 if there is a problem. The command
 checks whether keys are set but never shows them.";
 
-/// Ends `loopwright config show --help`.
+/// The end of `loopwright config show --help`.
 pub(super) const CONFIG: &str = "\
 Examples:
   Show the settings in effect and their sources
@@ -189,13 +190,13 @@ Examples:
 
 Secrets appear as references, such as env:MY_KEY, never as values.";
 
-/// Ends `loopwright acp --help`.
+/// The end of `loopwright acp --help`.
 pub(super) const ACP: &str = "\
 The editor starts this program and sets the working directory of each session.
 Standard output carries the protocol; warnings go to standard error.
 
 Examples:
-  Use it in Zed: add this to the settings
+  Use Loopwright in Zed: add this to its settings
     \"agent_servers\": {
       \"Loopwright\": {\"type\": \"custom\", \"command\": \"loopwright\", \"args\": [\"acp\"]}
     }

@@ -26,7 +26,7 @@ pub struct McpArgs {
 pub enum McpCommand {
     /// List the configured servers, without starting them
     List(McpListArgs),
-    /// Start a server and show its tools, their changes and its log
+    /// Start a server and show its tools, how they have changed, and its log
     Show(McpShowArgs),
     /// Start servers and report which of them work; exit with 1 if any fails
     Test(McpTestArgs),

@@ -56,7 +56,7 @@ pub struct ExecArgs {
     /// Stop the command after S seconds without output
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub idle_timeout: Option<Duration>,
-    /// Stop the command when its processes use more memory [default: half of the machine's memory]
+    /// Stop the command if its processes use more memory than this [default: half of the machine's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
     /// Allow at most N processes [default: 512]
@@ -77,7 +77,7 @@ pub struct ExecArgs {
     /// Choose how changes to the directory are applied
     #[arg(long, value_name = "MODE", value_enum, default_value = "apply")]
     pub changes: ChangesArg,
-    /// Allow changes to a protected name, at any depth
+    /// Allow changes to files and folders with this protected name, at any depth
     #[arg(long, value_name = "NAME")]
     pub allow: Vec<PathBuf>,
     /// Use this container image

@@ -20,7 +20,7 @@ pub struct ServeArgs {
     /// Listen on this address; any address except loopback requires --behind-proxy
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8787")]
     pub listen: SocketAddr,
-    /// Serve requests for this host name, with its port unless that is the default; repeatable
+    /// Serve requests for this host name, with its port unless it is the default; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]
     pub hosts: Vec<String>,
     /// Trust that a proxy terminates TLS, and that nothing else reaches the server
@@ -86,13 +86,13 @@ pub struct OidcArgs {
     /// Take the name of the principal from this claim, which users must not choose themselves [default: sub]
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer")]
     pub oidc_principal_claim: Option<String>,
-    /// Take roles from this claim, a text or a list
+    /// Take roles from this claim, which is a string or a list
     #[arg(long, value_name = "CLAIM", requires = "oidc_map")]
     pub oidc_role_claim: Option<String>,
     /// Give ROLE to tokens whose role claim has VALUE; repeatable
     #[arg(long, value_name = "VALUE=ROLE", value_parser = mapped_role, requires = "oidc_role_claim")]
     pub oidc_map: Vec<(String, RoleArg)>,
-    /// Give this role to tokens that --oidc-map gives none [default: refuse them]
+    /// Give this role to tokens that match no --oidc-map [default: refuse them]
     #[arg(long, value_name = "ROLE", value_enum, requires = "oidc_issuer")]
     pub oidc_role: Option<RoleArg>,
 }
@@ -122,13 +122,13 @@ impl OidcArgs {
     }
 }
 
-/// Reads a value of a claim and its role.
+/// Parses a claim value and the role that it maps to.
 fn mapped_role(text: &str) -> Result<(String, RoleArg), String> {
     let (value, role) = text.rsplit_once('=').ok_or("write it as VALUE=ROLE")?;
     Ok((value.to_owned(), RoleArg::from_str(role, false)?))
 }
 
-/// The limits of a principal, of the server or of a token.
+/// The limits of a principal, set for the whole server or for one token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits of principals")]
 pub struct PrincipalLimitArgs {
@@ -138,10 +138,10 @@ pub struct PrincipalLimitArgs {
     /// Refuse another run of a principal while N are queued or running
     #[arg(long, value_name = "N")]
     pub max_runs: Option<NonZeroU32>,
-    /// Refuse runs of a principal that has used N tokens on the day
+    /// Refuse runs of a principal that has used N tokens on the current day in UTC
     #[arg(long, value_name = "N")]
     pub tokens_per_day: Option<NonZeroU64>,
-    /// Refuse runs of a principal that has spent USD on the day
+    /// Refuse runs of a principal that has spent this amount on the current day in UTC
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub cost_per_day: Option<Cost>,
 }
@@ -154,7 +154,7 @@ pub enum RoleArg {
     /// Also create, run and delete its own sessions
     #[default]
     Run,
-    /// Also decide about tool calls that need approval
+    /// Also decide on tool calls that need approval
     Approve,
     /// Also read the metrics of the server
     Admin,
@@ -163,7 +163,7 @@ pub enum RoleArg {
 /// Arguments of `tokens`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct TokensArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: TokensCommand,
     /// Use this file [default: tokens.json in ~/.local/state/loopwright]
@@ -171,12 +171,12 @@ pub struct TokensArgs {
     pub tokens: Option<PathBuf>,
 }
 
-/// What is done with tokens.
+/// Subcommands of `tokens`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum TokensCommand {
     /// Create a token and print it; it cannot be shown again
     ///
-    /// Limits that are not set are those of the server.
+    /// For limits that are not set, those of the server apply.
     Create(TokenCreateArgs),
     /// List the tokens without their secrets
     List(TokenListArgs),
@@ -196,7 +196,7 @@ pub struct TokenCreateArgs {
     /// Make the token expire after N days
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub days: Option<u32>,
-    /// The limits of the principal; where it has none, those of the server apply.
+    /// The limits of the principal; for those that are not set, the limits of the server apply.
     #[command(flatten)]
     pub limits: PrincipalLimitArgs,
     /// Print one JSON object
@@ -231,7 +231,7 @@ impl From<RoleArg> for Role {
     }
 }
 
-/// Reads an amount of US dollars.
+/// Parses a positive amount of US dollars.
 fn dollars(text: &str) -> Result<Cost, String> {
     match text.parse::<f64>() {
         Ok(dollars) if dollars.is_finite() && dollars > 0.0 => Ok(Cost::from_dollars(dollars)),
@@ -252,7 +252,7 @@ impl PrincipalLimitArgs {
 }
 
 impl ServeArgs {
-    /// Returns the session options as those of a run.
+    /// Returns the session options in the form that a run takes.
     pub fn session_args(&self) -> SessionArgs {
         let origin = ResumeArgs::default();
         SessionArgs {

@@ -97,7 +97,7 @@ pub struct ListArgs {
     /// List only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Continue after an earlier page
+    /// Continue from this point, as printed by the previous page
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     /// Print one JSON object
@@ -242,7 +242,7 @@ pub struct DecideArgs {
     /// Also allow or deny such calls in this project from now on; shows the rule for confirmation
     #[arg(long)]
     pub always: bool,
-    /// Do not ask for confirmation of the rule
+    /// Store the rule without confirmation
     #[arg(short, long, requires = "always")]
     pub yes: bool,
 }

@@ -99,7 +99,7 @@ fn the_base_url_is_an_address() {
 fn a_wrong_base_url_is_not_repeated() {
     assert_eq!(
         run_error(&["--base-url", "https://me:hidden@example.com"]),
-        "error: invalid value for '--base-url <URL>': must be an `http://` or `https://` address without user name, password, query or fragment, such as `http://localhost:11434/v1`"
+        "error: invalid value for '--base-url <URL>': must be an `http://` or `https://` address without a user name, password, query or fragment, such as `http://localhost:11434/v1`"
     );
 }
 

@@ -5,18 +5,18 @@ use loopwright_core::messages::ReasoningEffort;
 use super::rewind::Rewind;
 use crate::task_command::TaskCommand;
 
-/// A command as `/help` shows it: what is typed, and what it does.
+/// The commands as `/help` shows them: what to type, and what it does.
 pub(super) const COMMANDS: [(&str, &str); 31] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
-    ("/resume [TEXT]", "choose a session of this directory, or only those that contain TEXT"),
+    ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
     ("/continue", "resume the interrupted run"),
     ("/fork", "continue in a copy; the original session stays unchanged"),
     (
         "/rewind [STEP] [files]",
-        "rewind to the end of a step, or to before the last message; `files` also undoes file changes",
+        "rewind to the end of a step, or to the point before the last message; `files` also undoes file changes",
     ),
-    ("/turns", "choose a message and rewind to before it, like Esc Esc"),
+    ("/turns", "choose a message and rewind to the point before it, like Esc Esc"),
     ("/compact", "summarize older messages and report the tokens saved"),
     ("/diff", "show how files have changed since the start of this session"),
     ("/context", "show what fills the context window"),
@@ -33,10 +33,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
         "show how much the model reasons, or set minimal, low, medium, high, default",
     ),
     ("/mode [MODE]", "show the permission mode, or change it; Shift-Tab selects the next one"),
-    (
-        "/add-dir [DIR]",
-        "show the folders of the tools, or let them use another one in this session",
-    ),
+    ("/add-dir [DIR]", "show the folders that the tools can use, or add one for this session"),
     (
         "/tasks [N|stop N]",
         "list the background commands and sub-agents, show the output of one, or end it; also while the agent works",
@@ -67,13 +64,13 @@ pub(super) enum ChatCommand {
     Say(String),
     /// Run a command in the sandbox.
     Run(String),
-    /// Use the skill of this name, if it exists.
+    /// Use the skill with this name, if it exists.
     Use(NamedSkill),
     Help,
     Quit,
     Continue,
     Clear,
-    /// Choose another session, among those that contain a text.
+    /// Choose another session from those that contain a text.
     Resume(String),
     Compact,
     Fork,
@@ -133,7 +130,7 @@ impl NamedSkill {
 }
 
 impl ChatCommand {
-    /// Reads a line. One slash followed by a name is a command; a path or anything longer is not.
+    /// Parses a line. A slash followed by a name is a command; a path is not.
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
@@ -192,7 +189,7 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(is_part)
 }
 
-/// Returns `true` if a command has that name.
+/// Returns `true` if a built-in command has this name.
 fn is_taken(name: &str) -> bool {
     names().any(|it| it == name) || matches!(name, "bashes" | "exit" | "new" | "usage")
 }
@@ -243,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_said_unless_it_is_a_command() {
+    fn a_line_is_a_message_unless_it_is_a_command() {
         check(" ", ChatCommand::Nothing);
         for said in ["hi\nthere", "/etc/passwd is what?", "/ is a slash", "!", "//x", "/a.b"] {
             check(said, ChatCommand::Say(said.to_owned()));
@@ -273,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_may_be_the_one_of_a_skill() {
+    fn an_unknown_command_can_name_a_skill() {
         check("/git:push  to main ", named("/git:push  to main", "git:push", "to main"));
         check("/Users are people", named("/Users are people", "Users", "are people"));
         let is_command = |name| match ChatCommand::of(name) {
@@ -285,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_help_is_one() {
+    fn help_lists_only_known_commands() {
         for name in names() {
             let meant = ChatCommand::of(&format!("/{name}"));
             let is_other = matches!(meant, ChatCommand::Use(_) | ChatCommand::Unknown(_));
