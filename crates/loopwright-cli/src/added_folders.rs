@@ -25,12 +25,12 @@ pub(crate) enum AddedFolderError {
     #[error("the folder {} cannot be added: {reason}", path.display())]
     Unusable { path: PathBuf, reason: String },
     #[error(
-        "the folder {} is not added: it contains more than a project; add a folder inside it",
+        "the folder {} was not added: it contains more than a project; add a folder inside it",
         path.display()
     )]
     Broad { path: PathBuf },
     #[error(
-        "the folder {} is not added: Loopwright keeps its settings and sessions there",
+        "the folder {} was not added: Loopwright keeps its settings and sessions there",
         path.display()
     )]
     Own { path: PathBuf },

@@ -50,7 +50,7 @@ Answer briefly, in Markdown where that helps; refer to files by their paths, and
 could not find out.";
 
 /// What is added where pages of the web may be requested.
-const WEB: &str = "Only `web_fetch` reaches beyond it: pages of public sites.";
+const WEB: &str = "Only `web_fetch` can reach beyond it, to pages on public sites.";
 
 /// The capability that keeps a conversation within the context window.
 const COMPACTION: &str = "use_compaction";
@@ -92,7 +92,7 @@ pub struct Setup {
     pub asks_about_cost: bool,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
-    /// What a session may use over all its turns.
+    /// What a session may use across all its turns.
     pub session_budget: SessionBudget,
     /// The tools that the agent has, of those that it would have; `None` means all.
     pub tools: Option<NameList>,

@@ -213,7 +213,7 @@ impl ChatSession<'_> {
                 }
                 InputEvent::Nothing if is_second => return self.failed,
                 InputEvent::Nothing => {
-                    console::tell("press Ctrl-C again or Ctrl-D to exit");
+                    console::tell("press Ctrl-C again, or Ctrl-D, to exit");
                     continue;
                 }
                 InputEvent::Expired => continue,

@@ -220,7 +220,7 @@ impl RunEnding {
                 "rules denied the calls before the final answer; `denials` lists them"
             }
             Self::Unverified => {
-                "the model gave its final answer, and the command of `--verify` failed; `verification` has its output"
+                "the model gave its final answer, and the `--verify` command failed; `verification` has its output"
             }
             Self::Empty => "the model returned no answer",
             Self::CutOff => "the answer was cut off at the length limit",
@@ -229,7 +229,7 @@ impl RunEnding {
             Self::FinishReason => "a guard stopped the run because of the model's finish reason",
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy stopped the run after a provider error",
-            Self::SchemaUnmet => "no answer matched `--schema`, after three corrections",
+            Self::SchemaUnmet => "no answer matched `--schema`, even after three corrections",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::OutputClosed => "the reader closed standard output",
             Self::Failed(kind) => meaning_of_kind(kind),
@@ -335,9 +335,9 @@ fn meaning_of_kind(kind: FailureKind) -> &'static str {
         FailureKind::ContextLength => {
             "the request is too long for the model, and cannot be compacted further"
         }
-        FailureKind::RateLimit => "the provider's rate limit was reached, after all retries",
-        FailureKind::Timeout => "the provider took too long, after all retries",
-        FailureKind::Network => "the provider could not be reached, after all retries",
+        FailureKind::RateLimit => "the provider's rate limit was reached, even after all retries",
+        FailureKind::Timeout => "the provider took too long, even after all retries",
+        FailureKind::Network => "the provider could not be reached, even after all retries",
         FailureKind::Validation => "the model's answer does not match the required schema",
         FailureKind::Tool => "a tool failed, and the failure ended the run",
         FailureKind::UnknownTool => "an unknown tool was called, which ended the run",

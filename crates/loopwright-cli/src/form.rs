@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// What an answer to a form of several fields has to be.
-pub(crate) const FILL_IN: &str = "type NAME=VALUE for each, JSON, or `/decline`";
+pub(crate) const FILL_IN: &str = "type NAME=VALUE for each field, JSON, or `/decline`";
 
 /// What is said about an answer that fills in no field of such a form.
 pub(crate) const NOT_FILLED_IN: &str =

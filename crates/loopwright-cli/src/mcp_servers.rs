@@ -138,7 +138,7 @@ impl ConfiguredServers {
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 let problem = format!(
-                    "{}:{line}:{column}: not a valid file of MCP servers; correct it",
+                    "{}:{line}:{column}: not a valid MCP server file; correct it",
                     plain(path)
                 );
                 self.problems.push(problem);
@@ -338,7 +338,7 @@ pub(crate) fn change(
 /// Why a file of servers cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("{} is not a valid file of MCP servers; correct it first", path.display())]
+    #[error("{} is not a valid MCP server file; correct it first", path.display())]
     Read {
         path: PathBuf,
         #[source]

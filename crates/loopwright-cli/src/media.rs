@@ -88,7 +88,7 @@ pub(crate) fn tell_unseen(setup: &Setup, parts: &[Part]) {
         if has_one && !capabilities.contains(&capability) {
             let model = sanitize_terminal(&setup.model());
             console::warn(&format!(
-                "{model} does not accept {what}; the model is informed that they are omitted"
+                "{model} does not accept {what}; the model is informed that they were omitted"
             ));
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct OwnPaths {
 /// A folder in which no agent works.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no agent works in {}: Loopwright keeps its settings and sessions there; choose another folder with `-C`",
+    "agents cannot work in {}: Loopwright keeps its settings and sessions there; choose another folder with `-C`",
     path.display()
 )]
 pub(crate) struct OwnFolder {

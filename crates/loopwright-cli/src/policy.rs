@@ -196,6 +196,6 @@ fn test(cli: &Cli, args: &PolicyArgs, typed: &TestArgs) -> Result<ExitCode, Poli
     for failure in &failures {
         console::tell(&sanitize_terminal(&failure.to_string()));
     }
-    console::tell(&format!("{} calls, {} with another decision", table.len(), failures.len()));
+    console::tell(&format!("{} calls, {} with a different decision", table.len(), failures.len()));
     Ok(if failures.is_empty() { ExitCode::Done } else { ExitCode::Config })
 }

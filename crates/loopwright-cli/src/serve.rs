@@ -203,7 +203,7 @@ fn access(
     };
     let Some(name) = &args.principal_header else { return Ok(access) };
     let header = name.parse().map_err(|_| {
-        SessionsError::Usage(format!("`{}` is not the name of a header", sanitize_terminal(name)))
+        SessionsError::Usage(format!("`{}` is not a valid header name", sanitize_terminal(name)))
     })?;
     Ok(access.with_proxy_header(header, args.principal_role.into()))
 }

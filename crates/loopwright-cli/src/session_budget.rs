@@ -1,4 +1,4 @@
-//! Limits of a session over all its turns, beside those of each turn.
+//! Limits of a session across all its turns, beside those of each turn.
 
 use std::borrow::Cow;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -32,7 +32,7 @@ pub(crate) fn raise(state: AgentState, by: Cost) -> AgentState {
     }
 }
 
-/// Keeps a session within what it may use over all its turns: a turn is given what is left, and no step begins once
+/// Keeps a session within what it may use across all its turns: a turn is given what is left, and no step begins once
 /// nothing is, or less than a step takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionBudget {
@@ -91,7 +91,7 @@ impl SessionBudget {
     }
 }
 
-/// Returns what the session has used over all its turns.
+/// Returns what the session has used across all its turns.
 fn used(state: &AgentState) -> BudgetUsage {
     let spent = state.total_spent();
     BudgetUsage {

@@ -34,7 +34,7 @@ impl TaskCommand {
 
     /// Does what is asked, and returns what there is to show.
     pub(crate) fn run(self, tasks: &BackgroundTasks) -> String {
-        let unknown = |id| format!("no background task {id}; /tasks lists them");
+        let unknown = |id| format!("unknown background task {id}; list them with /tasks");
         match self {
             Self::List => list(&tasks.list()),
             Self::Show(id) => match tasks.output(id) {
@@ -84,7 +84,7 @@ mod tests {
         let tasks = BackgroundTasks::default();
         let none = "no background tasks; they end with the run that started them";
         assert_eq!(TaskCommand::List.run(&tasks), none);
-        let unknown = "no background task 7; /tasks lists them";
+        let unknown = "unknown background task 7; list them with /tasks";
         assert_eq!(TaskCommand::Show(7).run(&tasks), unknown);
         assert_eq!(TaskCommand::Stop(7).run(&tasks), unknown);
     }

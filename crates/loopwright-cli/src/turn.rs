@@ -24,7 +24,7 @@ pub(crate) struct Turn<B> {
     pub(crate) system: Option<Arc<str>>,
     /// What the turn may use up.
     pub(crate) budget: Budget,
-    /// What the session may use up over all its turns.
+    /// What the session may use up across all its turns.
     pub(crate) session_budget: SessionBudget,
     /// Called before the agent begins.
     pub(crate) begins: B,

@@ -67,7 +67,11 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
         assert_eq!(decide(&shown).status, 0);
         let again = decide(&shown);
         assert_eq!(again.status, 2, "{}", again.stderr);
-        assert!(again.stderr.contains("was answered or changed meanwhile"), "{}", again.stderr);
+        assert!(
+            again.stderr.contains("was answered or changed in the meantime"),
+            "{}",
+            again.stderr
+        );
         let done = run(&world, &server, &["--resume", id]);
         assert_eq!((done.status, told(&server)), (0, expect.into()), "{}", done.stderr);
     }

@@ -219,7 +219,7 @@ fn a_worker_does_not_follow_what_was_put_in_the_place_of_a_directory() {
     std::os::unix::fs::symlink(&other, &project).unwrap();
     let done = place.work();
     let expect = format!(
-        "directory /project of session {} now leads to /other; workers do not follow moved directories",
+        "directory /project of session {} now resolves to /other; workers do not follow moved directories",
         &session[..8]
     );
     assert!(done.stdout.contains(&expect), "{done:?}");

@@ -132,7 +132,7 @@ fn notes_have_limits() {
 fn notes_do_not_change_in_mode_plan() {
     let home = Home::new();
     let notes = home.notes("mine", "user", Mode::Plan);
-    let refused = Err("notes do not change in permission mode `plan`".to_owned());
+    let refused = Err("notes cannot be changed in permission mode `plan`".to_owned());
     assert_eq!(write(&notes, "a.md", "x"), refused);
     assert!(notes.run(&args(MemoryAction::Delete, "a.md", "")).is_err());
     assert!(notes.run(&args(MemoryAction::List, "", "")).is_ok());

@@ -17,7 +17,7 @@ impl BaseUrl {
 
 impl SettingValue for BaseUrl {
     const EXPECTED: &'static str =
-        "an `http://` or `https://` address without user name, password, query or fragment";
+        "an `http://` or `https://` address without a user name, password, query or fragment";
     const EXAMPLE: &'static str = "\"http://localhost:11434/v1\"";
 
     fn from_text(text: &str) -> Option<Self> {

@@ -99,28 +99,28 @@ pub const KEYS: &[Key] = &[
         .variable("LOOPWRIGHT_MAX_COST"),
     key::<NonZeroU32>(
         "limits.session.steps",
-        "the maximum number of steps per session, over all \
+        "the maximum number of steps per session, across all \
         its turns",
     )
     .option("--max-session-steps")
     .variable("LOOPWRIGHT_MAX_SESSION_STEPS"),
     key::<NonZeroU64>(
         "limits.session.tokens",
-        "the maximum number of tokens per session, over \
+        "the maximum number of tokens per session, across \
         all its turns",
     )
     .option("--max-session-tokens")
     .variable("LOOPWRIGHT_MAX_SESSION_TOKENS"),
     key::<Duration>(
         "limits.session.seconds",
-        "the maximum working time of a session, over all \
+        "the maximum working time of a session, across all \
         its turns, in seconds",
     )
     .option("--max-session-seconds")
     .variable("LOOPWRIGHT_MAX_SESSION_SECONDS"),
     key::<Dollars>(
         "limits.session.cost",
-        "the maximum cost of a session in US dollars, over all \
+        "the maximum cost of a session in US dollars, across all \
         its turns",
     )
     .option("--max-session-cost")
@@ -144,7 +144,7 @@ pub const KEYS: &[Key] = &[
     key::<Strings>("sandbox.allow", "protected names that commands may change"),
     key::<Strings>(
         "sandbox.direct",
-        "folders in the working directory in which changes of commands are applied immediately",
+        "folders in the working directory in which changes made by commands are applied immediately",
     ),
     key::<NetworkSetting>(
         "sandbox.network",
@@ -168,7 +168,7 @@ pub const KEYS: &[Key] = &[
     key::<McpTable>("mcp.NAME", "a Model Context Protocol (MCP) server"),
     key::<RemoteAgentTable>(
         "remote_agents.NAME",
-        "an agent of another server, reached by A2A 1.0, for the tool `ask_remote_agent`",
+        "an agent on another server, reached over A2A 1.0, for the tool `ask_remote_agent`",
     ),
     key::<CapabilitySetting>(
         "capabilities.NAME",

@@ -27,7 +27,7 @@ pub struct Limits {
     pub session: SessionLimits,
 }
 
-/// The limits of a session over all its turns; without any, there is none.
+/// The limits of a session across all its turns; without any, there is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionLimits {
     /// `limits.session.steps`

@@ -61,7 +61,7 @@ impl fmt::Display for Reason {
                 "a repository could send your prompts and keys to a server of its choice"
             }
             Self::Secret => "a repository could choose which of your secrets are sent",
-            Self::Sandbox => "a repository could remove the limits of commands",
+            Self::Sandbox => "a repository could remove the limits on commands",
             Self::Store => "a repository could choose where your conversations are kept",
             Self::Prices => "a repository could hide what a run costs you",
             Self::Rate => "a repository could use up the quota of your account",

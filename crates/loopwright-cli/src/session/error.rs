@@ -23,7 +23,7 @@ pub enum SessionsError {
     #[error("session `{0}` was deleted; its ID cannot be reused")]
     Deleted(SessionId),
     /// More than one name begins so.
-    #[error("session ID `{beginning}` is ambiguous; write more characters of it\n  {}", found.join("\n  "))]
+    #[error("session ID `{beginning}` is ambiguous; use more of its characters\n  {}", found.join("\n  "))]
     Ambiguous {
         /// What was typed.
         beginning: SessionId,
@@ -55,7 +55,7 @@ pub enum SessionsError {
     },
     /// The run of another session uses it.
     #[error(
-        "session {} is a sub-agent of session {session}, which {owner} runs until at least {until}; wait, or stop that run with `loopwright sessions stop {session}`",
+        "session {} is a sub-agent of session {session}, which is in use by {owner} until at least {until}; wait, or stop that run with `loopwright sessions stop {session}`",
         short(id),
         session = short(session)
     )]
@@ -101,7 +101,7 @@ pub enum SessionsError {
     Left(SessionId),
     /// Its directory is a link by now.
     #[error(
-        "directory {1} of session {0} now leads to {2}; workers do not follow moved directories",
+        "directory {1} of session {0} now resolves to {2}; workers do not follow moved directories",
         short(id), path.display(), real.display()
     )]
     Moved {

@@ -148,7 +148,7 @@ async fn one(
                     runtime.cancel(id).await?;
                     "now"
                 };
-                format!("will stop {when}; run by {holder}")
+                format!("will stop {when}; it is run by {holder}")
             }
         },
     };

@@ -127,7 +127,7 @@ fn an_id_prefix_finds_a_session_and_an_ambiguous_one_names_both() {
     let done = place.sessions(&["show", "xy"]);
     assert_eq!(done.status, 2, "{}", done.stderr);
     assert!(
-        done.stderr.contains("write more characters of it\n  xyz-1 1?\n  xyz-2 1?\n"),
+        done.stderr.contains("use more of its characters\n  xyz-1 1?\n  xyz-2 1?\n"),
         "{}",
         done.stderr
     );

@@ -109,8 +109,10 @@ fn the_outcome_of_a_sub_agent_missing_in_a_file_is_unknown() {
 fn the_session_of_a_sub_agent_is_refused_with_the_session_to_wait_for_while_a_run_drives_it() {
     let mut run = Delegated::new(&["Inner."]);
     let (child, parent) = (run.child(), &run.id[..8]);
-    let told =
-        format!("session {} is a sub-agent of session {parent}, which process ", &child[..8]);
+    let told = format!(
+        "session {} is a sub-agent of session {parent}, which is in use by process ",
+        &child[..8]
+    );
     for line in [&["--resume", &child, "and?"][..], &["--resume", &child, "--steer", "and?"]] {
         let refused = run.place.run(line);
         assert_eq!((refused.status, refused.stdout.as_str()), (7, ""), "{}", refused.stderr);

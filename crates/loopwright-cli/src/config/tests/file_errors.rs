@@ -88,7 +88,7 @@ fn the_keys_of_the_user_are_checked_too() {
     };
     check(
         "base_url = 'localhost:8080'",
-        "`base_url` in FILE must be an `http://` or `https://` address without user name, password, query or fragment; write, for example, `base_url = \"http://localhost:11434/v1\"`",
+        "`base_url` in FILE must be an `http://` or `https://` address without a user name, password, query or fragment; write, for example, `base_url = \"http://localhost:11434/v1\"`",
     );
     check(
         "providers.local.key = 1",

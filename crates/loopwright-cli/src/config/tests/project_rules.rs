@@ -8,7 +8,7 @@ use super::*;
 
 const ADDRESS: &str = "a repository could send your prompts and keys to a server of its choice";
 const SECRET: &str = "a repository could choose which of your secrets are sent";
-const SANDBOX: &str = "a repository could remove the limits of commands";
+const SANDBOX: &str = "a repository could remove the limits on commands";
 const STORE: &str = "a repository could choose where your conversations are kept";
 const PRICES: &str = "a repository could hide what a run costs you";
 const RATE: &str = "a repository could use up the quota of your account";

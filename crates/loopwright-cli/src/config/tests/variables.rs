@@ -45,7 +45,7 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
     check(
         "LOOPWRIGHT_BASE_URL",
         "https://me:hidden@example.com",
-        "environment variable `LOOPWRIGHT_BASE_URL` must be an `http://` or `https://` address without user name, password, query or fragment; set it to, for example, `http://localhost:11434/v1`, or unset it",
+        "environment variable `LOOPWRIGHT_BASE_URL` must be an `http://` or `https://` address without a user name, password, query or fragment; set it to, for example, `http://localhost:11434/v1`, or unset it",
     );
 }
 
