@@ -48,7 +48,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     ),
     CapabilityEntry::new(
         "use_context_compiler",
-        "Selection of the turns that the model sees, by `show`.",
+        "Selection of the turns that the model sees, set by `show`.",
         |config| made(config, "use_context_compiler", config::Compiled::into_capability),
     ),
     CapabilityEntry::new("use_context_config", "The agent's own `system_prompt`.", |config| {
@@ -73,7 +73,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", config::Files::into_capability)
     }),
-    CapabilityEntry::new("use_guards", "Limits of steps, tokens, time and money.", |config| {
+    CapabilityEntry::new("use_guards", "Limits on steps, tokens, time and money.", |config| {
         made(config, "use_guards", config::Guards::into_capability)
     }),
     CapabilityEntry::new("use_llm", "The model, named by `llm`, with `options`.", |config| {

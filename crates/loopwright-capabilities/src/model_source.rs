@@ -84,8 +84,8 @@ pub fn as_model_takes(parts: Vec<Part>, state: &AgentState, agent: &AgentLoop) -
     let request = InferenceRequest { model: llm.model, ..InferenceRequest::default() };
     let replaced = |part: Part| match kind(&part) {
         Some(kind) if model.takes(&request, kind) == Some(false) => Part::text(match kind {
-            MediaKind::Image => "[image: not shown, this model does not see images]",
-            _ => "[document: not shown, this model does not read documents]",
+            MediaKind::Image => "[image: not shown, because this model does not accept images]",
+            _ => "[document: not shown, because this model does not accept documents]",
         }),
         _ => part,
     };

@@ -214,7 +214,7 @@ fn names_are_those_that_providers_accept() {
     let long = format!("\"{}\"", "a".repeat(65));
     assert_eq!(
         about_options(&format!("name = {long}")),
-        [format!("providers do not accept a tool's name of 65 characters: use 1 to 64 @ {long}")]
+        [format!("providers do not accept a tool name with 65 characters: use 1 to 64 @ {long}")]
     );
     assert_eq!(about_options(&format!("name = \"{}\"", "a".repeat(64))), NO_MESSAGES);
     assert_eq!(

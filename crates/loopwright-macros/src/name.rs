@@ -16,7 +16,7 @@ pub(crate) fn name_error(name: &str) -> Option<String> {
     match name.len() {
         1..=MAX_LENGTH => None,
         length => Some(format!(
-            "providers do not accept a tool's name of {length} characters: use 1 to {MAX_LENGTH}"
+            "providers do not accept a tool name with {length} characters: use 1 to {MAX_LENGTH}"
         )),
     }
 }

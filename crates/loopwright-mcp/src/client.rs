@@ -287,7 +287,7 @@ impl McpClient {
         };
         let url = self.0.host.expand(server, &address.url)?;
         if url.starts_with(SOCKET) {
-            return Err(login("a server at a socket of this machine has no login"));
+            return Err(login("a server on a local socket has no login"));
         }
         let logins =
             self.0.host.logins().ok_or_else(|| login("no storage for tokens is configured"))?;

@@ -68,7 +68,7 @@ pub enum McpError {
         reason: String,
     },
     /// The server has failed recently.
-    #[error("MCP server `{server}` is not available, next attempt in {} s: {reason}", .wait.as_secs().max(1))]
+    #[error("MCP server `{server}` is not available: {reason}; next attempt in {} s", .wait.as_secs().max(1))]
     BackingOff {
         /// The server.
         server: String,

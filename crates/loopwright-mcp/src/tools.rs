@@ -240,7 +240,7 @@ fn check_schema(schema: &Value) -> Result<usize, String> {
     }
     let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_SCHEMA {
-        return Err(format!("its schema has more than {} KiB", MAX_SCHEMA >> 10));
+        return Err(format!("its schema is larger than {} KiB", MAX_SCHEMA >> 10));
     }
     Ok(bytes)
 }

@@ -144,7 +144,7 @@ async fn a_model_that_sees_no_images_is_told_that_there_was_one() {
         .build()
         .unwrap();
     let state = agent.execute(AgentState::new().with_user_message("go")).await;
-    let expected = "[image: not shown, this model does not see images]\
+    let expected = "[image: not shown, because this model does not accept images]\
                     [resource note:///picture of type application/zip, 3 bytes, was omitted]";
     assert_eq!(results(&state), [expected]);
 }

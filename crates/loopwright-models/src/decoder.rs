@@ -105,7 +105,7 @@ impl ResponseDecoder {
     pub fn push(&mut self, mut bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.taken = self.taken.saturating_add(bytes.len());
         if self.taken > MAX_STREAMED {
-            return Err(self.fail("the response does not end"));
+            return Err(self.fail("the response is too long"));
         }
         if let Form::Unknown = self.form {
             let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);

@@ -85,7 +85,7 @@ impl fmt::Display for ReplayMiss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the recording has no response to {}: ", self.asked)?;
         match self.closest {
-            Some(line) => write!(f, "the closest request, in line {line}, {}", self.difference),
+            Some(line) => write!(f, "the closest request, on line {line}, {}", self.difference),
             None => f.write_str(&self.difference),
         }
     }

@@ -101,7 +101,7 @@ async fn equal_requests_are_answered_in_the_order_of_recording_and_each_once() {
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest);
     assert_eq!(
         error.message,
-        "test: the recording has no response to POST /v1/chat/completions: the closest request, in \
+        "test: the recording has no response to POST /v1/chat/completions: the closest request, on \
          line 2, is identical, but was already replayed"
     );
 }

@@ -67,10 +67,10 @@ impl BackendSandbox {
                  permits them), or install bubblewrap"
             }
             Backend::Bubblewrap => {
-                "install the package `bubblewrap` of the distribution, 0.8 or newer"
+                "install your distribution's package `bubblewrap`, version 0.8 or newer"
             }
             Backend::Landlock => {
-                "use a kernel with Landlock (5.13 or newer, `landlock` among the `lsm=` of its command line)"
+                "use a kernel with Landlock (5.13 or newer, `landlock` in the `lsm=` list of its command line)"
             }
             Backend::Docker => "install Docker, start its daemon and give this user access to it",
             Backend::Podman => "install Podman",

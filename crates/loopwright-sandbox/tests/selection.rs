@@ -24,7 +24,7 @@ async fn a_driver_without_its_program_is_refused_with_the_remedy() {
     assert_eq!(
         error.to_string(),
         "the command was not run: no sandbox is available: bubblewrap: /no/such/bwrap is not a program; \
-         install the package `bubblewrap` of the distribution, 0.8 or newer"
+         install your distribution's package `bubblewrap`, version 0.8 or newer"
     );
     assert!(!world.path("f").exists());
 }

@@ -128,7 +128,7 @@ impl<T: DeserializeOwned> FromRequestParts<Server> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Problem> {
         let query = Query::<T>::from_request_parts(parts, server).await;
-        let invalid = |_| Problem::bad_request("the parameters of the query are invalid");
+        let invalid = |_| Problem::bad_request("the query parameters are invalid");
         query.map(|Query(it)| Self(it)).map_err(invalid)
     }
 }

@@ -150,7 +150,7 @@ impl OidcIssuer {
 
     fn check(&self, claims: &Value, now: Timestamp) -> Result<(), InvalidToken> {
         if claims["iss"] != self.issuer.as_str() {
-            return Err(InvalidToken("it is of another issuer"));
+            return Err(InvalidToken("it is from another issuer"));
         }
         let is_for = |it: &Value| *it == self.audience.as_str();
         let is_audience = match &claims["aud"] {

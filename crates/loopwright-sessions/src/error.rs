@@ -65,7 +65,7 @@ pub enum SessionError {
     },
     /// The request was answered, or its call was changed, after it was shown.
     #[error(
-        "the request about call {} of session `{id}` was answered or changed meanwhile; this decision was not saved",
+        "the request about call {} of session `{id}` was answered or changed in the meantime; this decision was not saved",
         PendingApproval::format_address(.path)
     )]
     Superseded {

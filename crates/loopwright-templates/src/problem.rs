@@ -77,7 +77,7 @@ pub enum DiagnosticKind {
     #[error("is ignored: not supported")]
     Unsupported,
     /// A key is not allowed in a definition. It is ignored.
-    #[error("is ignored: keys and addresses belong to the configuration of the provider")]
+    #[error("is ignored: keys and addresses belong in the configuration of the provider")]
     ForbiddenKey,
     /// A key could send the user's API key elsewhere, or change the request. Only the user's own
     /// files may contain it.
@@ -95,7 +95,7 @@ pub enum DiagnosticKind {
     #[error("only the first document is read: text after the next `---` is ignored")]
     MoreDocuments,
     /// A tool of another program has no counterpart here. It is omitted from the allowed tools.
-    #[error("skips `{0}`: this tool of another program is not supported")]
+    #[error("skips `{0}`: this tool belongs to another program and is not supported")]
     ForeignTool(String),
     /// A restriction is not supported. The agent does not run without it.
     #[error("requires {restriction}, which is not supported: the agent does not run; {remedy}")]
@@ -113,7 +113,7 @@ pub enum DiagnosticKind {
     },
     /// A model name is unknown.
     #[error(
-        "does not select a model: `{0}` is a model name of another program; write `provider/model`"
+        "does not select a model: `{0}` is a model name from another program; write `provider/model`"
     )]
     ForeignModel(String),
     /// Another file defines an agent of the same name and takes precedence.

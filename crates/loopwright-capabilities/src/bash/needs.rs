@@ -104,7 +104,7 @@ fn host(text: &str) -> Result<AllowedDomain, BashError> {
     let parsed = text.parse().ok();
     let is_plain = |domain: &AllowedDomain| domain.host().is_some() && domain.address().is_none();
     parsed.filter(is_plain).ok_or_else(|| {
-        need(format!("`{text}` in `network` is not a host name; write one such as `crates.io`"))
+        need(format!("`{text}` in `network` is not a host name; pass a name such as `crates.io`"))
     })
 }
 
@@ -121,7 +121,7 @@ fn path(
     let is_plain =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::RootDir));
     if !path.is_absolute() || !is_plain {
-        return Err(need(format!("`{text}` is not an absolute path without `..`; pass one")));
+        return Err(need(format!("`{text}` must be an absolute path without `..`")));
     }
     let real = path.canonicalize();
     let real = real.map_err(|error| need(format!("`{text}` cannot be used: {error}")))?;

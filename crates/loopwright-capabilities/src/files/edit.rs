@@ -51,7 +51,7 @@ pub struct EditArgs {
     pub replace_all: Option<bool>,
 }
 
-const DESCRIPTION: &str = "Replaces text in a file of the working directory: `old_string`, which \
+const DESCRIPTION: &str = "Replaces text in a file in the working directory: `old_string`, which \
     must occur exactly once, is replaced by `new_string`; with `replace_all`, every occurrence \
     is replaced. Pass `edits` to make several changes at once: all of them are made, or none.";
 

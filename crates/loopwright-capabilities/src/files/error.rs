@@ -103,7 +103,7 @@ pub enum FileError {
     )]
     Exists(String),
     /// Another process changed the file at the same time.
-    #[error("`{0}` was not changed: another program changed it meanwhile; read it again")]
+    #[error("`{0}` was not changed: another program changed it in the meantime; read it again")]
     Changed(String),
     /// The arguments do not fit the file, such as an edit that does not match.
     #[error("`{path}` was not changed: {reason}")]

@@ -309,7 +309,7 @@ impl Tool for Grep {
     }
 
     fn description(&self) -> &'static str {
-        "Finds lines in files of the working directory by a regular expression, and shows them \
+        "Searches files in the working directory with a regular expression, and shows the matching lines \
             as `path:line:text`. Binary files and files that `.gitignore` excludes are not \
             searched."
     }

@@ -154,7 +154,7 @@ impl Tool for ListDir {
     }
 
     fn description(&self) -> &'static str {
-        "Lists a directory of the working directory: directories first, then files, by name."
+        "Lists the working directory or a directory in it: directories first, then files, by name."
     }
 
     fn options(&self) -> ToolOptions {

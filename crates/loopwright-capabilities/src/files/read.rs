@@ -51,7 +51,7 @@ pub struct ReadFileArgs {
     pub continue_from: Option<String>,
 }
 
-const DESCRIPTION: &str = "Shows a text file of the working directory with line numbers, an \
+const DESCRIPTION: &str = "Shows a text file in the working directory with line numbers, an \
     image (PNG, JPEG, GIF, WebP), or a PDF document. Long files are shown in pages: pass `offset` \
     and `limit`, or the `continue_from` token of the previous page. The line numbers and the tab \
     after them are not part of the file.";

@@ -269,7 +269,7 @@ impl Tool for SearchFiles {
     }
 
     fn description(&self) -> &'static str {
-        "Finds files of the working directory by name: by a glob such as `src/**/*.rs`, a path, \
+        "Finds files in the working directory by name: by a glob such as `src/**/*.rs`, a path, \
             a whole name, or a part of a name. Files that `.gitignore` excludes are not found \
             unless `include_ignored` is true. To search the content of files, use `grep`."
     }

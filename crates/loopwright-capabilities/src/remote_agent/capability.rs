@@ -100,7 +100,7 @@ fn spec<'a>(agents: impl Iterator<Item = &'a RemoteAgent>) -> ToolSpec {
             },
             "context": {
                 "type": "string",
-                "description": "The `context` of an earlier answer of the same agent, to continue \
+                "description": "The `context` from an earlier answer of the same agent, to continue \
                     that conversation.",
             },
         },

@@ -73,7 +73,7 @@ pub enum SkillProblem {
     },
     /// The name violates the format.
     #[error(
-        "invalid name `{0}`; write 1 to 64 characters of a-z, 0-9 and single hyphens in between"
+        "invalid name `{0}`; use 1 to 64 characters: a-z, 0-9, and single hyphens between them"
     )]
     BadName(String),
     /// The name differs from that of the directory.
@@ -99,7 +99,7 @@ pub enum SkillProblem {
     },
     /// The model is an alias of another program. The agent's model stays.
     #[error(
-        "`model` does not select a model: `{0}` is a model name of another program; write `provider/model`"
+        "`model` does not select a model: `{0}` is a model name from another program; write `provider/model`"
     )]
     ForeignModel(String),
     /// The skill names an agent, but runs in the conversation that loads it.

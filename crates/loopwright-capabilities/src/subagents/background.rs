@@ -48,7 +48,7 @@ pub enum BackgroundError {
     #[error("{MAX} sub-agents are running in the background; end one with `subagent_stop`")]
     TooMany,
     /// The program has no runtime that could run it.
-    #[error("`{0}` works in the background, which this program does not support")]
+    #[error("`{0}` runs in the background, which this program does not support")]
     NoRuntime(String),
 }
 
@@ -209,7 +209,7 @@ impl BackgroundAgents {
                 *reminders += 1;
                 let unread = unread.join(", ");
                 let text = format!(
-                    "[Before you answer, read the sub-agents in the background with `subagent_read`, or end them with \
+                    "[Before you answer, read the answers of the background sub-agents with `subagent_read`, or end the sub-agents with \
                      `subagent_stop`: {unread}]"
                 );
                 return Some((text, true));
@@ -332,7 +332,7 @@ impl Tool for SubagentRead {
     }
 
     fn description(&self) -> &'static str {
-        "Waits for the end of a sub-agent in the background, and returns its answer, or that it is still running."
+        "Waits for a background sub-agent to end and returns its answer, or reports that it is still running."
     }
 
     fn options(&self) -> ToolOptions {
@@ -359,7 +359,7 @@ impl Tool for SubagentStop {
     }
 
     fn description(&self) -> &'static str {
-        "Ends a sub-agent in the background, and returns its last text."
+        "Ends a background sub-agent and returns the last text it wrote."
     }
 
     fn options(&self) -> ToolOptions {

@@ -145,7 +145,7 @@ impl SpawnSubagent {
         let child = self.agents.detach(definition, child, prompt, stop.clone()).await?;
         let id = self.background.keep(child, definition, prompt, &self.policy, stop, cx)?;
         Ok(ToolOutput::text(format!(
-            "Sub-agent {id} ({}) works in the background. A message reports its end; `subagent_read` returns its answer.",
+            "Sub-agent {id} ({}) runs in the background. A message will report when it ends; `subagent_read` returns its answer.",
             definition.name
         )))
     }

@@ -104,7 +104,7 @@ fn questions_that_make_no_sense_are_errors() {
     ]);
     let state = block_on(agent(&model, ToolExposure::Callable).execute(asked()));
     let expect = [
-        "Error: no tool named; pass its name as `tool`",
+        "Error: no tool given; pass its name as `tool`",
         "Error: unknown tool `scripted`; find tools with action `search`",
         "Error: no search text; pass it as `query`",
         "Error: unknown tool `nothing`; find tools with action `search`",

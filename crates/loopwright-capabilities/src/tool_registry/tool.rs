@@ -59,7 +59,7 @@ pub enum ToolsAction {
 #[non_exhaustive]
 pub enum ToolsError {
     /// The tool name is missing.
-    #[error("no tool named; pass its name as `tool`")]
+    #[error("no tool given; pass its name as `tool`")]
     NoTool,
     /// The tool is unknown.
     #[error("unknown tool `{0}`; find tools with action `search`")]

@@ -95,7 +95,7 @@ pub enum SearchError {
     #[error("the search service responded with status {0}; ask the user to check its key")]
     Status(u16),
     /// The service answered with something else than results.
-    #[error("the search service returned no results that can be read")]
+    #[error("the search service returned no readable results")]
     Unreadable,
     /// It took too long.
     #[error("the search took longer than {} seconds; try fewer words", .0.as_secs())]
@@ -356,7 +356,7 @@ mod tests {
         assert!(
             ask(401, json!({})).await.starts_with("the search service responded with status 401")
         );
-        assert!(ask(200, json!("x")).await.contains("no results that can be read"));
+        assert!(ask(200, json!("x")).await.contains("no readable results"));
         let empty = WebSearchArgs { query: " ".to_owned(), max_results: None };
         let tool = WebSearchTool::new(SearchService::brave(Secret::new("k")));
         assert!(matches!(tool.search(&empty).await, Err(SearchError::Empty)));

@@ -387,7 +387,7 @@ pub enum ToolError {
     #[error("{0}")]
     Journal(Failure),
     /// The outcome of an earlier attempt is unknown. The model receives this error.
-    #[error("the effect of the call before an interruption is unknown")]
+    #[error("the call was interrupted, and its effect is unknown")]
     OutcomeUnknown,
     /// The tool failed. The model receives the error.
     #[error(transparent)]

@@ -190,7 +190,8 @@ fn read(program: &Program, arguments: &[Word], risks: &mut Risks) {
         options.split_ascii_whitespace().any(|entry| option(program, entry, &word.text).is_some())
     };
     if operands.count() < least && !arguments.iter().any(has_code) {
-        risks.opaque = Some("the input of the program is commands, which can run other programs");
+        risks.opaque =
+            Some("the program reads its input as commands, which can run other programs");
     }
 }
 

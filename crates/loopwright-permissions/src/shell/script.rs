@@ -140,8 +140,8 @@ impl Problem {
             Self::PromptExpansion => "`${…@P}` runs commands that a variable contains",
             Self::Indirection => "`${!…}` uses a variable whose name is computed",
             Self::Subscript => "a quoted subscript is evaluated a second time",
-            Self::Arithmetic => "arithmetic could run a command that a quoted string contains",
-            Self::Data => "arithmetic could run a command that a file or an output contains",
+            Self::Arithmetic => "arithmetic could run a command contained in a quoted string",
+            Self::Data => "arithmetic could run a command contained in a file or in command output",
             Self::Variable => "an assignment sets a variable that changes how commands run",
         }
     }

@@ -248,7 +248,7 @@ fn shape(path: &Path) -> Shape {
 fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
     if BroadPaths::include(path, home) {
         return Err(Refusal::Policy(format!(
-            "{} contains more than a project and is not made writable; choose a folder inside \
+            "{} contains more than a project and was not made writable; choose a folder inside \
                 it, or allow it with `SandboxPolicy::with_broad_paths(BroadPaths::Allowed)`",
             path.display()
         )));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum TransactionError {
     /// Changes can be staged only on the same file system as the folder, and outside it.
     #[error(
-        "changes to {root} cannot be staged in {staging}; choose a directory outside it on the same file system"
+        "changes to {root} cannot be staged in {staging}; choose a directory outside {root} on the same file system"
     )]
     Elsewhere {
         /// The staging folder.

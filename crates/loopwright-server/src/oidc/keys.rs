@@ -49,7 +49,7 @@ pub(crate) enum KeysUnavailable {
     Status(u16),
     #[error("a document of the issuer cannot be read")]
     Unreadable(#[from] serde_json::Error),
-    #[error("the discovery document is of issuer `{0}`")]
+    #[error("the discovery document names another issuer, `{0}`")]
     OtherIssuer(String),
     #[error("the address of the keys is invalid: {0}")]
     Address(String),

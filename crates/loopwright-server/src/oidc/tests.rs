@@ -172,8 +172,8 @@ async fn claims_that_do_not_fit_are_refused() {
         let token = signer.sign(&header("ES256", "1"), &claims);
         assert_eq!(seen(&accepted, &token, NOW).await, Err(expect.to_owned()), "{name}");
     };
-    check("iss", json!("https://other.example"), "it is of another issuer").await;
-    check("iss", json!(format!("{}/", issuer.url)), "it is of another issuer").await;
+    check("iss", json!("https://other.example"), "it is from another issuer").await;
+    check("iss", json!(format!("{}/", issuer.url)), "it is from another issuer").await;
     check("aud", json!("other"), "it is for another audience").await;
     check("aud", json!(["other"]), "it is for another audience").await;
     check("aud", Value::Null, "it is for another audience").await;
@@ -201,7 +201,7 @@ async fn tokens_that_are_forged_or_malformed_are_refused() {
     let issuer = Issuer::start(&[signer.jwk("1"), Signer::ed_dsa().jwk("2")]).await;
     let (accepted, claims) = (issuer.accepted(), issuer.claims());
     let token = signer.sign(&header("ES256", "1"), &claims);
-    let unsigned = "no key of the issuer has signed it";
+    let unsigned = "it is not signed with a key of the issuer";
     let check = async |token: &str, expect: &str| {
         assert_eq!(seen(&accepted, token, NOW).await, Err(expect.to_owned()), "{token}");
     };
@@ -294,7 +294,7 @@ async fn a_discovery_document_of_another_issuer_or_with_an_unsafe_address_is_ref
     for (discovery, expect) in [
         (
             json!({ "issuer": "https://a.example", "jwks_uri": format!("{}/keys", issuer.url) }),
-            "unavailable: the discovery document is of issuer `https://a.example`",
+            "unavailable: the discovery document names another issuer, `https://a.example`",
         ),
         (
             json!({ "issuer": issuer.url, "jwks_uri": "http://a.example/keys" }),

@@ -46,7 +46,7 @@ pub(crate) async fn form(
             None => Ok(asking(
                 StatusCode::UNAUTHORIZED,
                 next,
-                Some("This address was used or has expired."),
+                Some("This address was already used or has expired."),
             )),
         };
     }

@@ -75,7 +75,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "Read the A2A card of the first agent",
             )
         },
-        send("/v1/agents/{agent}/a2a", "callA2a", "Call an agent by A2A JSON-RPC", || post(rpc)),
+        send("/v1/agents/{agent}/a2a", "callA2a", "Call an agent over A2A JSON-RPC", || post(rpc)),
         send(
             "/v1/agents/{agent}/a2a/message:send",
             "sendA2aMessage",

@@ -158,7 +158,7 @@ fn problem(error: FileError) -> Problem {
     match error {
         FileError::Missing(_) | FileError::NoParent(_) => Problem::not_found("unknown path"),
         FileError::Outside(_) | FileError::NotAPath(_) | FileError::LinkLoop(_) => {
-            Problem::invalid("the path leads out of the folder")
+            Problem::invalid("the path leads outside the folder")
         }
         FileError::NotAFile { .. } => Problem::invalid("the path is not a file"),
         FileError::NotADirectory(_) => Problem::invalid("the path is not a directory"),

@@ -79,7 +79,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             method: "post",
             path: "/v1/sessions/{session}/pending/{call}",
             id: "decide",
-            summary: "Decide about a call; the run continues after the last decision",
+            summary: "Decide on a call; the run continues after the last decision",
             security: APPROVE,
             parameters: &[],
             body: Some(json_body::<DecisionBody>()),

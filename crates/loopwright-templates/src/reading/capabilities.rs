@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
-const FORM: &str = "a list of names and of `name: configuration`; a configuration is a list of \
+const FORM: &str = "a list of names and `name: configuration` pairs; a configuration is a list of \
     `key: value`";
 
 /// What a file says of capabilities.

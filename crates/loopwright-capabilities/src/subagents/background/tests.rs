@@ -89,7 +89,7 @@ fn read(wait: i64) -> ScenarioStep {
     ScenarioStep::tool_call("subagent_read", json!({ "id": "1", "wait_seconds": wait }))
 }
 
-const STARTED: &str = "Sub-agent 1 (helper) works in the background. A message reports its end; `subagent_read` returns its answer.";
+const STARTED: &str = "Sub-agent 1 (helper) runs in the background. A message will report when it ends; `subagent_read` returns its answer.";
 
 /// Runs an agent with a helper in the background, and returns the state, the model and the list of tasks.
 fn run<const N: usize>(
@@ -153,7 +153,7 @@ fn a_parent_that_would_answer_reads_its_sub_agents_first() {
     let (state, script) = run(steps, |call, _| if call == 2 { Act::Open } else { Act::Nothing });
     assert_eq!(state.text(), "Done.");
     assert_eq!(tool_results(&state), [STARTED, "[Subagent: helper] It is done."]);
-    let expect = "[Before you answer, read the sub-agents in the background with `subagent_read`, or end them with \
+    let expect = "[Before you answer, read the answers of the background sub-agents with `subagent_read`, or end the sub-agents with \
         `subagent_stop`: 1 (helper, running)]";
     assert_eq!(told(&script), [expect]);
 }
