@@ -58,7 +58,7 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
     assert_eq!(paused.status, 9, "{}", paused.stderr);
     let report: Value = serde_json::from_str(&paused.stdout).unwrap();
     let pending = json!([{
-        "call": "0", "tool": "ask_user", "arguments": colors(), "question": "Which color?", "kind": "question",
+        "call": "0", "request": report["pending"][0]["request"], "tool": "ask_user", "arguments": colors(), "question": "Which color?", "kind": "question",
         "schema": { "type": "string", "enum": ["red", "blue"] },
     }]);
     assert_eq!(report["pending"], pending);
