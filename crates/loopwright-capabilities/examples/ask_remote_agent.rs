@@ -1,5 +1,6 @@
 //! Gives a task to a remote agent on this machine, without a model, and prints the result. The second argument is the
 //! message, the third the answer to a question of the remote agent. Without a third argument, a question ends the program.
+//! With `PROTOCOL=ag-ui`, the remote agent speaks AG-UI, else A2A.
 //!
 //! ```text
 //! cargo run -p loopwright-capabilities --features remote --example ask_remote_agent -- http://127.0.0.1:8080 "How many?"
@@ -11,7 +12,9 @@ use std::env;
 use std::time::Duration;
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_capabilities::remote_agent::{RemoteAgent, RemoteAgentPolicy, UseRemoteAgent};
+use loopwright_capabilities::remote_agent::{
+    RemoteAgent, RemoteAgentPolicy, RemoteProtocol, UseRemoteAgent,
+};
 use loopwright_core::{AgentState, ApprovalDecision, BoxError};
 use loopwright_testing::{FakeModel, ScenarioStep, tool_results};
 use serde_json::json;
@@ -24,7 +27,10 @@ async fn main() -> Result<(), BoxError> {
     let answer = arguments.next();
     let seconds = env::var("TIMEOUT").ok().and_then(|it| it.parse().ok()).unwrap_or(60.0);
 
+    let is_ag_ui = env::var("PROTOCOL").is_ok_and(|it| it == "ag-ui");
+    let protocol = if is_ag_ui { RemoteProtocol::AgUi } else { RemoteProtocol::A2a };
     let remote = RemoteAgent::new("remote", "Is asked.", &url)?.with_private_addresses();
+    let remote = remote.with_protocol(protocol);
     let policy = RemoteAgentPolicy {
         timeout: Duration::from_secs_f64(seconds),
         poll_interval: Duration::from_millis(100),

@@ -11,6 +11,7 @@ pub(crate) fn capability(config: &Config, sources: &ConfigSources) -> UseRemoteA
     let agents = config.remote_agents.iter().filter_map(|(name, setting)| {
         let table = &setting.value;
         let agent = RemoteAgent::new(name, &table.description, &table.url).ok()?;
+        let agent = agent.with_protocol(table.protocol);
         let agent = if table.private { agent.with_private_addresses() } else { agent };
         let Some(token) = &table.token else { return Some(agent) };
         let variable = token.variable();

@@ -53,6 +53,10 @@ impl EventStreams {
         Self { shutdown, ..self }
     }
 
+    pub(crate) fn heartbeat(&self) -> Duration {
+        self.heartbeat
+    }
+
     /// Sets the interval of heartbeats without events.
     #[must_use]
     pub fn with_heartbeat(self, heartbeat: Duration) -> Self {

@@ -21,7 +21,7 @@ use futures::stream;
 use loopwright_sessions::SessionId;
 use serde_json::Value;
 
-use self::run::{RunEvent, RunFollower};
+use self::run::{Followed, RunEvent, RunFollower};
 use crate::metrics::OpenStream;
 
 /// The header that names the session of a response.
@@ -56,21 +56,24 @@ impl Frames {
     }
 }
 
-/// Streams a run in a protocol.
+/// Streams a run in a protocol, with comments while nothing happens, so that clients do not consider the stream dead.
 fn stream(mut projection: impl Projection, run: RunFollower, open: OpenStream) -> Response {
-    let session = run.session().clone();
+    let (session, heartbeat) = (run.session().clone(), run.heartbeat());
     let mut frames = Frames::default();
     projection.begin(&mut frames);
     let begin = (projection, run, frames, open);
-    let events = stream::unfold(begin, |(mut projection, mut run, mut frames, open)| async move {
-        loop {
-            if let Some(event) = frames.0.pop_front() {
-                return Some((Ok::<_, Infallible>(event), (projection, run, frames, open)));
+    let events =
+        stream::unfold(begin, move |(mut projection, mut run, mut frames, open)| async move {
+            loop {
+                if let Some(event) = frames.0.pop_front() {
+                    return Some((Ok::<_, Infallible>(event), (projection, run, frames, open)));
+                }
+                match run.next_within(heartbeat).await? {
+                    Followed::Event(event) => projection.project(&event, &mut frames),
+                    Followed::Nothing => frames.0.push_back(Event::default().comment("heartbeat")),
+                }
             }
-            let event = run.next().await?;
-            projection.project(&event, &mut frames);
-        }
-    });
+        });
     let response = ([(header::CACHE_CONTROL, "no-cache")], Sse::new(events)).into_response();
     of_session(response, &session)
 }

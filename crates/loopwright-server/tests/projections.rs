@@ -1,8 +1,10 @@
 //! One recorded run in all protocols.
 
 use axum::body::Body;
+use http_body_util::BodyExt as _;
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::{
     api::{LOCAL, answering, asking},
@@ -216,7 +218,32 @@ async fn an_ag_ui_thread_is_a_session() {
     ];
     assert_eq!(types(&events), expect);
     assert_eq!(joined(&events, "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"), TEXT);
-    assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+    let last = events.last().unwrap();
+    assert_eq!(last["outcome"]["type"], "success");
+    let usage = json!([{
+        "inputTokens": 0, "outputTokens": 0, "totalTokens": 0, "cachedInputTokens": 0,
+        "reasoningTokens": 0,
+    }]);
+    assert_eq!(last["usage"], usage);
+}
+
+#[tokio::test]
+async fn a_stream_in_a_protocol_beats_while_nothing_happens() {
+    let world = looking().await;
+    let input = json!({
+        "threadId": "t", "runId": "r1",
+        "messages": [{"id": "m", "role": "user", "content": "What is it?"}],
+    });
+    // No worker runs it.
+    let post = request("POST", LOCAL, "/v1/agents/helper/ag-ui", Body::from(input.to_string()));
+    let mut body = world.app.clone().oneshot(post).await.unwrap().into_body();
+    let mut seen = String::new();
+    while !seen.ends_with(": heartbeat\n\n") {
+        let frame = body.frame().await.unwrap().unwrap();
+        seen.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+    let begins = r#"data: {"runId":"r1","threadId":"t","type":"RUN_STARTED"}"#;
+    assert_eq!(seen, format!("{begins}\n\n: heartbeat\n\n"));
 }
 
 /// Clients of AG-UI refuse a run that ends within a step, and the end of a step that has not begun.

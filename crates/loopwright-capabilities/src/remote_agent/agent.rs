@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use crate::child;
 
-/// An agent that another server runs, reached by A2A 1.0.
+/// An agent that another server runs, reached by A2A 1.0 or AG-UI.
 ///
 /// ```
 /// use loopwright_capabilities::remote_agent::RemoteAgent;
@@ -25,6 +25,19 @@ pub struct RemoteAgent {
     pub(super) url: Url,
     pub(super) token: Option<Secret>,
     pub(super) private: bool,
+    pub(super) protocol: RemoteProtocol,
+}
+
+/// The protocol of a remote agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum RemoteProtocol {
+    /// A2A 1.0: a message starts a task, which is followed, continued after a crash, and cancelled.
+    #[default]
+    A2a,
+    /// AG-UI: one request runs the agent and streams its events. A run whose stream was cut off cannot be followed.
+    AgUi,
 }
 
 /// A definition of a remote agent that cannot be used.
@@ -45,8 +58,8 @@ pub enum InvalidRemoteAgent {
 }
 
 impl RemoteAgent {
-    /// Creates a remote agent. Its card is at `.well-known/agent-card.json` below the address. The description tells the
-    /// calling model what the agent is for.
+    /// Creates a remote agent that speaks A2A. Its card is at `.well-known/agent-card.json` below the address. The
+    /// description tells the calling model what the agent is for.
     ///
     /// # Errors
     ///
@@ -70,7 +83,20 @@ impl RemoteAgent {
         }
         url.set_query(None);
         url.set_fragment(None);
-        Ok(Self { name, description, url, token: None, private: false })
+        Ok(Self {
+            name,
+            description,
+            url,
+            token: None,
+            private: false,
+            protocol: RemoteProtocol::A2a,
+        })
+    }
+
+    /// Sets the protocol. With [`RemoteProtocol::AgUi`], the address is the one to which runs are posted.
+    pub fn with_protocol(mut self, protocol: RemoteProtocol) -> Self {
+        self.protocol = protocol;
+        self
     }
 
     /// Sets the bearer token. It is sent to the host of the address only, and without TLS only to private addresses.
@@ -124,6 +150,7 @@ impl fmt::Debug for RemoteAgent {
             .field("name", &self.name)
             .field("url", &self.url.as_str())
             .field("private", &self.private)
+            .field("protocol", &self.protocol)
             .finish_non_exhaustive()
     }
 }
@@ -138,7 +165,7 @@ pub struct RemoteAgentPolicy {
     pub summary_max_chars: usize,
     /// The maximum number of bytes of a response or of an event; 2 MiB by default.
     pub max_bytes: usize,
-    /// The timeout of a task, after which it is cancelled; 1 hour by default. Time in which the task waits for an answer
+    /// The timeout of a task or run, after which a task is cancelled; 1 hour by default. Time in which the task waits for an answer
     /// does not count.
     pub timeout: Duration,
     /// The timeout of a request, and of a pause between events; 60 seconds by default.

@@ -20,7 +20,7 @@ use crate::child::{ChildAgent, ChildError};
 
 const NAME: &str = "ask_remote_agent";
 
-/// Adds the tool `ask_remote_agent`, which gives tasks to agents of other servers by A2A 1.0.
+/// Adds the tool `ask_remote_agent`, which gives tasks to agents of other servers by A2A 1.0 or AG-UI.
 ///
 /// ```
 /// use loopwright_capabilities::remote_agent::{RemoteAgent, UseRemoteAgent};

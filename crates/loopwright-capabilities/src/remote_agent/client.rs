@@ -27,6 +27,7 @@ use super::{
 };
 
 const VERSION: &str = "1.0";
+pub(super) const USER_AGENT: &str = concat!("loopwright/", env!("CARGO_PKG_VERSION"));
 /// How long a card is valid.
 const CARD_TTL: Duration = Duration::from_mins(5);
 /// Failed requests in a row after which a task is not followed any more.
@@ -51,6 +52,8 @@ pub(super) enum RemoteError {
     Card(String),
     #[error("it refused the request: {0}")]
     Refused(String),
+    #[error("{0}")]
+    Address(String),
 }
 
 fn hint(status: u16) -> &'static str {
@@ -166,7 +169,7 @@ impl Client {
         Self { agent, policy, http, plain, card: Mutex::default() }
     }
 
-    fn http(&self, url: &Url) -> &WebClient {
+    pub(super) fn http(&self, url: &Url) -> &WebClient {
         if url.scheme() == "https" { &self.http } else { &self.plain }
     }
 
@@ -246,7 +249,7 @@ impl Client {
         serde_json::from_value(value).map_err(|error| RemoteError::Unreadable(error.to_string()))
     }
 
-    async fn body(&self, response: WebResponse) -> Result<Value, RemoteError> {
+    pub(super) async fn body(&self, response: WebResponse) -> Result<Value, RemoteError> {
         let status = response.status();
         let body = response.body(self.policy.max_bytes).await?;
         if body.is_cut {
@@ -355,7 +358,7 @@ impl Client {
         Err(RemoteError::Card(reasons.join("; ")))
     }
 
-    fn bearer(&self) -> Option<String> {
+    pub(super) fn bearer(&self) -> Option<String> {
         self.agent.token.as_ref().map(Secret::expose).map(|it| format!("Bearer {it}"))
     }
 }
@@ -364,7 +367,7 @@ fn headers(bearer: Option<&str>) -> Vec<(&'static str, &str)> {
     let mut headers = vec![
         ("accept", "application/json, text/event-stream"),
         ("a2a-version", VERSION),
-        ("user-agent", concat!("loopwright/", env!("CARGO_PKG_VERSION"))),
+        ("user-agent", USER_AGENT),
     ];
     headers.extend(bearer.map(|it| ("authorization", it)));
     headers
@@ -400,7 +403,7 @@ fn refusal(body: &Value) -> Option<RemoteError> {
     Some(RemoteError::Refused(shortened(message)))
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     text.chars().take(MAX_REASON).collect()
 }
 

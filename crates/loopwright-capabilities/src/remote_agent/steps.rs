@@ -2,7 +2,8 @@
 //!
 //! The sub-agent that stands for a remote agent has no model. Its driver derives each step from the previous one: send the
 //! message, follow the task, ask the user if the task needs input, send the answer, and so on. So the journal of the
-//! sub-agent has the ID of the task, and a run that continues after a crash follows that task.
+//! sub-agent has the ID of the task, and a run that continues after a crash follows that task. With AG-UI, the call that
+//! sends the message also waits for the answer.
 
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
+    ag_ui::{self, Asked, RunAgent, Waiting},
+    agent::RemoteProtocol,
     client::{Client, RemoteError},
     wire::{Sent, Task, TaskState},
 };
@@ -28,7 +31,7 @@ use super::{
 /// The conversation with the remote agent that a message continues.
 pub(super) const CONTEXT: Key<String> = Key::session("remote_agent", "context");
 
-const SEND: &str = "send_message";
+pub(super) const SEND: &str = "send_message";
 const FOLLOW: &str = "follow_task";
 const ASK: &str = "ask_user";
 const CANCEL: &str = "cancel_task";
@@ -44,6 +47,9 @@ pub(super) struct Progress {
     pub(super) state: TaskState,
     #[serde(default)]
     pub(super) text: String,
+    /// The questions of a run of AG-UI, which has no task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) waiting: Option<Waiting>,
 }
 
 impl Progress {
@@ -58,6 +64,7 @@ impl Progress {
             context: task.context_id.clone(),
             state: task.status.state,
             text: task.text(),
+            waiting: None,
         }
     }
 
@@ -82,11 +89,14 @@ impl Progress {
 
 /// Builds the sub-agent for a remote agent.
 pub(super) fn agent(client: &Arc<Client>) -> Result<AgentLoop, BuildError> {
-    let tools = UseTools::new()
-        .with_tool(SendMessage(Arc::clone(client)))
-        .with_tool(FollowTask(Arc::clone(client)))
-        .with_tool(AskUser)
-        .with_tool(CancelTask(Arc::clone(client)));
+    let tools = UseTools::new().with_tool(AskUser);
+    let tools = match client.agent.protocol {
+        RemoteProtocol::A2a => tools
+            .with_tool(SendMessage(Arc::clone(client)))
+            .with_tool(FollowTask(Arc::clone(client)))
+            .with_tool(CancelTask(Arc::clone(client))),
+        RemoteProtocol::AgUi => tools.with_tool(RunAgent(Arc::clone(client))),
+    };
     AgentBuilder::base().with(UseDriver::new(Steps)).with(tools).build()
 }
 
@@ -106,7 +116,10 @@ impl Driver for Steps {
                 let context = state.get(&CONTEXT).unwrap_or_default();
                 Next::Call(SEND, json!({ "text": message.text(), "context": context }))
             }
-            Some(TurnBody::ToolExchange(exchange)) => after(&exchange),
+            Some(TurnBody::ToolExchange(exchange)) => {
+                let answers = ag_ui::answers(&input(state), &exchange);
+                answers.map_or_else(|| after(&exchange), |it| Next::Call(SEND, it))
+            }
             Some(TurnBody::Reply(_)) | None => Next::Answer(String::new()),
         };
         Ok(next.into_response(state.total_steps()))
@@ -117,18 +130,36 @@ impl Driver for Steps {
     }
 }
 
+/// Returns the message that the caller sent.
+fn input(state: &AgentState) -> String {
+    let text = |it: &TurnBody| match it {
+        TurnBody::Input(message) => Some(message.text()),
+        _ => None,
+    };
+    state.transcript().iter().find_map(|it| text(it.body())).unwrap_or_default()
+}
+
 enum Next {
     Call(&'static str, Value),
+    /// Asks the user several questions at once.
+    Ask(Vec<Value>),
     Answer(String),
 }
 
 impl Next {
     fn into_response(self, steps: u64) -> StepResponse {
+        let call = |id: String, name, arguments: Value| {
+            Part::new(Content::ToolCall(ToolCall::new(id, name, arguments.to_string())))
+        };
         let (message, finish_reason) = match self {
             Self::Call(name, arguments) => {
-                let call = ToolCall::new(format!("call_{steps}"), name, arguments.to_string());
-                let part = Part::new(Content::ToolCall(call));
+                let part = call(format!("call_{steps}"), name, arguments);
                 (Message::new(Role::Assistant, [part]), FinishReason::ToolCalls)
+            }
+            Self::Ask(questions) => {
+                let questions = (0..).zip(questions);
+                let ask = |(number, it): (u32, _)| call(format!("call_{steps}_{number}"), ASK, it);
+                (Message::new(Role::Assistant, questions.map(ask)), FinishReason::ToolCalls)
             }
             Self::Answer(text) => (Message::assistant(text), FinishReason::Stop),
         };
@@ -151,6 +182,9 @@ fn after(exchange: &ToolExchange) -> Next {
 }
 
 fn after_progress(progress: Progress) -> Next {
+    if let Some(waiting) = progress.waiting {
+        return Next::Ask(ag_ui::questions(waiting, &progress.context));
+    }
     let Some(task) = progress.task else { return Next::Answer(progress.text) };
     match progress.state {
         TaskState::Working => Next::Call(FOLLOW, json!({ "task": task })),
@@ -217,12 +251,13 @@ impl Tool for SendMessage {
                 context: message.context_id.clone(),
                 state: TaskState::Completed,
                 text: message.text(),
+                waiting: None,
             },
         }))
     }
 }
 
-fn failed(error: &RemoteError) -> String {
+pub(super) fn failed(error: &RemoteError) -> String {
     let note = if error.may_have_arrived() {
         "; the message may have arrived: check before you send it again"
     } else {
@@ -286,11 +321,15 @@ struct AskUser;
 #[derive(Deserialize, JsonSchema)]
 struct AskArgs {
     question: String,
+    #[serde(default)]
     #[expect(dead_code, reason = "the driver reads it from the call")]
     task: String,
     #[serde(default)]
     #[expect(dead_code, reason = "the driver reads it from the call")]
     context: String,
+    /// The question of a run of AG-UI, whose answer stays JSON.
+    #[serde(default)]
+    asked: Option<Asked>,
 }
 
 impl Tool for AskUser {
@@ -312,14 +351,16 @@ impl Tool for AskUser {
 
     async fn call(&self, args: AskArgs, cx: &ToolCx<'_>) -> Result<String, ToolError> {
         match cx.answer() {
-            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::String(text)) if args.asked.is_none() => Ok(text.clone()),
             Some(answer) => Ok(answer.to_string()),
             None => {
                 let question = match args.question.trim() {
                     "" => "The remote agent needs input.",
                     question => question,
                 };
-                Err(ToolPause::ask(question).with_schema(json!({ "type": "string" })).into())
+                let schema = args.asked.map(Asked::into_schema);
+                let schema = schema.unwrap_or_else(|| json!({ "type": "string" }));
+                Err(ToolPause::ask(question).with_schema(schema).into())
             }
         }
     }

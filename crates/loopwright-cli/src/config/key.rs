@@ -168,7 +168,7 @@ pub const KEYS: &[Key] = &[
     key::<McpTable>("mcp.NAME", "a Model Context Protocol (MCP) server"),
     key::<RemoteAgentTable>(
         "remote_agents.NAME",
-        "an agent on another server, reached over A2A 1.0, for the tool `ask_remote_agent`",
+        "an agent on another server, reached over A2A 1.0 or AG-UI, for the tool `ask_remote_agent`",
     ),
     key::<CapabilitySetting>(
         "capabilities.NAME",

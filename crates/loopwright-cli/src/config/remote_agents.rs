@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use loopwright_capabilities::remote_agent::RemoteAgent;
+use loopwright_capabilities::remote_agent::{RemoteAgent, RemoteProtocol};
 use serde::Deserialize;
 use toml::Value;
 
@@ -12,7 +12,7 @@ use super::value::{Mismatch, SettingValue};
 /// One table `[remote_agents.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteAgentTable {
-    /// The address, below which the card is.
+    /// The address, below which the card is, or to which runs are posted.
     pub url: String,
     /// What the agent is for.
     pub description: String,
@@ -20,6 +20,8 @@ pub struct RemoteAgentTable {
     pub token: Option<SecretRef>,
     /// Whether the address may be private.
     pub private: bool,
+    /// The protocol.
+    pub protocol: RemoteProtocol,
 }
 
 #[derive(Deserialize)]
@@ -31,11 +33,13 @@ struct Written {
     token: Option<Value>,
     #[serde(default)]
     private: bool,
+    #[serde(default)]
+    protocol: RemoteProtocol,
 }
 
 impl SettingValue for RemoteAgentTable {
     const EXPECTED: &'static str =
-        "a table with `url` and `description`, and optionally `token` and `private`";
+        "a table with `url` and `description`, and optionally `token`, `private` and `protocol`";
     const EXAMPLE: &'static str = "{ url = \"https://agents.example.com/a2a\", description = \"Knows invoices.\", token = \"env:MY_KEY\" }";
 
     fn from_text(_: &str) -> Option<Self> {
@@ -49,15 +53,18 @@ impl SettingValue for RemoteAgentTable {
         let written: Written = value.clone().try_into().map_err(|_| Mismatch::Value)?;
         drop(RemoteAgent::new("name", "", &written.url).map_err(|_| Mismatch::Value)?);
         let token = written.token.as_ref().map(SecretRef::from_toml).transpose()?;
-        let Written { url, description, private, .. } = written;
-        Ok(Self { url, description, token, private })
+        let Written { url, description, private, protocol, .. } = written;
+        Ok(Self { url, description, token, private, protocol })
     }
 }
 
-/// Shows the address and the name of the variable, and never its value.
+/// Shows the address, another protocol than A2A, and the name of the variable, and never its value.
 impl fmt::Display for RemoteAgentTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url)?;
+        if self.protocol == RemoteProtocol::AgUi {
+            f.write_str("; by AG-UI")?;
+        }
         let token = self.token.as_ref();
         token.map_or(Ok(()), |token| write!(f, "; token in {}", token.variable()))
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use axum::{extract::State, http::request::Parts, response::Response, routing::post};
+use loopwright_core::messages::Usage;
 use loopwright_sessions::{AgentSession, SessionHeader, SessionStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -179,11 +180,17 @@ async fn decide_all(
     Ok(())
 }
 
-/// Reads an answer to an interrupt.
+/// Reads an answer to an interrupt. Only a clear yes approves a call.
 fn decision(resume: &Resume, kind: PendingKind) -> DecisionBody {
     let payload = &resume.payload;
-    let approved = payload.get("approved").and_then(Value::as_bool).unwrap_or(true);
-    let reason = payload.get("reason").and_then(Value::as_str).map(str::to_owned);
+    let approved = match payload {
+        Value::Null => true,
+        Value::Bool(approved) => *approved,
+        Value::String(text) => text == "approve",
+        Value::Object(fields) => fields.get("approved").is_none_or(|it| *it == true),
+        Value::Number(_) | Value::Array(_) => false,
+    };
+    let reason = payload.get("reason").unwrap_or(payload).as_str().map(str::to_owned);
     match (&*resume.status, kind) {
         ("resolved", PendingKind::Answer | PendingKind::Result) => {
             DecisionBody::Answer { answer: payload.clone() }
@@ -241,7 +248,7 @@ impl Events {
         let finished = |outcome: Value| {
             json!({
                 "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run,
-                "outcome": outcome,
+                "outcome": outcome, "usage": [usage(end.usage)],
             })
         };
         match &end.outcome {
@@ -264,6 +271,13 @@ impl Events {
             }
         }
     }
+}
+
+fn usage(it: Usage) -> Value {
+    json!({
+        "inputTokens": it.input, "outputTokens": it.output, "totalTokens": it.input + it.output,
+        "cachedInputTokens": it.cache_read, "reasoningTokens": it.reasoning,
+    })
 }
 
 fn tool_call(id: &str, name: &str, arguments: &str, frames: &mut Frames) {
@@ -340,5 +354,44 @@ impl Projection for Events {
                 self.end(end, frames);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn approval(status: &str, payload: Value) -> DecisionBody {
+        let (interrupt_id, status) = ("0".to_owned(), status.to_owned());
+        decision(&Resume { interrupt_id, status, payload }, PendingKind::Approval)
+    }
+
+    #[test]
+    fn only_a_clear_yes_approves_a_call() {
+        let yes = DecisionBody::Approve { arguments: None };
+        for payload in
+            [Value::Null, json!(true), json!("approve"), json!({}), json!({"approved": true})]
+        {
+            assert_eq!(approval("resolved", payload.clone()), yes, "{payload}");
+            let denied = matches!(approval("cancelled", payload), DecisionBody::Deny { .. });
+            assert!(denied);
+        }
+        let edited = json!({"approved": true, "editedArgs": {"a": 1}});
+        let arguments = Some(json!({"a": 1}));
+        assert_eq!(approval("resolved", edited), DecisionBody::Approve { arguments });
+        let no = |reason: Option<&str>| DecisionBody::Deny { reason: reason.map(str::to_owned) };
+        for payload in [
+            json!(false),
+            json!(1),
+            json!([]),
+            json!({"approved": "no"}),
+            json!({"approved": null}),
+        ] {
+            assert_eq!(approval("resolved", payload.clone()), no(None), "{payload}");
+        }
+        assert_eq!(approval("resolved", json!("no")), no(Some("no")));
+        let refused = json!({"approved": false, "reason": "too late"});
+        assert_eq!(approval("resolved", refused), no(Some("too late")));
+        assert_eq!(approval("other", json!(true)), no(None));
     }
 }

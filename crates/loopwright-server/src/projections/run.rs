@@ -37,6 +37,14 @@ pub(crate) enum RunEvent {
     Ended(RunEnd),
 }
 
+/// What a follower sees.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Followed {
+    Event(RunEvent),
+    /// Nothing happened for a while.
+    Nothing,
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunEnd {
@@ -74,6 +82,8 @@ pub(crate) struct RunFollower {
     calls: Vec<ClientCall>,
     usage: Usage,
     looks: Duration,
+    /// How long nothing was recorded.
+    quiet: Duration,
     has_ended: bool,
 }
 
@@ -144,6 +154,7 @@ impl RunFollower {
             calls: Vec::new(),
             usage: Usage::default(),
             looks: LOOKS.0,
+            quiet: Duration::ZERO,
             has_ended: false,
         })
     }
@@ -152,17 +163,35 @@ impl RunFollower {
         self.follower.id()
     }
 
+    /// Returns the interval of comments in a stream.
+    pub(crate) fn heartbeat(&self) -> Duration {
+        self.server.streams().heartbeat()
+    }
+
     /// Returns the next event; `None` after the last one.
     pub(crate) async fn next(&mut self) -> Option<RunEvent> {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Followed::Event(event) = self.next_within(Duration::MAX).await? {
                 return Some(event);
+            }
+        }
+    }
+
+    /// Returns the next event, or that there was none for this long; `None` after the last event.
+    pub(crate) async fn next_within(&mut self, time: Duration) -> Option<Followed> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(Followed::Event(event));
             }
             if self.has_ended {
                 return None;
             }
             if let Err(problem) = self.read().await {
                 self.end(RunOutcome::Failed(problem.text().to_owned()));
+            }
+            if self.waiting.is_empty() && self.quiet >= time {
+                self.quiet = Duration::ZERO;
+                return Some(Followed::Nothing);
             }
         }
     }
@@ -184,12 +213,13 @@ impl RunFollower {
         };
         match next {
             FollowEvent::Entry(entry) => {
-                self.looks = LOOKS.0;
+                (self.looks, self.quiet) = (LOOKS.0, Duration::ZERO);
                 if let Ok(envelope) = serde_json::from_slice::<Envelope>(&entry.body) {
                     self.take(envelope).await?;
                 }
             }
             FollowEvent::Timeout | FollowEvent::Ended => {
+                self.quiet += self.looks;
                 self.looks = (self.looks * 2).min(LOOKS.1);
                 self.look().await?;
             }
