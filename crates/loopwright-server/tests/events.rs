@@ -14,9 +14,10 @@ use loopwright_sessions::{
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
-    test_loop,
+    test_loop, yield_times,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt as _;
 
 /// Makes the same loop of every definition.
@@ -101,30 +102,6 @@ async fn one(body: &mut Body) -> Option<String> {
 
 fn id_of(event: &str) -> &str {
     event.lines().find_map(|it| it.strip_prefix("id: ")).unwrap()
-}
-
-/// 498 steps of four events each, and an answer: status, step, three fragments, the end of the answer,
-/// step, status.
-#[tokio::test]
-async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
-    let store = MemoryStore::default();
-    recorded(&store, 498, 3).await;
-    assert_eq!(store.read_log(&id(), SessionLog::Events, 0, 9999).await.unwrap().len(), 2000);
-    let app = app(&store);
-    let uncut = whole(ask(&app, EVENTS, None).await).await;
-    let (mut joined, mut last, mut cuts) = (String::new(), None::<String>, 0);
-    loop {
-        let mut body = ask(&app, EVENTS, last.as_deref()).await.into_body();
-        let Some(event) = one(&mut body).await else { break };
-        last = Some(id_of(&event).to_owned());
-        joined.push_str(&event);
-        cuts += 1;
-    }
-    assert_eq!((cuts, last.as_deref()), (2000, Some("2000")));
-    assert!(joined == uncut, "the joined stream differs from the uncut one");
-    assert!(uncut.ends_with(
-        "\"payload\":{\"status\":\"completed\",\"previous_status\":\"processing\"}}\n\n"
-    ));
 }
 
 #[tokio::test]
@@ -330,6 +307,41 @@ async fn cut(app: &Router, kind: Kind, last: &str, bytes: usize) -> Vec<u8> {
     read
 }
 
+/// Listens, and returns the three kinds of clients.
+async fn kinds(app: &Router) -> ([Kind; 3], DropGuard) {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (routes, ends) = (app.clone(), CancellationToken::new());
+    let served =
+        axum::serve(listener, routes).with_graceful_shutdown(ends.clone().cancelled_owned());
+    tokio::spawn(served.into_future());
+    ([Kind::Header, Kind::Query, Kind::Socket(address)], ends.drop_guard())
+}
+
+#[tokio::test]
+async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream_for_each_kind_of_client()
+ {
+    let store = MemoryStore::default();
+    recorded(&store, 498, 3).await;
+    assert_eq!(store.read_log(&id(), SessionLog::Events, 0, 9999).await.unwrap().len(), 2000);
+    let app = app(&store);
+    let uncut = whole(ask(&app, EVENTS, None).await).await;
+    assert!(uncut.ends_with(
+        "\"payload\":{\"status\":\"completed\",\"previous_status\":\"processing\"}}\n\n"
+    ));
+    let events: Vec<&str> = uncut.split_inclusive("\n\n").collect();
+    let (kinds, _server) = kinds(&app).await;
+    for kind in kinds {
+        let (mut joined, mut last) = (Vec::new(), "0");
+        for event in &events {
+            joined.extend(cut(&app, kind, last, event.len()).await);
+            last = id_of(event);
+        }
+        assert_eq!((events.len(), last), (2000, "2000"));
+        assert!(joined == uncut.as_bytes(), "the joined stream differs from the uncut one");
+    }
+}
+
 #[tokio::test]
 async fn a_stream_of_2000_events_that_is_cut_at_any_byte_is_the_uncut_stream_for_each_kind_of_client()
  {
@@ -337,12 +349,8 @@ async fn a_stream_of_2000_events_that_is_cut_at_any_byte_is_the_uncut_stream_for
     recorded(&store, 498, 3).await;
     let app = app(&store);
     let uncut = whole(ask(&app, EVENTS, None).await).await;
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let routes = app.clone();
-    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
-    for (kind, mut random) in [(Kind::Header, 1_u64), (Kind::Query, 2), (Kind::Socket(address), 3)]
-    {
+    let (kinds, _server) = kinds(&app).await;
+    for (kind, mut random) in kinds.into_iter().zip(1_u64..) {
         let (mut joined, mut last, mut cuts) = (String::new(), "0".to_owned(), 0);
         while joined.len() < uncut.len() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -358,17 +366,27 @@ async fn a_stream_of_2000_events_that_is_cut_at_any_byte_is_the_uncut_stream_for
         }
         assert!(joined == uncut && cuts > 100, "{cuts} cuts");
     }
-    server.abort();
+}
+
+/// 498 steps with a tool and an answer, which make 2,000 events. Model and tool wait once in each step.
+fn long_run() -> AgentLoop {
+    let tool = MockTool::with_cx("look", "Looks.", |_, _| {
+        Box::pin(async {
+            yield_times(1).await;
+            Ok(ToolOutput::text("seen"))
+        })
+    });
+    let step = ScenarioStep::tool_call("look", serde_json::json!({}));
+    let script =
+        std::iter::repeat_n(step, 498).chain([ScenarioStep::final_answer("ädö ".repeat(3))]);
+    let model = FakeModel::script(script).with_fragment_size(4).with_yields(1);
+    test_loop(ModelDriver::new(model)).with_tool(tool)
 }
 
 #[tokio::test]
-async fn fifty_readers_see_the_same_events_in_the_same_order() {
+async fn fifty_readers_see_the_same_2000_events_in_the_same_order() {
     let store = MemoryStore::default();
-    let runtime = begun_with(
-        &store,
-        test_loop(ModelDriver::new(FakeModel::script(["ädö ".repeat(50)]).with_fragment_size(4))),
-    )
-    .await;
+    let runtime = begun_with(&store, long_run()).await;
     let app = app(&store);
     let read = async || {
         let mut body = ask(&app, EVENTS, None).await.into_body();
@@ -386,6 +404,6 @@ async fn fifty_readers_see_the_same_events_in_the_same_order() {
     let readers = futures::future::join_all((0..50).map(|_| read()));
     let run = async { runtime.execute(&id(), &SendMessage::text("go")).await.unwrap() };
     let (seen, _) = futures::join!(readers, run);
-    assert!(seen[0].len() > 50, "{}", seen[0].len());
+    assert_eq!(seen[0].len(), 2000);
     assert!(seen.iter().all(|it| *it == seen[0]));
 }
