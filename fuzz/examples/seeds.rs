@@ -1,4 +1,4 @@
-//! Writes the first inputs of each target: the answers in folders of recorded traffic.
+//! Writes the first inputs of each target: the answers in folders of recorded traffic, and tokens.
 //!
 //! `seeds CORPUS FOLDER...`: each folder holds scenarios, one JSON file each.
 
@@ -23,6 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
+    for (number, token) in loopwright_fuzz::tokens::seeds().iter().enumerate() {
+        write(&corpus.join("jwt"), &format!("token-{number}"), &[token.as_bytes()])?;
+        written += 1;
+    }
     println!("{written} inputs written to {}", corpus.display());
     Ok(())
 }
@@ -41,7 +45,11 @@ fn of_scenario(path: &Path, corpus: &Path) -> Result<usize, Box<dyn Error>> {
         let Some(wire) = WireApi::named(api) else { continue };
         let streamed = exchange["streaming"].as_bool().unwrap_or(false);
         // The first byte is the size of the pieces, the second says whether it is streamed.
-        write(&corpus.join(wire.name()), &format!("{name}-{index}"), &[&[7, streamed.into()], &body[..]])?;
+        write(
+            &corpus.join(wire.name()),
+            &format!("{name}-{index}"),
+            &[&[7, streamed.into()], &body[..]],
+        )?;
         if streamed {
             write(&corpus.join("sse"), &format!("{name}-{index}"), &[&[7], &body[..]])?;
         }

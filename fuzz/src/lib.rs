@@ -4,6 +4,9 @@ use loopwright_models::WireApi;
 
 #[path = "../../crates/loopwright-models/tests/agreement.rs"]
 mod agreement;
+#[path = "../../crates/loopwright-server/src/oidc/jwt.rs"]
+mod jwt;
+pub mod tokens;
 
 /// Reads an answer on the wire of that name. The first byte of the input is the size of the pieces it
 /// arrives in, the second says whether it is streamed.

@@ -26,6 +26,7 @@ use url::Url;
 
 pub use self::connect::Dial;
 pub(crate) use self::error::HttpError;
+pub use self::proxy::is_loopback;
 use crate::{
     record::{Exchange, ExchangeEnd, ExchangeRecorder, Recorder, Request, Response},
     replay::{RecordingError, Replay},

@@ -72,7 +72,7 @@ pub use crate::{
     encoder::RequestEncoder,
     error::ErrorContext,
     fallback::FallbackModel,
-    http::{Dial, Http, Timeouts},
+    http::{Dial, Http, Timeouts, is_loopback},
     model_info::{ModelCapability, ModelCatalog, ModelInfo},
     preset::{ProviderConfig, presets},
     price::{LongContextPrices, Price, Prices},

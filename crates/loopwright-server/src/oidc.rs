@@ -8,8 +8,9 @@ mod tests;
 use std::{fmt, time::Duration};
 
 use loopwright_core::Timestamp;
+use loopwright_models::is_loopback;
 use serde_json::Value;
-use url::{Host, Url};
+use url::Url;
 
 use self::{
     jwt::{InvalidToken, Jwt},
@@ -203,13 +204,7 @@ impl From<InvalidToken> for Refused {
 
 /// Returns `true` if what is read from an address cannot be changed on the way.
 fn is_safe(url: &Url) -> bool {
-    let is_local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    url.scheme() == "https" || (url.scheme() == "http" && is_local)
+    url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url))
 }
 
 impl fmt::Debug for OidcIssuer {

@@ -2,7 +2,8 @@
 
 use axum::{body::Body, http::Request};
 use loopwright_server::Role;
-use serde_json::json;
+use loopwright_worker::JobCounts;
+use serde_json::{Value, json};
 
 use crate::{
     api::{LOCAL, answering},
@@ -117,6 +118,9 @@ async fn no_attack_gets_through() {
             .with("x-forwarded-for", "127.0.0.1"),
         attack("a token of bytes", "\u{e4}", list, 400),
         attack("no credentials for the metrics", "", "/metrics", 401).without("authorization"),
+        attack("a token as a cookie", "", list, 401)
+            .without("authorization")
+            .with("cookie", format!("loopwright={mallory}; token={mallory}")),
         // Roles.
         attack("a reader creates", reader, list, 403).post("{}"),
         attack("a reader deletes", reader, &*path, 403).method("DELETE"),
@@ -146,12 +150,23 @@ async fn no_attack_gets_through() {
         ),
         attack("another's name without its tag", mallory, format!("{list}/{}", &id[..36]), 404),
         attack("another's run, in one's own session", mallory, format!("{mine}/runs/{run}"), 404),
+        attack("the head of another's session", mallory, &*path, 404).method("HEAD"),
+        attack("another path in a header", mallory, list, 200)
+            .with("x-original-url", &*path)
+            .with("x-rewrite-url", &*path),
+        attack("another's title in a search", mallory, format!("{list}?q=secret"), 200),
+        attack("SQL in a search", mallory, format!("{list}?q=%25'%20OR%20'1'='1"), 200),
+        attack("another's session as one's own parent", mallory, format!("{mine}/fork"), 422)
+            .post(format!(r#"{{"session":"{id}"}}"#)),
+        attack("another's file", mallory, format!("{path}/file?path=a"), 404).method("PUT"),
         attack("another's idempotency key", mallory, list, 201)
             .post("{}")
             .with("idempotency-key", "k"),
         // Names and cursors.
         attack("a path out of the sessions", mallory, format!("{list}/../sessions/{id}"), 404),
         attack("an encoded path", mallory, format!("{list}/..%2f{id}"), 404),
+        attack("a path that is encoded twice", mallory, format!("{list}/%252e%252e%252f{id}"), 404),
+        attack("another path with a backslash", mallory, format!("{list}/..%5c{id}"), 404),
         attack("an encoded NUL", mallory, format!("{list}/{own}%00"), 404),
         attack("a name that is no UTF-8", mallory, format!("{list}/%ff%fe"), 404),
         attack("a long name", mallory, format!("{list}/{}", "a".repeat(5_000)), 404),
@@ -181,6 +196,9 @@ async fn no_attack_gets_through() {
         attack("two hosts", mallory, list, 400).with("host", "evil.example"),
         attack("a host in the target", mallory, "http://evil.example/v1/sessions", 400),
         attack("a host with a user", mallory, list, 421).instead("host", format!("x@{HOST}")),
+        attack("another host in a header for proxies", mallory, list, 421)
+            .instead("host", "evil.example")
+            .with("x-forwarded-host", HOST),
         attack("another host for what is public", mallory, "/healthz", 421)
             .instead("host", "evil.example"),
         attack("a page of another origin", mallory, list, 403)
@@ -202,6 +220,16 @@ async fn no_attack_gets_through() {
             .instead("content-type", "text/plain"),
         attack("a body without a type", mallory, list, 415).post("{}").without("content-type"),
         attack("a body that is no JSON", mallory, list, 400).post("{"),
+        attack("a compressed body", mallory, list, 400)
+            .post("\u{1f}\u{8}\0\0")
+            .with("content-encoding", "gzip"),
+        attack("two types of a body", mallory, list, 400)
+            .post("{}")
+            .with("content-type", "text/plain"),
+        attack("two idempotency keys", mallory, list, 400)
+            .post("{}")
+            .with("idempotency-key", "a")
+            .with("idempotency-key", "b"),
         attack("a list as a body", mallory, list, 422).post("[".repeat(100_000)),
         attack("JSON without end", mallory, format!("{mine}/pending/0"), 400)
             .post(format!(r#"{{"decision":"answer","answer":{}"#, "[".repeat(100_000))),
@@ -230,7 +258,18 @@ async fn no_attack_gets_through() {
         attack("an unknown path", mallory, "/v2/sessions", 404),
         attack("a file", mallory, "/../../etc/passwd", 404),
     ];
-    let each = ["", "/messages", "/events", "/runs", "/pending", "/usage", "/export"];
+    let each = [
+        "",
+        "/messages",
+        "/events",
+        "/runs",
+        "/pending",
+        "/usage",
+        "/export",
+        "/files",
+        "/file?path=a",
+        "/diff",
+    ];
     attacks.extend(
         each.map(|it| attack("reading another's session", mallory, format!("{path}{it}"), 404)),
     );
@@ -245,7 +284,7 @@ async fn no_attack_gets_through() {
     }));
     attacks.push(attack("deleting another's session", mallory, &*path, 404).method("DELETE"));
     let count = repelled(&world, attacks, "secret plan").await;
-    assert!(count >= 80, "{count}");
+    assert_eq!(count, 106);
     // What was attacked is as it was.
     let shown = world.get(&ada, &path).await.json();
     assert_eq!(
@@ -262,4 +301,41 @@ async fn no_attack_gets_through() {
             .collect();
         assert_eq!(ids, expect);
     }
+}
+
+/// Clients of another principal that speak another protocol know neither the session nor its run.
+#[tokio::test]
+async fn no_protocol_of_clients_leads_to_sessions_of_others() {
+    let world = answering(&["the secret plan", "another"]).await;
+    let ada = world.token("ada", Role::Approve);
+    let mallory = world.token("mallory", Role::Admin);
+    let id = world.post(&ada, "/v1/sessions", json!({})).await.id();
+    let messages = format!("/v1/sessions/{id}/messages");
+    let run = world.post(&ada, &messages, json!({"text": "go"})).await.id();
+    world.work().await;
+    let say = json!({
+        "messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a"}], "taskId": run,
+    });
+    let a2a = "/v1/agents/helper/a2a";
+    let post = async |path: String, body: Value| world.post(&mallory, &path, body).await;
+    let replies = [
+        post(
+            "/v1/responses".into(),
+            json!({
+                "model": "helper", "input": "a", "previous_response_id": format!("resp_{id}.{run}"),
+            }),
+        )
+        .await,
+        post(format!("{a2a}/message:send"), json!({"message": say})).await,
+        post(format!("{a2a}/tasks/{run}:cancel"), json!({})).await,
+        post(format!("{a2a}/tasks/{run}:subscribe"), json!({})).await,
+        world.get(&mallory, &format!("{a2a}/tasks/{run}")).await,
+    ];
+    for reply in replies {
+        assert_eq!(reply.status, 404, "{}", reply.text);
+        assert!(!reply.text.contains("secret"), "{}", reply.text);
+    }
+    assert_eq!(world.work().await, JobCounts::default());
+    let shown = world.get(&ada, &messages).await.json();
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2);
 }

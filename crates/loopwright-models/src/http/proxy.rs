@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderValue, Uri, uri::Scheme};
-use url::Url;
+use url::{Host, Url};
 
 use super::head::basic;
 
@@ -72,9 +72,8 @@ impl Proxies {
         let proxy = proxy.as_ref()?;
         let host = host_of(url);
         let address: Option<IpAddr> = host.parse().ok();
-        let is_local = host == "localhost" || address.is_some_and(|address| address.is_loopback());
         let is_excepted = || self.exceptions.iter().any(|it| it.covers(host, address));
-        (!is_local && !is_excepted()).then_some(proxy)
+        (!is_loopback(url) && !is_excepted()).then_some(proxy)
     }
 }
 
@@ -142,6 +141,17 @@ impl Exception {
             }
             _ => false,
         }
+    }
+}
+
+/// Returns `true` if a URL names this machine: `localhost`, or a loopback address. Requests to it need neither a proxy nor
+/// TLS.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

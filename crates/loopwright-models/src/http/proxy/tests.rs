@@ -75,3 +75,24 @@ fn exceptions_are_domains_with_what_is_below_them_addresses_and_networks() {
     }
     assert_eq!(way(&[("ALL_PROXY", "a"), ("NO_PROXY", "*")], "http://x"), None);
 }
+
+#[test]
+fn only_localhost_and_loopback_addresses_are_this_machine() {
+    let is_local = |url: &str| is_loopback(&Url::parse(url).unwrap());
+    for url in ["http://LOCALHOST:8080", "https://127.0.0.3/a", "http://[::1]:1", "http://0x7f.1"] {
+        assert!(is_local(url), "{url}");
+    }
+    for url in [
+        "http://localhost.example",
+        "http://a.localhost",
+        "http://127.0.0.1.example",
+        "http://localhost@a.example",
+        "http://128.0.0.1",
+        "http://0.0.0.0",
+        "http://[::2]",
+        "http://[::ffff:127.0.0.1]",
+        "data:text/plain,localhost",
+    ] {
+        assert!(!is_local(url), "{url}");
+    }
+}
