@@ -35,6 +35,11 @@ bench *filters:
 bench-peers *arguments:
     benches/peers/run "$@"
 
+# A server under load, beside servers of other frameworks.
+[positional-arguments]
+bench-servers *arguments:
+    benches/peers/serve "$@"
+
 # The program, with the arguments given.
 demo *arguments:
     cargo run --quiet --bin loopwright -- {{ arguments }}

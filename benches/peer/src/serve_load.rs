@@ -1,9 +1,11 @@
 //! What a server under load costs: sessions that stream at once, sessions that wait, and requests to small routes. Starts
-//! a model, `loopwright serve` and the clients on one machine, and prints one line for each figure.
+//! a model, `loopwright serve` or another server with the same routes, and the clients on one machine. Prints one line for
+//! each figure, and at the end all of them as JSON.
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
 //! | `LOOPWRIGHT` | the program to measure | `target/release/loopwright` |
+//! | `SERVER` | a command that starts another server: it reads the model's address from `BASE_URL`, and prints its own and a token as `{"url": …, "token": …}` | none |
 //! | `LIVE` | sessions that stream at once | 1000 |
 //! | `RATE` | fragments that the model sends to each in a second | 5 |
 //! | `SECONDS` | how long it sends them | 10 |
@@ -21,7 +23,7 @@ use std::{
     env,
     error::Error,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{
         Arc, Mutex, PoisonError,
@@ -81,17 +83,16 @@ struct Served {
 
 impl Served {
     async fn start(work: Work, model: &str) -> Result<Self, Failure> {
-        let program = env::var("LOOPWRIGHT").unwrap_or("target/release/loopwright".to_owned());
-        let program = fs::canonicalize(&program).map_err(|error| format!("{program}: {error}"))?;
         let folder = env::temp_dir().join(format!("serve-load-{}", std::process::id()));
         fs::create_dir_all(folder.join("project"))?;
-        let runs = (work.live.max(work.waiting) + 1).to_string();
         let url = format!("http://{model}/v1");
-        let mut child = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--output-format", "json", "-j", &runs])
-            .args(["-m", "openai-compatible/test", "--base-url", &url, "-C"])
-            .arg(folder.join("project"))
+        let mut command = match env::var("SERVER") {
+            Ok(server) => other(&server)?,
+            Err(_) => ours(work, &url, &folder)?,
+        };
+        let mut child = command
             .env_clear()
+            .env("BASE_URL", &url)
             .env("HOME", &folder)
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("OPENAI_COMPATIBLE_API_KEY", "none")
@@ -208,7 +209,7 @@ impl Served {
                 if id == 1 && expected.is_none() {
                     seen.waiting.fetch_add(1, Relaxed);
                 }
-            } else if line.contains("stream_delta") {
+            } else if line.contains("agent.stream.chunk") {
                 for sent in line.split("<at:").skip(1) {
                     let sent = sent.split('>').next().unwrap_or_default();
                     let now = u64::try_from(start.elapsed().as_micros())?;
@@ -227,6 +228,27 @@ impl Served {
         seen.delays.lock().unwrap_or_else(PoisonError::into_inner).extend(delays);
         Ok(())
     }
+}
+
+/// The command of our server.
+fn ours(work: Work, url: &str, folder: &Path) -> Result<Command, Failure> {
+    let program = env::var("LOOPWRIGHT").unwrap_or("target/release/loopwright".to_owned());
+    let program = fs::canonicalize(&program).map_err(|error| format!("{program}: {error}"))?;
+    let runs = (work.live.max(work.waiting) + 1).to_string();
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--output-format", "json", "-j", &runs])
+        .args(["-m", "openai-compatible/test", "--base-url", url, "-C"])
+        .arg(folder.join("project"));
+    Ok(command)
+}
+
+/// The command of another server: a program and its arguments.
+fn other(server: &str) -> Result<Command, Failure> {
+    let mut words = server.split_whitespace();
+    let mut command = Command::new(words.next().ok_or("SERVER is empty")?);
+    command.args(words);
+    Ok(command)
 }
 
 impl Drop for Served {
@@ -303,17 +325,37 @@ async fn main() -> Result<(), Failure> {
         }
     });
     let served = Arc::new(Served::start(work, &address).await?);
-    println!("memory of the idle server: {} KiB", served.memory()?);
+    let mut figures = Figures::default();
+    let idle = served.memory()?;
+    println!("memory of the idle server: {idle} KiB");
+    figures.add("idle_mib", idle as f64 / 1024.0);
     for path in ["/healthz", "/v1/agents", "/v1/sessions"] {
-        small(&served, path, work.small).await?;
+        small(&served, path, work.small, &mut figures).await?;
     }
-    live(&served, work, start).await?;
-    waiting(&served, work, start).await
+    live(&served, work, start, &mut figures).await?;
+    waiting(&served, work, start, &mut figures).await?;
+    println!("{{{}}}", figures.0.join(", "));
+    Ok(())
+}
+
+/// The figures as the fields of a JSON object.
+#[derive(Default)]
+struct Figures(Vec<String>);
+
+impl Figures {
+    fn add(&mut self, name: &str, value: f64) {
+        self.0.push(format!("\"{name}\": {value:.3}"));
+    }
 }
 
 /// Sends many requests to a route.
-async fn small(served: &Arc<Served>, path: &str, requests: usize) -> Result<(), Failure> {
-    let begun = Instant::now();
+async fn small(
+    served: &Arc<Served>,
+    path: &str,
+    requests: usize,
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    let (begun, busy) = (Instant::now(), served.processor()?);
     let senders = (0..CONCURRENT).map(|_| async {
         let mut stream = served.connect().await?;
         for _ in 0..requests / CONCURRENT {
@@ -325,12 +367,26 @@ async fn small(served: &Arc<Served>, path: &str, requests: usize) -> Result<(), 
         sent?;
     }
     let sent = (requests / CONCURRENT * CONCURRENT) as f64;
-    println!("GET {path}: {:.0} requests a second", sent / begun.elapsed().as_secs_f64());
+    // The kernel counts in hundredths of a second.
+    let (took, busy) = (begun.elapsed().as_secs_f64(), (served.processor()? - busy).max(0.01));
+    println!(
+        "GET {path}: {:.0} requests a second, {:.0} for each second of the processor",
+        sent / took,
+        sent / busy
+    );
+    let name = path.rsplit('/').next().unwrap_or_default();
+    figures.add(&format!("{name}_per_second"), sent / took);
+    figures.add(&format!("{name}_per_cpu_second"), sent / busy);
     Ok(())
 }
 
 /// Streams to many sessions at once.
-async fn live(served: &Arc<Served>, work: Work, start: Instant) -> Result<(), Failure> {
+async fn live(
+    served: &Arc<Served>,
+    work: Work,
+    start: Instant,
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     let seen = Arc::new(Seen::default());
     let (begun, busy) = (Instant::now(), served.processor()?);
     let expected = work.rate * work.seconds;
@@ -364,12 +420,23 @@ async fn live(served: &Arc<Served>, work: Work, start: Instant) -> Result<(), Fa
         at(990) as f64 / 1000.0,
         delays.last().copied().unwrap_or_default() as f64 / 1000.0
     );
-    println!("processor time of the server: {busy:.1} s; memory: {} KiB", served.memory()?);
+    let memory = served.memory()?;
+    println!("processor time of the server: {busy:.1} s; memory: {memory} KiB");
+    figures.add("fragments_per_cpu_second", fragments as f64 / busy.max(0.01));
+    figures.add("fragments_lost", seen.lost.load(Relaxed) as f64);
+    figures.add("delay_median_ms", at(500) as f64 / 1000.0);
+    figures.add("delay_p99_ms", at(990) as f64 / 1000.0);
+    figures.add("live_mib", memory as f64 / 1024.0);
     Ok(())
 }
 
 /// Starts runs that wait for the model, and returns what each costs.
-async fn waiting(served: &Arc<Served>, work: Work, start: Instant) -> Result<(), Failure> {
+async fn waiting(
+    served: &Arc<Served>,
+    work: Work,
+    start: Instant,
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     let (seen, before) = (Arc::new(Seen::default()), served.memory()?);
     let wanted = work.waiting as u64;
     let runs: Vec<_> = (0..work.waiting)
@@ -388,11 +455,13 @@ async fn waiting(served: &Arc<Served>, work: Work, start: Instant) -> Result<(),
     sleep(Duration::from_secs(2)).await;
     let memory = served.memory()?;
     let open = seen.waiting.load(Relaxed);
+    let each = memory.saturating_sub(before) as f64 / open.max(1) as f64;
     println!(
-        "{open} of {wanted} runs wait{}: {:.1} KiB each; memory: {memory} KiB",
+        "{open} of {wanted} runs wait{}: {each:.1} KiB each; memory: {memory} KiB",
         if is_complete { "" } else { ", after 300 s" },
-        memory.saturating_sub(before) as f64 / open.max(1) as f64,
     );
+    figures.add("waiting_runs", open as f64);
+    figures.add("waiting_kib", each);
     runs.iter().for_each(tokio::task::JoinHandle::abort);
     Ok(())
 }

@@ -57,18 +57,23 @@ def rust(package, program=None):
     return lambda: [built(HERE, package) / (program or package)]
 
 
+def environment(name, into):
+    """Installs the packages of an environment of Python, and gives its interpreter."""
+    wanted, venv = HERE / "python" / "requirements" / f"{name}.txt", into / "venvs" / name
+    installed = venv / "requirements.txt"
+    if not is_same(wanted, installed):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+        pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--requirement", wanted], check=True)
+        shutil.copy(wanted, installed)
+    return venv / "bin" / "python"
+
+
 def python(name, into):
     """A program in Python, with an environment of its own."""
 
     def prepare():
-        wanted, venv = HERE / "python" / "requirements" / f"{name}.txt", into / "venvs" / name
-        installed = venv / "requirements.txt"
-        if not is_same(wanted, installed):
-            subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-            pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "--requirement", wanted], check=True)
-            shutil.copy(wanted, installed)
-        return [venv / "bin" / "python", HERE / "python" / f"{name.replace('-', '_')}_agent.py"]
+        return [environment(name, into), HERE / "python" / f"{name.replace('-', '_')}_agent.py"]
 
     return prepare
 
