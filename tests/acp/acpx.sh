@@ -13,7 +13,7 @@ export HOME
 cd "$folder" || exit 1
 count=0 failed=0
 
-client() { timeout 60 "$acpx" --ttl 2 --cwd "$folder" --agent "$AGENT" "$@" </dev/null 2>"$HOME/stderr"; }
+client() { timeout 60 "$acpx" --ttl 8 --cwd "$folder" --agent "$AGENT" "$@" </dev/null 2>"$HOME/stderr"; }
 
 # Runs a scenario: a name, what standard output has to contain, and the arguments of the client.
 scenario() {
@@ -36,6 +36,14 @@ check() {
     if "$@"; then echo "  ok      $name"; else failed=$((failed + 1)) && echo "  failed  $name"; fi
 }
 
+# Waits until the client keeps no process. Around its end, it sends prompts to one that is gone.
+until_idle() {
+    for _ in $(seq 100); do
+        [[ "$(client --format json status)" == *'"status":"alive"'* ]] || return
+        sleep 0.2
+    done
+}
+
 AGENT="$agent"
 scenario one_shot "hello there" --format quiet exec "hello there"
 scenario thought "It is so" exec "think It is so."
@@ -54,13 +62,10 @@ scenario first_prompt "first" --format quiet prompt "first"
 scenario second_prompt "second" --format quiet prompt "second"
 scenario set_mode "plan" set-mode plan
 kill -KILL "$(cat "$folder.log.pid")" 2>/dev/null
-# The client notices the crash by itself, and takes no prompt until it has.
-for _ in $(seq 50); do
-    [[ "$(client --format json status)" == *'"running"'* ]] || break
-    sleep 0.2
-done
+until_idle
 scenario prompt_after_a_crash "third" --format quiet prompt "third"
 scenario list "first" --format json sessions list
+until_idle
 client --format quiet prompt "run sleep 300" >/dev/null &
 turn=$!
 for _ in $(seq 300); do

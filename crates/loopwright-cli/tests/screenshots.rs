@@ -75,7 +75,7 @@ fn run(columns: u16, replies: impl IntoIterator<Item = Reply>, prompt: &str) -> 
 fn settled(line: &str) -> String {
     let line = after(line, "--resume ", |it| it.is_ascii_hexdigit(), "7f3a1b2c");
     let line = after(&line, "loopwright-demo-", |it| it.is_ascii_hexdigit(), "7f3a1b2c");
-    let line = after(&line, "loaded again\u{1b}[0m (", |it| it.is_ascii_digit(), "4096");
+    let line = after(&line, "reloaded\u{1b}[0m (", |it| it.is_ascii_digit(), "4096");
     let line = timed(&line);
     line.replace("/loopwright-demo", "/tmp/loopwright-demo")
         .replace(" /project", " ~/project")
