@@ -9,6 +9,7 @@ mod address;
 mod capability;
 mod fetch;
 mod markdown;
+mod model_search;
 mod page;
 mod policy;
 mod robots;
@@ -18,6 +19,7 @@ pub use self::{
     address::{Network, SystemNetwork},
     capability::UseWeb,
     fetch::{WebFetchArgs, WebFetchTool},
+    model_search::{ModelSearchTool, ProviderSearch},
     page::FetchError,
     policy::{Robots, WebPolicy},
     search::{SearchError, SearchResult, SearchService, WebSearchArgs, WebSearchTool},

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, NameList, UseContextConfig,
-    UseHook, UseLlmConfig, UseTools,
+    UseHook, UseLlmConfig,
 };
 use loopwright_capabilities::{
     compaction::UseCompaction,
@@ -13,7 +13,7 @@ use loopwright_capabilities::{
     permissions::{OnAsk, UsePermissions},
     questions::{OnQuestion, UseQuestions},
     remote_agent::UseRemoteAgent,
-    web::{UseWeb, WebSearchTool},
+    web::UseWeb,
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
@@ -31,6 +31,7 @@ use crate::permissions::{RunPermissions, is_confined};
 use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
+use crate::web_search::SearchTool;
 
 const BEGINNING: &str = "\
 You are Loopwright, a careful assistant that works in one directory of the user's machine.
@@ -97,7 +98,7 @@ pub struct Setup {
     /// The tools that the agent has, of those that it would have; `None` means all.
     pub tools: Option<NameList>,
     /// What searches the web, if a service is configured.
-    pub(crate) search: Option<WebSearchTool>,
+    pub(crate) search: Option<SearchTool>,
     /// The agents of other servers.
     pub(crate) remote_agents: UseRemoteAgent,
     /// What is checked and kept of its answers.
@@ -162,7 +163,7 @@ impl Setup {
             if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
         let builder = match &self.search {
             Some(search) if self.permissions.policy().offers("web_search") => {
-                builder.with_capability(UseTools::new().with_tool(search.clone()))
+                builder.with_capability(search.capability())
             }
             _ => builder,
         };

@@ -23,7 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MAX_BYTES: usize = 4 << 20;
 
 /// The most results of one call.
-const MAX_RESULTS: u32 = 20;
+pub(super) const MAX_RESULTS: u32 = 20;
+
+/// The number of results of a call that does not say.
+pub(super) const RESULTS: u32 = 8;
 
 /// The most characters of what a result says.
 const MAX_WORDS: usize = 600;
@@ -167,7 +170,7 @@ impl WebSearchTool {
         if query.is_empty() {
             return Err(SearchError::Empty);
         }
-        let most = args.max_results.unwrap_or(8).clamp(1, MAX_RESULTS);
+        let most = args.max_results.unwrap_or(RESULTS).clamp(1, MAX_RESULTS);
         match timeout(PATIENCE, self.ask(query, most)).await {
             Ok(found) => found,
             Err(_) => Err(SearchError::Late(PATIENCE)),

@@ -191,7 +191,7 @@ pub const KEYS: &[Key] = &[
     key::<SearchSetting>(
         "web.search",
         "the service of the tool `web_search`: `brave` with its key in BRAVE_API_KEY, `tavily` with its key in TAVILY_API_KEY, \
-         or the base URL of a SearXNG server",
+         the base URL of a SearXNG server, or a model of `anthropic`, `openai-responses` or `gemini`, whose provider searches",
     ),
     key::<Text>("store.url", "the session store").option("--store").variable("LOOPWRIGHT_STORE"),
     key::<Roots>(

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::BaseUrl;
 use super::value::SettingValue;
+use super::{BaseUrl, ModelRef};
 
 /// The service that searches the web.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,17 +14,21 @@ pub enum SearchSetting {
     Tavily,
     /// A server of `SearXNG` at this base URL.
     SearXng(BaseUrl),
+    /// This model, whose provider searches.
+    Model(ModelRef),
 }
 
 impl SettingValue for SearchSetting {
-    const EXPECTED: &'static str = "`brave`, `tavily`, or the base URL of a SearXNG server";
+    const EXPECTED: &'static str =
+        "`brave`, `tavily`, the base URL of a SearXNG server, or PROVIDER/MODEL";
     const EXAMPLE: &'static str = "\"brave\"";
 
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "brave" => Some(Self::Brave),
             "tavily" => Some(Self::Tavily),
-            url => BaseUrl::from_text(url).map(Self::SearXng),
+            text if text.contains("://") => BaseUrl::from_text(text).map(Self::SearXng),
+            model => ModelRef::from_text(model).map(Self::Model),
         }
     }
 }
@@ -35,6 +39,7 @@ impl fmt::Display for SearchSetting {
             Self::Brave => f.write_str("brave"),
             Self::Tavily => f.write_str("tavily"),
             Self::SearXng(url) => url.fmt(f),
+            Self::Model(model) => model.fmt(f),
         }
     }
 }
