@@ -8,6 +8,7 @@ mod calls;
 mod changes;
 mod compacted;
 mod events;
+mod frames;
 mod json;
 mod markdown;
 mod progress;
@@ -20,7 +21,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use loopwright_broadcast::ConsoleOptions;
@@ -33,6 +34,7 @@ use loopwright_core::{
 use loopwright_permissions::Mode;
 
 use self::changes::FileDiffTracker;
+use self::frames::Frames;
 use crate::loaded::LoadedParts;
 use crate::report::Report;
 use crate::verification::Verification;
@@ -152,6 +154,11 @@ pub trait Renderer: Send {
 
     /// Called again and again while there is nothing to take.
     fn tick(&mut self) {}
+
+    /// Returns `true` if fragments of text that come faster than a person sees them may be joined.
+    fn is_paced(&self) -> bool {
+        false
+    }
 }
 
 /// Where a run tells what happens. Cheap to clone, and it never waits.
@@ -282,27 +289,36 @@ pub fn render_loop(
     notes: &Receiver<UiEvent>,
     hang_up: impl Fn(),
 ) -> io::Result<()> {
-    let (mut gone, mut held) = (None, Held::default());
-    loop {
-        let note = match notes.recv_timeout(TICK) {
-            Ok(note) => note,
+    let mut frames = Frames::new(renderer.is_paced());
+    let (mut gone, mut held, mut is_over) = (None, Held::default(), false);
+    while !is_over {
+        let now = Instant::now();
+        let shown: Vec<UiEvent> = match notes.recv_timeout(frames.rest(now).unwrap_or(TICK)) {
+            Ok(note) => {
+                is_over = matches!(note, UiEvent::Over(_));
+                frames.pass(note, Instant::now()).collect()
+            }
             Err(RecvTimeoutError::Timeout) => {
-                renderer.tick();
-                continue;
+                let due = frames.take(Instant::now());
+                if due.is_none() {
+                    renderer.tick();
+                }
+                due.into_iter().collect()
             }
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => {
+                is_over = true;
+                frames.take(now).into_iter().collect()
+            }
         };
-        let is_over = matches!(note, UiEvent::Over(_));
-        for note in held.pass(note) {
-            if gone.is_none()
-                && let Err(error) = renderer.take(&note)
-            {
-                gone = Some(error);
-                hang_up();
+        for note in shown {
+            for note in held.pass(note) {
+                if gone.is_none()
+                    && let Err(error) = renderer.take(&note)
+                {
+                    gone = Some(error);
+                    hang_up();
+                }
             }
-        }
-        if is_over {
-            break;
         }
     }
     gone.map_or(Ok(()), Err)

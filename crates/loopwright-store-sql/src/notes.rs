@@ -14,13 +14,19 @@ use crate::{
     database::{LogNotification, Transaction},
     error::Failure,
     head::SessionRow,
-    row::values,
+    row::{Value, values},
 };
 
 /// The polling interval of log entries without notifications.
 const LOOKS: Duration = Duration::from_millis(100);
 /// The polling interval with notifications.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
+
+/// The numbers of entries that one statement adds. The database prepares each statement once.
+const AT_ONCE: [usize; 4] = [128, 16, 4, 1];
+
+/// The most bytes of several entries that one statement adds.
+const MAX_BYTES: usize = 1 << 20;
 
 /// Implements [`SessionStore::note`](loopwright_sessions::SessionStore::note). Also returns the session's key.
 pub(crate) async fn note(
@@ -37,10 +43,16 @@ pub(crate) async fn note(
         Some(mut row) => row.maybe_int(0)?.unwrap_or_default(),
         None => 0,
     };
-    for body in notes {
-        last += 1;
-        let sql = "INSERT INTO log_entries (session, log, number, body) VALUES ($1, $2, $3, $4)";
-        transaction.run(sql, values![key, log_name, last, &**body]).await?;
+    let mut rest = notes;
+    while let Some(count) = AT_ONCE.into_iter().find(|it| fits(*it, rest)) {
+        let (added, later) = rest.split_at(count);
+        let mut values = values![key, log_name].to_vec();
+        for body in added {
+            last += 1;
+            values.extend([Value::from(last), Value::from(&**body)]);
+        }
+        transaction.run(&insertion(count), &values).await?;
+        rest = later;
     }
     if let Some(keep) = keep {
         let until = last.saturating_sub_unsigned(keep.max(1));
@@ -52,6 +64,19 @@ pub(crate) async fn note(
     }
     let number = u64::try_from(last);
     Ok((key, number.map_err(|_| Failure::Form(format!("a note has the number {last}")))?))
+}
+
+/// Returns `true` if one statement can add so many entries.
+fn fits(count: usize, entries: &[Arc<[u8]>]) -> bool {
+    let size = |entries: &[Arc<[u8]>]| entries.iter().map(|it| it.len()).sum::<usize>();
+    entries.get(..count).is_some_and(|it| count == 1 || size(it) <= MAX_BYTES)
+}
+
+/// Returns the statement that adds entries. Its parameters are the session, the log, and number and body of each.
+fn insertion(entries: usize) -> String {
+    let row = |entry: usize| format!("($1, $2, ${}, ${})", 2 * entry + 3, 2 * entry + 4);
+    let rows: Vec<String> = (0..entries).map(row).collect();
+    format!("INSERT INTO log_entries (session, log, number, body) VALUES {}", rows.join(", "))
 }
 
 /// Implements [`SessionStore::read_log`](loopwright_sessions::SessionStore::read_log).
@@ -103,5 +128,23 @@ pub(crate) async fn hear(
     };
     match select(Box::pin(told), clock.sleep(at_most.min(looks))).await {
         Either::Left(_) | Either::Right(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_adds_many_small_entries_and_one_large_one() {
+        let entries = |sizes: &[usize]| -> Vec<Arc<[u8]>> {
+            sizes.iter().map(|it| vec![0; *it].into()).collect()
+        };
+        let count = |entries: &[Arc<[u8]>]| AT_ONCE.into_iter().find(|it| fits(*it, entries));
+        let counts = [0, 1, 3, 4, 127, 300].map(|it| count(&entries(&vec![9; it])));
+        assert_eq!(counts, [None, Some(1), Some(1), Some(4), Some(16), Some(128)]);
+        assert_eq!(count(&entries(&[MAX_BYTES, 1, 1, 1])), Some(1));
+        let expect = "INSERT INTO log_entries (session, log, number, body) VALUES ($1, $2, $3, $4), ($1, $2, $5, $6)";
+        assert_eq!(insertion(2), expect);
     }
 }

@@ -197,6 +197,10 @@ impl Renderer for Text {
     fn tick(&mut self) {
         self.progress.tick();
     }
+
+    fn is_paced(&self) -> bool {
+        !matches!(self.target, Target::File)
+    }
 }
 
 impl fmt::Debug for Text {

@@ -56,6 +56,20 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
 }
 
 #[tokio::test]
+async fn many_entries_of_one_call_are_numbered_in_their_order() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    let id = SessionId::new("a").unwrap();
+    let entries: Vec<Arc<[u8]>> = (0..150u8).map(|it| vec![it].into()).collect();
+    let last = store.append_log(&id, SessionLog::Events, &entries, Some(100)).await.unwrap();
+    assert_eq!(last, 150);
+    let read = store.read_log(&id, SessionLog::Events, 0, 200).await.unwrap();
+    let read: Vec<_> = read.into_iter().map(|it| (it.number, it.body[0])).collect();
+    let expect: Vec<_> = (50..150u8).map(|it| (u64::from(it) + 1, it)).collect();
+    assert_eq!(read, expect);
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
     let (_folder, store) = opened(PATIENCE).await;
     create(&store, "a").await.unwrap();
