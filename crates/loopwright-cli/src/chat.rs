@@ -211,6 +211,10 @@ impl ChatSession<'_> {
                     changed = Some(self.next_mode());
                     continue;
                 }
+                InputEvent::NoEffect(reason) => {
+                    changed = Some(reason);
+                    continue;
+                }
                 InputEvent::Nothing if is_second => return self.failed,
                 InputEvent::Nothing => {
                     console::tell("press Ctrl-C again, or Ctrl-D, to exit");
@@ -227,7 +231,7 @@ impl ChatSession<'_> {
                 ChatCommand::Say(text) => self.say(Some(Said::typed(text)), &mut input).await,
                 ChatCommand::Use(named) => self.use_skill(named, &mut input).await,
                 ChatCommand::Init => {
-                    let said = Said { text: prompts::INIT.to_owned(), typed: String::new() };
+                    let said = Said { text: prompts::init(), typed: String::new() };
                     self.say(Some(said), &mut input).await
                 }
                 ChatCommand::Review(what) => {
@@ -308,7 +312,13 @@ impl ChatSession<'_> {
         match self.attached(&said.typed).await {
             Ok(mut attached) => {
                 let (text, media) = self.complete(&said);
-                for part in media {
+                let pasted = input.pasted_media(&said.typed);
+                for word in pasted.unknown {
+                    console::warn(&format!(
+                        "{word} is not attached: it was pasted in another chat"
+                    ));
+                }
+                for part in pasted.parts.into_iter().chain(media) {
                     attached.attach(part);
                 }
                 media::tell_unseen(&self.conversation.setup, attached.media());

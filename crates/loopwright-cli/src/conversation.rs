@@ -39,6 +39,7 @@ use crate::session::{SessionsError, now, short};
 use crate::signals::{CancelSwitch, Signals};
 use crate::task_command::TaskCommand;
 use crate::turn::Turn;
+use crate::typed_text::typed_text;
 
 /// What the agent is for.
 pub(crate) const ABOUT: &str = "Works on the files of one directory.";
@@ -321,7 +322,7 @@ impl Conversation {
             factory.create_from(definition, state, id.clone(), now()).with_workdir(workdir);
         let Some(said) = said else { return session };
         let state = session.state().clone().with_message(said.clone());
-        session.with_state(state).with_title(title(&said.text()))
+        session.with_state(state).with_title(title(said))
     }
 
     /// Says how to resume the session, if there is one and people are to know.
@@ -393,18 +394,23 @@ pub(crate) fn noting_files(setup: &Setup, store: &Arc<dyn SessionStore>, id: &Se
 }
 
 /// Makes a title of what is said first.
-fn title(said: &str) -> String {
-    let words: Vec<&str> = said.split_whitespace().collect();
+pub(crate) fn title(said: &Message) -> String {
+    let text = said.text();
+    let words: Vec<&str> = typed_text(&text).typed.split_whitespace().collect();
     words.join(" ").chars().take(TITLE).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::typed_text::typed_command;
 
     #[test]
     fn a_title_is_the_beginning_of_what_is_said_in_one_line() {
+        let title = |said: &str| title(&Message::user(said));
         assert_eq!(title(" a\n b\tc "), "a b c");
         assert_eq!(title(&"ä".repeat(100)), "ä".repeat(80));
+        let command = typed_command("/review the parser");
+        assert_eq!(title(&format!("{command}\n\nReview it.")), "/review the parser");
     }
 }

@@ -2,8 +2,11 @@
 
 mod ahead;
 mod completer;
+mod dropped;
+mod key_mode;
 mod keys;
 mod live;
+mod pastes;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -16,31 +19,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
+use crossterm::cursor::{MoveToColumn, MoveUp};
+use crossterm::event::{DisableBracketedPaste, Event, KeyCode, KeyEvent, KeyModifiers, poll};
+use crossterm::execute;
+use crossterm::terminal::{Clear, ClearType, disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
-    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent,
-    ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
+    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, MenuBuilder as _, Prompt,
+    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
+    ValidationResult, Validator, default_emacs_keybindings,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::task::AbortOnDropHandle;
+use unicode_width::UnicodeWidthStr as _;
 
 use self::ahead::Ahead;
 pub(crate) use self::completer::{ChatCompleter, Completion};
-use self::keys::{ChatKeys, Pastes};
+use self::key_mode::KeyMode;
+use self::keys::{ChatKey, ChatKeys, LineKeys};
 pub(crate) use self::live::{LiveInput, Typed};
+pub(crate) use self::pastes::PastedMedia;
+use self::pastes::Pastes;
+use crate::clipboard;
 use crate::console;
 use crate::ending::Interruption;
-use crate::render::{UiSender, sanitize_terminal};
+use crate::render::{UiSender, columns, sanitize_terminal};
 use crate::signals::Signals;
 use crate::store::make_private;
-
-/// What Ctrl-O stands for: pasted texts are shown as they are.
-const OPEN_PASTES: &str = "open pastes";
-
-/// What Shift-Tab stands for.
-const NEXT_MODE: &str = "next mode";
 
 /// The name of the menu of completions.
 const MENU: &str = "completions";
@@ -57,6 +62,8 @@ pub(crate) enum InputEvent {
     TextOrSecret(String),
     /// Shift-Tab. The prompt with what is typed at it stays open, so nothing may be printed before the next call.
     NextMode,
+    /// A key had no effect, for this reason. The prompt stays open as after Shift-Tab.
+    NoEffect(String),
     /// Ctrl-C instead of words.
     Nothing,
     /// The time for an answer has passed.
@@ -85,57 +92,59 @@ pub(crate) struct LineEditor {
     editor: Reedline,
     ahead: Ahead,
     pastes: Pastes,
+    keys: LineKeys,
     prompt: Question,
     /// Ends the question that is open.
     expired: Arc<AtomicBool>,
+    /// Is there while no key is lost between two prompts. The editor is dropped before it.
+    mode: Option<KeyMode>,
 }
 
 impl Input {
-    /// Reads from a terminal, completes with Tab, and remembers in a directory what was typed.
+    /// Reads from a terminal, completes with Tab, and remembers in a directory what was typed. Ctrl-G opens a text editor.
     pub(crate) fn terminal(
         directory: Option<&Path>,
         completer: Option<ChatCompleter>,
-        editor: Option<&OsStr>,
+        program: Option<&OsStr>,
     ) -> Self {
+        let mode = KeyMode::set().ok();
         let mut keys = default_emacs_keybindings();
-        let next = ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned());
-        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, next);
         let menu = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(MENU.to_owned()),
             ReedlineEvent::MenuNext,
         ]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, menu);
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('g'), ReedlineEvent::OpenEditor);
-        let open = ReedlineEvent::ExecuteHostCommand(OPEN_PASTES.to_owned());
-        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('o'), open);
-        let pastes = Pastes::default();
+        let (pastes, line) = (Pastes::default(), LineKeys::default());
+        let keys = ChatKeys::new(Emacs::new(keys), pastes.clone(), line.clone());
         let menu = Box::new(ColumnarMenu::default().with_name(MENU));
         let expired = Arc::new(AtomicBool::new(false));
-        let mut line = Reedline::create()
+        let mut editor = Reedline::create()
             .with_break_signal(Arc::clone(&expired))
             .with_poll_interval(LOOKS)
-            .with_edit_mode(Box::new(ChatKeys::new(Emacs::new(keys), pastes.clone())))
+            .with_edit_mode(Box::new(keys))
             .with_transient_prompt(Box::new(Question::default()))
             .with_validator(Box::new(Backslash))
             .with_menu(ReedlineMenu::EngineCompleter(menu))
             .with_quick_completions(true)
             .use_bracketed_paste(true);
         if let Some(completer) = completer {
-            line = line.with_completer(Box::new(completer));
+            editor = editor.with_completer(Box::new(completer));
         }
         if let Some(directory) = directory {
             match history(directory) {
-                Ok(history) => line = line.with_history(Box::new(history)),
+                Ok(history) => editor = editor.with_history(Box::new(history)),
                 Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
             // A text of shell, as other programs read it: with arguments, and quoted if a path has spaces.
-            let editor = editor.and_then(OsStr::to_str).filter(|it| !it.trim().is_empty());
+            let program = program.and_then(OsStr::to_str).filter(|it| !it.trim().is_empty());
             let mut command = std::process::Command::new("/bin/sh");
-            command.args(["-c", &format!("{} \"$@\"", editor.unwrap_or("vi")), "editor"]);
-            line = line.with_buffer_editor(command, directory.join("message.md"));
+            command.args(["-c", &format!("{} \"$@\"", program.unwrap_or("vi")), "editor"]);
+            editor = editor.with_buffer_editor(command, directory.join("message.md"));
         }
         let (ahead, prompt) = (Ahead::default(), Question::default());
-        Self::Terminal(Box::new(LineEditor { editor: line, ahead, pastes, prompt, expired }))
+        let line = LineEditor { editor, ahead, pastes, keys: line, prompt, expired, mode };
+        Self::Terminal(Box::new(line))
     }
 
     /// Reads lines.
@@ -154,6 +163,14 @@ impl Input {
     pub(crate) fn set_draft(&mut self, text: String) {
         if let Self::Terminal(line) = self {
             line.ahead.draft = text;
+        }
+    }
+
+    /// Returns the pasted images and documents that a text names.
+    pub(crate) fn pasted_media(&self, text: &str) -> PastedMedia {
+        match self {
+            Self::Terminal(line) => line.pastes.media(text),
+            Self::Lines => PastedMedia::default(),
         }
     }
 
@@ -194,8 +211,10 @@ impl Input {
     /// terminal.
     pub(crate) fn live(&mut self, feed: UiSender) -> Option<(LiveInput, UnboundedReceiver<Typed>)> {
         match self {
-            Self::Terminal(line) => LiveInput::start(feed, std::mem::take(&mut line.ahead.draft)),
-            Self::Lines => None,
+            Self::Terminal(line) if line.mode.is_some() => {
+                Some(LiveInput::start(feed, std::mem::take(&mut line.ahead.draft)))
+            }
+            _ => None,
         }
     }
 
@@ -208,9 +227,13 @@ impl Input {
         }
     }
 
-    async fn line(&mut self, signals: Option<&mut Signals>, is_answer: bool) -> InputEvent {
+    async fn line(&mut self, mut signals: Option<&mut Signals>, is_answer: bool) -> InputEvent {
+        let is_terminal = matches!(self, Self::Terminal(..));
+        // Ctrl-C that came between two prompts is a key, and does not end the program.
+        if is_terminal && signals.as_deref_mut().is_some_and(Signals::take_interrupt) {
+            return InputEvent::Nothing;
+        }
         let input = std::mem::replace(self, Self::Lines);
-        let is_terminal = matches!(input, Self::Terminal(..));
         // A thread that waits for words cannot be stopped, but it ends with the process.
         let reading = tokio::task::spawn_blocking(move || input.read(is_answer));
         let reading = async {
@@ -248,42 +271,140 @@ impl Input {
 impl LineEditor {
     fn read(&mut self, is_answer: bool) -> InputEvent {
         self.expired.store(false, Ordering::Relaxed);
-        self.ahead.absorb();
-        if !is_answer && let Some(text) = self.ahead.lines.pop_front() {
-            console::tell(&sanitize_terminal(&format!("> {text}")));
-            return InputEvent::TextOrSecret(joined(&text));
-        }
-        if !is_answer && !self.ahead.draft.is_empty() {
+        if is_answer {
+            while let Some(event) = self.keys.next_kept() {
+                self.ahead.take(&event);
+            }
+            self.ahead.absorb();
+        } else if let Some(text) = self.ahead.lines.pop_front() {
+            return sent(&text);
+        } else if !self.ahead.draft.is_empty() {
             let draft = std::mem::take(&mut self.ahead.draft);
-            self.editor.run_edit_commands(&[EditCommand::InsertString(draft)]);
+            self.insert(draft);
         }
-        let bare = Question::default();
-        let prompt = if is_answer { &bare } else { &self.prompt };
         loop {
+            if let Some(heard) = self.replay(is_answer) {
+                return heard;
+            }
+            self.keys.open(poll(Duration::ZERO).unwrap_or_default());
+            let bare = Question::default();
+            let prompt = if is_answer { &bare } else { &self.prompt };
             return match self.editor.read_line(prompt) {
+                Ok(Signal::Success(text)) if self.keys.end_line(&text) => InputEvent::Nothing,
                 Ok(Signal::Success(text)) => {
                     // What is not remembered now is remembered at the end.
                     self.editor.sync_history().ok();
                     InputEvent::TextOrSecret(self.pastes.open(&joined(&text)))
                 }
-                Ok(Signal::HostCommand(command)) if command == OPEN_PASTES => {
-                    let text = self.pastes.open(self.editor.current_buffer_contents());
-                    let edits = [EditCommand::Clear, EditCommand::InsertString(text)];
-                    self.editor.run_edit_commands(&edits);
-                    continue;
+                Ok(Signal::HostCommand(name)) => {
+                    self.keys.end();
+                    match ChatKey::named(&name).and_then(|key| self.press(key, is_answer)) {
+                        Some(heard) => heard,
+                        None => continue,
+                    }
                 }
-                // It changes nothing about a question.
-                Ok(Signal::HostCommand(_)) if is_answer => continue,
-                Ok(Signal::HostCommand(_)) => InputEvent::NextMode,
                 Ok(Signal::ExternalBreak(_)) => {
                     self.editor.run_edit_commands(&[EditCommand::Clear]);
                     InputEvent::Expired
                 }
-                Ok(Signal::CtrlD) => InputEvent::End,
+                Ok(Signal::CtrlD) => {
+                    erase(prompt);
+                    InputEvent::End
+                }
                 Ok(_) => InputEvent::Nothing,
                 Err(error) => InputEvent::Broken(io::Error::other(error)),
             };
         }
+    }
+
+    /// Does what a key of the program stands for. Returns `None` if the prompt stays open.
+    fn press(&mut self, key: ChatKey, is_answer: bool) -> Option<InputEvent> {
+        match key {
+            ChatKey::OpenPastes => {
+                let text = self.pastes.open(self.editor.current_buffer_contents());
+                self.editor.run_edit_commands(&[EditCommand::Clear]);
+                self.insert(text);
+                None
+            }
+            ChatKey::Interrupt => {
+                self.editor.run_edit_commands(&[EditCommand::Clear]);
+                Some(InputEvent::Nothing)
+            }
+            // They change nothing about a question.
+            _ if is_answer => None,
+            ChatKey::NextMode => Some(InputEvent::NextMode),
+            ChatKey::PasteImage => match clipboard::image() {
+                Ok(image) => {
+                    let word = self.pastes.attach(image);
+                    self.insert(word + " ");
+                    None
+                }
+                Err(error) => Some(InputEvent::NoEffect(error.to_string())),
+            },
+        }
+    }
+
+    /// Presses the keys that the editor took at the last prompt and had no time for. Returns `None` if the prompt opens.
+    fn replay(&mut self, is_answer: bool) -> Option<InputEvent> {
+        while let Some(event) = self.keys.next_kept() {
+            if let Some(key) = ChatKey::of(&event) {
+                let heard = self.press(key, is_answer);
+                if heard.is_some() {
+                    return heard;
+                }
+                continue;
+            }
+            match event {
+                Event::Paste(text) => {
+                    let text = self.pastes.take(&text);
+                    self.insert(text);
+                }
+                Event::Key(KeyEvent { code: KeyCode::Char('d'), modifiers, .. })
+                    if modifiers == KeyModifiers::CONTROL
+                        && self.editor.current_buffer_contents().is_empty() =>
+                {
+                    return Some(InputEvent::End);
+                }
+                Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. })
+                    if !modifiers.contains(KeyModifiers::CONTROL) =>
+                {
+                    self.insert(letter.into());
+                }
+                Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => {
+                    let text = self.editor.current_buffer_contents().to_owned();
+                    self.editor.run_edit_commands(&[EditCommand::Clear]);
+                    return Some(sent(&self.pastes.open(&text)));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, text: String) {
+        self.editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+    }
+}
+
+/// Shows a line that was sent before a prompt opened for it.
+fn sent(text: &str) -> InputEvent {
+    console::tell(&sanitize_terminal(&format!("> {text}")));
+    InputEvent::TextOrSecret(joined(text))
+}
+
+/// Removes a prompt at which nothing is typed from the terminal. The cursor is in the line below.
+fn erase(prompt: &Question) {
+    let width = columns().max(1);
+    let rows: usize = prompt.status.lines().map(|it| it.width().div_ceil(width).max(1)).sum();
+    let rows = u16::try_from(rows + 1).unwrap_or(u16::MAX);
+    execute!(io::stderr(), MoveToColumn(0), MoveUp(rows), Clear(ClearType::FromCursorDown)).ok();
+}
+
+/// Gives the terminal back as it was before the chat. For a process that ends at once.
+pub(crate) fn restore_terminal() {
+    disable_raw_mode().ok();
+    if key_mode::restore() {
+        execute!(io::stderr(), DisableBracketedPaste).ok();
     }
 }
 
@@ -322,8 +443,7 @@ fn history(directory: &Path) -> io::Result<FileBackedHistory> {
 
 /// Restores the terminal while another reader is still active.
 fn restore() {
-    disable_raw_mode().ok();
-    execute!(io::stdout(), DisableBracketedPaste).ok();
+    restore_terminal();
     writeln!(io::stderr()).ok();
 }
 

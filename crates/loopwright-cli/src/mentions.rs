@@ -71,7 +71,7 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
 }
 
 /// Returns a message without the files that [`attach`] appended.
-pub(super) fn without_files(text: &str) -> &str {
+pub(crate) fn without_files(text: &str) -> &str {
     let attached = text.ends_with("</file>").then(|| text.find("\n\n<file path=\"")).flatten();
     &text[..attached.unwrap_or(text.len())]
 }

@@ -43,8 +43,8 @@ pub(crate) use self::calls::failure;
 pub(crate) use self::changes::{content_diff, file_diff, planned_change};
 pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
 pub(crate) use self::words::{
-    WIDTH, count, duration, json as json_line, number, sanitize_terminal, single_line, summary,
-    truncate, wrap,
+    WIDTH, count, duration, fence, json as json_line, number, sanitize_terminal, single_line,
+    summary, truncate, wrap,
 };
 pub use self::{
     changes::FileDiff,

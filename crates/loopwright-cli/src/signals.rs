@@ -8,12 +8,13 @@ use std::pin::pin;
 use std::process;
 use std::sync::{Arc, OnceLock};
 
-use futures::future::{Either, select};
+use futures::future::{Either, FutureExt as _, select};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
+use crate::input::restore_terminal;
 use crate::render::{UiEvent, UiSender};
 
 /// Stops a run, and remembers why. Cheap to clone.
@@ -80,6 +81,7 @@ impl Signals {
         loop {
             let reason = self.next().await;
             if !std::mem::take(&mut is_first) || brake.is_cancelled_by_user() {
+                restore_terminal();
                 process::exit(i32::from(exit_code(reason).code()));
             }
             brake.cancel(reason);
@@ -87,6 +89,11 @@ impl Signals {
                 feed.tell(UiEvent::Interrupted);
             }
         }
+    }
+
+    /// Takes a Ctrl-C that has come. Returns `false` if none has.
+    pub fn take_interrupt(&mut self) -> bool {
+        self.interrupt.recv().now_or_never().flatten().is_some()
     }
 
     /// Waits for the next signal.

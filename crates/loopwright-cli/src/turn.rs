@@ -9,6 +9,7 @@ use loopwright_sessions::{
     ActionCx, AgentSession, ContinueRun, ControlMessage, SendMessage, SessionAction, SessionError,
 };
 
+use crate::conversation::title;
 use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
 
@@ -48,6 +49,10 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         }
         let state = self.set_up(session.state().clone());
         let session = session.with_state(state);
+        let session = match (&self.said, &session.header().title) {
+            (Some(said), None) => session.with_title(title(said)),
+            _ => session,
+        };
         (self.begins)(&session);
         match &self.said {
             Some(said) => SendMessage::new(said.clone()).execute(session, cx).await,

@@ -19,6 +19,7 @@ use crate::model;
 use crate::permissions::ProjectSettings;
 use crate::render::single_line;
 use crate::startup::NoopListener;
+use crate::typed_text::typed_command;
 use crate::user_command;
 
 /// The tool that carries a skill out in a conversation of its own.
@@ -70,9 +71,22 @@ pub(crate) fn find(defined: &Defined, name: &str) -> Option<(Arc<Skill>, Option<
 }
 
 impl Invocation<'_> {
-    /// Makes a message of a skill. Its commands run as those of the user do, and its text names files, if it is the user's or
-    /// the user trusts the project.
+    /// Makes a message of a skill: the line that the user typed, and the text of the skill. Its commands run as those of the user
+    /// do, and its text names files, if it is the user's or the user trusts the project.
     pub(crate) async fn invoke(
+        &self,
+        skill: &Skill,
+        scope: Option<SkillScope>,
+        arguments: Arguments<'_>,
+    ) -> Invoked {
+        let line = format!("/{} {}", skill.name(), arguments.typed);
+        let invoked = self.filled_in(skill, scope, arguments).await;
+        let text = format!("{}\n\n{}", typed_command(line.trim_end()), invoked.text);
+        Invoked { text, ..invoked }
+    }
+
+    /// Makes a message of the text of a skill.
+    async fn filled_in(
         &self,
         skill: &Skill,
         scope: Option<SkillScope>,

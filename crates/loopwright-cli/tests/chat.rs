@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, streamed, streamed_call, streamed_tool, whole};
+use crate::server::{Server, error, streamed, streamed_call, streamed_tool, whole};
 use crate::world::{Done, World};
 
 /// Chats with a provider that gives these answers.
@@ -146,6 +146,34 @@ fn a_rewind_after_a_compaction_says_that_nothing_said_was_taken_back() {
 }
 
 #[test]
+fn a_rewind_after_a_compaction_that_failed_undoes_no_compaction() {
+    let world = World::new();
+    let long = "word ".repeat(2000);
+    let words = [&*long, "two", "three", "four", "five"].map(|it| streamed(it, "stop"));
+    let server = Server::start(words.into_iter().chain([error(400, "bad request")]));
+    let done = chat(&world, &server, &[], "1?\n2?\n3?\n4?\n5?\n/compact\n/rewind\n/rewind\n");
+    assert_eq!(server.heard().len(), 6, "{}", done.stderr);
+    let told = "the last run changed nothing; still at the end of step 5\n";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    assert!(done.stderr.contains("rewound to the end of step 4\n"), "{}", done.stderr);
+}
+
+#[test]
+fn a_command_is_listed_as_it_was_typed_and_keeps_the_outputs_before_it() {
+    let push = "Push to $1, then $2.";
+    let world = World::new().file("project/.claude/commands/git/push.md", push);
+    let server = answering(["one", "two", "three"]);
+    let lines = "!echo hi\n/git:push a b\n/review it\n/turns\n1\nagain\n/resume\n1\n";
+    let done = chat(&world, &server, &[], lines);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\nthree\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("  1  /git:push a b\n  2  /review it\n"), "{}", done.stderr);
+    let titles = done.stderr.lines().filter(|it| it.ends_with(" s  /git:push a b"));
+    assert_eq!(titles.count(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains("> again\n"), "{}", done.stderr);
+    assert_eq!(said(&world)[0], "I ran `echo hi`, which printed:\n```\nhi\n```\n\nagain");
+}
+
+#[test]
 fn a_fork_goes_on_and_its_source_stays() {
     let (world, server) = (World::new(), answering(["one", "two"]));
     let done = chat(&world, &server, &[], "1?\n/fork\n2?\n");
@@ -207,7 +235,7 @@ fn a_long_talk_is_made_short_and_a_rewind_brings_it_back() {
 #[test]
 fn a_turn_that_fails_does_not_end_the_talk_and_is_told_to_scripts() {
     let world = World::new();
-    let server = Server::start([crate::server::error(400, "bad request"), streamed("two", "stop")]);
+    let server = Server::start([error(400, "bad request"), streamed("two", "stop")]);
     let done = chat(&world, &server, &[], "1?\n2?\n");
     assert_eq!((done.status, done.stdout.as_str()), (5, "two\n"), "{}", done.stderr);
 }

@@ -38,6 +38,7 @@ mod pages;
 mod permissions;
 mod program;
 mod projects;
+mod prompt_keys;
 mod prompt_line;
 mod questions;
 mod reference;

@@ -6,6 +6,8 @@ use loopwright_core::messages::{Content, Media, MediaSource, Message, Part, Role
 use serde_json::{Value, json};
 
 use super::error::RpcError;
+use crate::file_url;
+use crate::render::fence;
 
 /// Makes a message of the content blocks of a prompt.
 ///
@@ -53,15 +55,15 @@ fn part(block: &Value) -> Result<Part, RpcError> {
 
 /// Names a file by its path, which the agent's tools understand; anything else by its address.
 fn mention(name: &str, uri: &str) -> String {
-    match uri.strip_prefix("file://") {
-        Some(path) => format!("`{}`", decoded(path)),
+    match file_url::path(uri) {
+        Some(path) => format!("`{path}`"),
         None => format!("[{name}]({uri})"),
     }
 }
 
 fn resource(resource: &Value) -> Result<Part, RpcError> {
     let uri = resource["uri"].as_str().ok_or_else(|| invalid("a resource lacks `uri`"))?;
-    let name = uri.strip_prefix("file://").map_or_else(|| uri.to_owned(), decoded);
+    let name = file_url::path(uri).unwrap_or_else(|| uri.to_owned());
     if let Some(text) = resource["text"].as_str() {
         let fence = fence(text);
         return Ok(Part::text(format!("\n`{name}`:\n{fence}\n{text}\n{fence}\n")));
@@ -77,29 +79,6 @@ fn resource(resource: &Value) -> Result<Part, RpcError> {
         source,
         name: Some(Arc::from(name)),
     })))
-}
-
-/// Returns a fence of backticks that a text cannot end.
-pub(super) fn fence(text: &str) -> String {
-    let runs = text.split(|it| it != '`').map(str::len).max().unwrap_or(0);
-    "`".repeat(runs.max(2) + 1)
-}
-
-/// Replaces `%20` and the like by what they stand for.
-fn decoded(path: &str) -> String {
-    let bytes = path.as_bytes();
-    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let hex = path.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        if let Some(byte) = hex.and_then(|it| u8::from_str_radix(it, 16).ok()) {
-            plain.push(byte);
-            at += 3;
-        } else {
-            plain.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// Returns the content block of a part; `None` for parts that are no content.

@@ -2,12 +2,13 @@
 
 use loopwright_core::{
     Change, ChangeRecord, Edit,
-    messages::{Content, Message, Role, SectionName, ToolCall},
+    messages::{Content, Message, Part, Role, SectionName, ToolCall},
 };
 use serde_json::{Value, json};
 
 use super::content::block;
 use super::tool_calls::ToolCalls;
+use crate::typed_text::{is_command, typed_text};
 
 /// Returns the updates that tell what was said and done in a session.
 pub(super) fn updates(changes: &[ChangeRecord], calls: &mut ToolCalls) -> Vec<Value> {
@@ -61,9 +62,16 @@ impl Replay<'_> {
     }
 
     fn said(&mut self, message: &Message) {
-        if message.role() == Role::User {
-            self.chunks("user_message_chunk", message);
+        if message.role() != Role::User {
+            return;
         }
+        // What a command of the user stands for is not shown.
+        let typed = |part: &Part| match part.as_text() {
+            Some(text) if is_command(text) => Part::text(typed_text(text).typed),
+            _ => part.clone(),
+        };
+        let shown = message.clone().with_parts(message.parts().iter().map(typed));
+        self.chunks("user_message_chunk", &shown);
     }
 
     fn answered(&mut self, message: &Message) {

@@ -11,8 +11,8 @@ use loopwright_core::{
 use loopwright_permissions::ToolKind;
 use serde_json::{Value, json};
 
-use super::content::{block, fence};
-use crate::render::{Change, failure, single_line, summary};
+use super::content::block;
+use crate::render::{Change, failure, fence, single_line, summary};
 
 /// The most characters of a title.
 const TITLE: usize = 120;

@@ -56,7 +56,7 @@ impl ChatSession<'_> {
     }
 }
 
-/// Adds what Shift-Tab changed to the status line, unless it says so itself.
+/// Adds to the status line what a key changed, or why it had no effect, unless the line says so itself.
 pub(super) fn with_change(status: String, changed: Option<String>) -> String {
     match changed {
         Some(changed) if status.is_empty() => changed,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use loopwright_core::{AgentState, Change, ChangeRecord};
+use loopwright_core::{AgentState, Change, ChangeRecord, Edit};
 use loopwright_sessions::{RewindPoint, SessionId, StoreError, has_words};
 
 use crate::console;
@@ -95,15 +95,25 @@ pub(super) async fn rewind(
 fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
     let steps = state.total_steps();
     if !has_words(taken_back) {
-        let is_run =
-            taken_back.iter().any(|it| matches!(it.change, Change::ExecutionStarted { .. }));
-        let what = if is_run { "compaction undone" } else { "nothing to undo" };
+        let has = |is_one: fn(&Change) -> bool| taken_back.iter().any(|it| is_one(&it.change));
+        let what = if has(is_compaction) {
+            "compaction undone"
+        } else if has(|it| matches!(it, Change::ExecutionStarted { .. })) {
+            "the last run changed nothing"
+        } else {
+            "nothing to undo"
+        };
         return format!("{what}; still at the end of step {steps}");
     }
     match steps {
         0 if state.transcript().is_empty() => "rewound to the start of the session".to_owned(),
         steps => format!("rewound to the end of step {steps}"),
     }
+}
+
+/// Returns `true` if a change replaces messages, as a compaction does at its end.
+fn is_compaction(change: &Change) -> bool {
+    matches!(change, Change::StateEdited { edit: Edit::Replace { .. }, .. })
 }
 
 impl Asked<'_> {

@@ -13,6 +13,7 @@ use crate::input::Input;
 use crate::mcp_mentions::{self, Attachments};
 use crate::render::sanitize_terminal;
 use crate::signals::exit_code;
+use crate::typed_text::typed_command;
 
 impl ChatSession<'_> {
     /// Uses a prompt of a server, or sends the line as a message if there is no such server.
@@ -27,7 +28,7 @@ impl ChatSession<'_> {
             Ok(Some(Ok(prompt))) => {
                 // The text comes from the server, so files that it names are not attached.
                 let mut printed = std::mem::take(&mut self.printed);
-                printed.push(String::new());
+                printed.extend([typed_command(&named.line), String::new()]);
                 self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
             }
             Ok(Some(Err(reason))) => {

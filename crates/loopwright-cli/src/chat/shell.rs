@@ -8,6 +8,7 @@ use crate::console;
 use crate::conversation::Conversation;
 use crate::render::sanitize_terminal;
 use crate::signals::{Signals, until_signal};
+use crate::typed_text::ran;
 use crate::user_command;
 
 /// The maximum number of characters of output that the agent sees.
@@ -33,5 +34,5 @@ pub(super) async fn run(
     };
     console::tell(&sanitize_terminal(&text));
     let seen: String = text.chars().take(SEEN).collect();
-    Some(format!("I ran `{command}`, which printed:\n```\n{}\n```", seen.trim_end()))
+    Some(ran(command, seen.trim_end()))
 }

@@ -12,6 +12,7 @@ use crate::render::single_line;
 use crate::session::{SessionsError, now, short};
 use crate::sessions::{HistoryEntry, SessionHistory, age};
 use crate::signals::Signals;
+use crate::typed_text::typed_text;
 
 /// The maximum number of sessions to choose from.
 const OFFERED: usize = 20;
@@ -112,7 +113,7 @@ pub(super) async fn show_last(
     let history = SessionHistory::of(&loaded.changes);
     let lines = history.entries.iter().filter_map(|it| match &it.entry {
         HistoryEntry::Said { role: "user", text } => {
-            Some(format!("> {}", single_line(text, WORDS)))
+            Some(format!("> {}", single_line(typed_text(text).typed, WORDS)))
         }
         HistoryEntry::Answered { text, .. } if !text.trim().is_empty() => {
             Some(single_line(text, WORDS))

@@ -2,7 +2,6 @@
 
 use loopwright_sessions::{SessionId, SessionStore};
 
-use super::mentions::without_files;
 use super::rewind::Rewind;
 use super::{ChatSession, nothing_said, tell};
 use crate::console;
@@ -12,6 +11,7 @@ use crate::render::single_line;
 use crate::session::SessionsError;
 use crate::sessions::{HistoryEntry, SessionHistory};
 use crate::signals::exit_code;
+use crate::typed_text::typed_text;
 
 /// The maximum number of messages to choose from.
 const OFFERED: usize = 20;
@@ -26,6 +26,8 @@ struct PastMessage {
     step: u64,
     /// What the user typed. The files that it names are attached again when it is sent again.
     text: String,
+    /// The outputs of the user's commands that were sent with it; empty if there were none.
+    outputs: String,
 }
 
 impl ChatSession<'_> {
@@ -62,7 +64,12 @@ impl ChatSession<'_> {
         };
         let back = Rewind { step: Some(chosen.step), files: false };
         match self.go_back(back, input).await {
-            Ok(true) => input.set_draft(chosen.text.clone()),
+            Ok(true) => {
+                input.set_draft(chosen.text.clone());
+                if !chosen.outputs.is_empty() {
+                    self.printed.insert(0, chosen.outputs.clone());
+                }
+            }
             Ok(false) => {}
             Err(exit_code) => return Some(exit_code),
         }
@@ -80,8 +87,9 @@ async fn messages(
     for entry in SessionHistory::of(&loaded.changes).entries {
         match entry.entry {
             HistoryEntry::Said { role: "user", text } => {
-                let text = without_files(&text).to_owned();
-                found.push(PastMessage { step: last, text });
+                let message = typed_text(&text);
+                let [text, outputs] = [message.typed, message.outputs].map(str::to_owned);
+                found.push(PastMessage { step: last, text, outputs });
             }
             HistoryEntry::Step { step, .. } => last = step,
             _ => {}

@@ -14,8 +14,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Takes what waits at the terminal. An editor that began to read now would take Esc and the letter
-    /// behind it for one key.
+    /// Takes what waits at the terminal.
     pub(super) fn absorb(&mut self) {
         if enable_raw_mode().is_err() {
             return;
@@ -29,7 +28,9 @@ impl Ahead {
 
     pub(super) fn take(&mut self, event: &Event) {
         match event {
-            Event::Paste(text) => self.draft.push_str(text),
+            Event::Paste(text) => {
+                self.draft.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
+            }
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
             Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => self.end_line(),
             Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. }) => {

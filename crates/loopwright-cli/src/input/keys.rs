@@ -1,10 +1,13 @@
-//! Special keys at the prompt: long pastes, which are folded, and Esc Esc.
+//! Special keys at the prompt, and keys that are pressed while no prompt is open.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use reedline::{EditCommand, EditMode, Emacs, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
+
+use super::pastes::Pastes;
 
 /// What Esc twice stands for. It is sent like a typed line: the editor takes what else is printed while a line is open
 /// for a part of its prompt, and draws over it. What is at the prompt follows, and is not lost.
@@ -13,53 +16,138 @@ const TURNS: &str = "/turns ";
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_millis(600);
 
-/// The most lines of a paste that is shown as it is.
-const LINES: usize = 5;
+/// A key for the program, and not for the editor. The editor ends its reading at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChatKey {
+    /// Shift-Tab.
+    NextMode,
+    /// Ctrl-O: pasted texts are shown as they are.
+    OpenPastes,
+    /// Ctrl-V: the image in the clipboard.
+    PasteImage,
+    /// Ctrl-C.
+    Interrupt,
+}
 
-/// The most characters of a paste that is shown as it is.
-const CHARACTERS: usize = 1_000;
+impl ChatKey {
+    const ALL: [Self; 4] = [Self::NextMode, Self::OpenPastes, Self::PasteImage, Self::Interrupt];
 
-/// Pasted texts that are folded to one word. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pastes(Arc<Mutex<Vec<(String, String)>>>);
-
-impl Pastes {
-    /// Returns what stands for a text; `None` if it is short enough to be shown.
-    fn fold(&self, text: &str) -> Option<String> {
-        let lines = text.lines().count();
-        let size = if lines > LINES {
-            format!("{lines} lines")
-        } else if text.chars().count() > CHARACTERS {
-            format!("{} characters", text.chars().count())
-        } else {
-            return None;
-        };
-        let mut pastes = self.lock();
-        let word = format!("[pasted {size} #{}]", pastes.len() + 1);
-        pastes.push((word.clone(), text.to_owned()));
-        Some(word)
-    }
-
-    /// Puts the texts in the place of what stands for them.
-    pub(super) fn open(&self, text: &str) -> String {
-        let pastes = self.lock();
-        let mut opened = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(start) = rest.find("[pasted ") {
-            let (before, from) = rest.split_at(start);
-            opened.push_str(before);
-            let found = pastes.iter().find(|(word, _)| from.starts_with(word.as_str()));
-            let (shown, length) = match found {
-                Some((word, content)) => (content.as_str(), word.len()),
-                None => ("[", 1),
-            };
-            opened.push_str(shown);
-            rest = &from[length..];
+    /// Returns the name under which the editor passes it on.
+    fn name(self) -> &'static str {
+        match self {
+            Self::NextMode => "next mode",
+            Self::OpenPastes => "open pastes",
+            Self::PasteImage => "paste image",
+            Self::Interrupt => "interrupt",
         }
-        opened + rest
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, String)>> {
+    /// Returns the key that the editor passes on under a name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// Returns the key of an event.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return None };
+        match (code, *modifiers) {
+            _ if *kind == KeyEventKind::Release => None,
+            (KeyCode::BackTab, KeyModifiers::SHIFT) => Some(Self::NextMode),
+            (KeyCode::Char('o'), KeyModifiers::CONTROL) => Some(Self::OpenPastes),
+            (KeyCode::Char('v'), KeyModifiers::CONTROL) => Some(Self::PasteImage),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL) => Some(Self::Interrupt),
+            _ => None,
+        }
+    }
+
+    fn to_event(self) -> ReedlineEvent {
+        match self {
+            // An empty line is sent, so that nothing is left of the prompt above it. In a search of the history, it ends the search.
+            Self::Interrupt => {
+                let clear = ReedlineEvent::Edit(vec![EditCommand::Clear]);
+                let send = vec![ReedlineEvent::Esc, clear, ReedlineEvent::Submit];
+                ReedlineEvent::UntilFound(vec![ReedlineEvent::Multiple(send), ReedlineEvent::Esc])
+            }
+            key => ReedlineEvent::ExecuteHostCommand(key.name().to_owned()),
+        }
+    }
+}
+
+/// The keys of one line, shared between the editor and the program that reads with it. The editor takes all keys that wait
+/// at once. Those behind a key that ends its reading are kept for the next prompt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LineKeys(Arc<Mutex<Keys>>);
+
+#[derive(Debug, Default)]
+struct Keys {
+    /// Whether keys were waiting when the prompt opened.
+    has_waited: bool,
+    /// The number of times that the editor has taken keys at this prompt.
+    batch: u32,
+    is_batch_over: bool,
+    /// The keys of the last batch behind one that ends the reading, if there is one.
+    behind: Option<VecDeque<Event>>,
+    /// Whether the key that ends the reading is Ctrl-C.
+    is_interrupted: bool,
+    /// Keys for the next prompt.
+    kept: VecDeque<Event>,
+}
+
+impl LineKeys {
+    /// Begins another prompt; `has_waited` is `true` if keys were pressed before.
+    pub(super) fn open(&self, has_waited: bool) {
+        let mut keys = self.lock();
+        let kept = std::mem::take(&mut keys.kept);
+        *keys = Keys { has_waited, is_batch_over: true, kept, ..Keys::default() };
+    }
+
+    /// Ends the reading with a key for the program. Keys behind it are kept.
+    pub(super) fn end(&self) {
+        let mut keys = self.lock();
+        let behind = keys.behind.take().unwrap_or_default();
+        keys.kept.extend(behind);
+    }
+
+    /// Ends the reading with a line. Returns `true` if Ctrl-C ended it.
+    pub(super) fn end_line(&self, line: &str) -> bool {
+        let is_interrupted = self.lock().is_interrupted && line.is_empty();
+        if is_interrupted || line.starts_with(TURNS) {
+            self.end();
+        }
+        is_interrupted
+    }
+
+    /// Returns the next key that was kept.
+    pub(super) fn next_kept(&self) -> Option<Event> {
+        self.lock().kept.pop_front()
+    }
+
+    /// Takes a key of a batch. Returns `true` if it was pressed before the prompt opened.
+    fn take(&self, event: &Event) -> bool {
+        let mut keys = self.lock();
+        if std::mem::take(&mut keys.is_batch_over) {
+            keys.batch += 1;
+            keys.behind = None;
+            keys.is_interrupted = false;
+        }
+        if let Some(behind) = &mut keys.behind {
+            behind.push_back(event.clone());
+        }
+        keys.has_waited && keys.batch == 1
+    }
+
+    /// Notes that the editor ends its reading at the key that was taken last.
+    fn leaves(&self, is_interrupted: bool) {
+        let mut keys = self.lock();
+        keys.behind.get_or_insert_default();
+        keys.is_interrupted |= is_interrupted;
+    }
+
+    fn end_batch(&self) {
+        self.lock().is_batch_over = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Keys> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,46 +156,76 @@ impl Pastes {
 pub(super) struct ChatKeys {
     inner: Emacs,
     pastes: Pastes,
+    line: LineKeys,
     /// When Esc was last pressed.
     escaped: Option<Instant>,
 }
 
 impl ChatKeys {
-    pub(super) fn new(inner: Emacs, pastes: Pastes) -> Self {
-        Self { inner, pastes, escaped: None }
+    pub(super) fn new(inner: Emacs, pastes: Pastes, line: LineKeys) -> Self {
+        Self { inner, pastes, line, escaped: None }
+    }
+
+    fn parse(&mut self, event: Event) -> ReedlineEvent {
+        match ReedlineRawEvent::try_from(event) {
+            Ok(event) => self.inner.parse_event(event),
+            Err(()) => ReedlineEvent::None,
+        }
     }
 }
 
 impl EditMode for ChatKeys {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         let event: Event = event.into();
+        let has_waited = self.line.take(&event);
         let before = self.escaped.take();
+        if let Some(key) = ChatKey::of(&event) {
+            self.line.leaves(key == ChatKey::Interrupt);
+            return key.to_event();
+        }
         match &event {
             Event::Paste(text) => {
-                let text = text.replace("\r\n", "\n").replace('\r', "\n");
-                if let Some(word) = self.pastes.fold(&text) {
-                    return ReedlineEvent::Edit(vec![EditCommand::InsertString(word)]);
-                }
+                return ReedlineEvent::Edit(vec![EditCommand::InsertString(
+                    self.pastes.take(text),
+                )]);
             }
             Event::Key(KeyEvent { code: KeyCode::Esc, modifiers: KeyModifiers::NONE, .. }) => {
                 if before.is_some_and(|it| it.elapsed() < TWICE) {
                     let start = EditCommand::MoveToStart { select: false };
                     let turns = EditCommand::InsertString(TURNS.to_owned());
                     let edits = ReedlineEvent::Edit(vec![start, turns]);
+                    self.line.leaves(false);
                     return ReedlineEvent::Multiple(vec![edits, ReedlineEvent::Submit]);
                 }
                 self.escaped = Some(Instant::now());
             }
             _ => {}
         }
-        match ReedlineRawEvent::try_from(event) {
-            Ok(event) => self.inner.parse_event(event),
-            Err(()) => ReedlineEvent::None,
+        if let Some(letter) = behind_escape(&event) {
+            // A terminal sends Alt-h and Esc followed by h as the same bytes. Esc was for what happened before the prompt.
+            let meant = self.parse(event);
+            let is_letter = has_waited || meant == ReedlineEvent::None;
+            return if is_letter { self.parse(letter) } else { meant };
         }
+        self.parse(event)
     }
 
     fn edit_mode(&self) -> PromptEditMode {
+        // The editor asks for it once it has taken all keys that wait.
+        self.line.end_batch();
         self.inner.edit_mode()
+    }
+}
+
+/// Returns the key without Alt, if it is a letter with Alt.
+fn behind_escape(event: &Event) -> Option<Event> {
+    match event {
+        Event::Key(KeyEvent { code: code @ KeyCode::Char(_), modifiers, .. })
+            if (*modifiers - KeyModifiers::SHIFT) == KeyModifiers::ALT =>
+        {
+            Some(Event::Key(KeyEvent::new(*code, *modifiers - KeyModifiers::ALT)))
+        }
+        _ => None,
     }
 }
 
@@ -117,47 +235,81 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> (ChatKeys, Pastes) {
-        let pastes = Pastes::default();
-        (ChatKeys::new(Emacs::new(default_emacs_keybindings()), pastes.clone()), pastes)
+    fn keys() -> (ChatKeys, LineKeys) {
+        let (emacs, line) = (Emacs::new(default_emacs_keybindings()), LineKeys::default());
+        (ChatKeys::new(emacs, Pastes::default(), line.clone()), line)
     }
 
     fn press(keys: &mut ChatKeys, event: Event) -> ReedlineEvent {
         keys.parse_event(ReedlineRawEvent::try_from(event).unwrap())
     }
 
-    #[test]
-    fn a_long_paste_is_a_word_until_it_is_opened() {
-        let (mut keys, pastes) = keys();
-        let mut paste = |text: &str| match press(&mut keys, Event::Paste(text.to_owned())) {
-            ReedlineEvent::Edit(commands) => match &commands[..] {
-                [EditCommand::InsertString(text)] => text.clone(),
-                other => panic!("{other:?}"),
-            },
-            other => panic!("{other:?}"),
-        };
-        let long = "line\r\n".repeat(300);
-        assert_eq!(paste(&long), "[pasted 300 lines #1]");
-        assert_eq!(paste(&"x".repeat(1_001)), "[pasted 1001 characters #2]");
-        assert_eq!(paste("one\rtwo"), "one\ntwo");
-        let said =
-            "See [pasted 300 lines #1], [pasted 2 lines #9] and [pasted 1001 characters #2].";
-        let opened =
-            format!("See {}, [pasted 2 lines #9] and {}.", "line\n".repeat(300), "x".repeat(1_001));
-        assert_eq!(pastes.open(said), opened);
-        // What is pasted is not opened in turn.
-        assert_eq!(paste(&"[pasted 300 lines #1]\n".repeat(6)), "[pasted 6 lines #3]");
-        assert_eq!(pastes.open("[pasted 6 lines #3]"), "[pasted 300 lines #1]\n".repeat(6));
+    fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
+        Event::Key(KeyEvent::new(code, modifiers))
+    }
+
+    fn letter(letter: char) -> Event {
+        key(KeyCode::Char(letter), KeyModifiers::NONE)
+    }
+
+    fn inserts(letter: char) -> ReedlineEvent {
+        ReedlineEvent::Edit(vec![EditCommand::InsertChar(letter)])
     }
 
     #[test]
     fn escape_twice_lists_the_messages_and_another_key_between_does_not() {
         let (mut keys, _) = keys();
-        let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
-        let (escape, letter) = (key(KeyCode::Esc), key(KeyCode::Char('a')));
+        let (escape, letter) = (key(KeyCode::Esc, KeyModifiers::NONE), letter('a'));
         let is_sent = |event: ReedlineEvent| matches!(event, ReedlineEvent::Multiple(_));
         let mut press = |event: &Event| is_sent(press(&mut keys, event.clone()));
         let pressed = [&escape, &letter, &escape, &escape, &escape].map(&mut press);
         assert_eq!(pressed, [false, false, false, true, false]);
+    }
+
+    #[test]
+    fn keys_behind_one_that_ends_the_reading_are_kept_for_the_next_prompt() {
+        let (mut keys, line) = keys();
+        line.open(false);
+        let tab = key(KeyCode::BackTab, KeyModifiers::SHIFT);
+        let typed = [letter('a'), tab.clone(), letter('b'), tab.clone(), letter('c')];
+        for event in typed.clone() {
+            press(&mut keys, event);
+        }
+        line.end();
+        let kept: Vec<Event> = std::iter::from_fn(|| line.next_kept()).collect();
+        assert_eq!(kept, typed[2..]);
+        // The next batch has no such key.
+        line.open(false);
+        press(&mut keys, letter('d'));
+        line.end();
+        assert_eq!(line.next_kept(), None);
+    }
+
+    #[test]
+    fn an_empty_line_is_an_interruption_only_if_ctrl_c_sent_it() {
+        let (mut keys, line) = keys();
+        let interrupt = key(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        line.open(false);
+        press(&mut keys, interrupt.clone());
+        assert!(!line.end_line("found in the history"));
+        assert!(line.end_line(""));
+        line.open(false);
+        press(&mut keys, interrupt);
+        keys.edit_mode();
+        press(&mut keys, key(KeyCode::Enter, KeyModifiers::NONE));
+        assert!(!line.end_line(""));
+    }
+
+    #[test]
+    fn a_letter_behind_escape_is_a_letter_unless_alt_means_something() {
+        let (mut keys, line) = keys();
+        let alt = |letter| key(KeyCode::Char(letter), KeyModifiers::ALT);
+        line.open(true);
+        assert_eq!(press(&mut keys, alt('b')), inserts('b'));
+        assert_eq!(press(&mut keys, alt('h')), inserts('h'));
+        keys.edit_mode();
+        let left = EditCommand::MoveWordLeft { select: false };
+        assert_eq!(press(&mut keys, alt('b')), ReedlineEvent::Edit(vec![left]));
+        assert_eq!(press(&mut keys, alt('h')), inserts('h'));
     }
 }

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
+    KeyModifiers, poll, read,
+};
+use crossterm::execute;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::ahead::Ahead;
@@ -43,16 +46,16 @@ pub(crate) struct LiveInput {
 }
 
 impl LiveInput {
-    /// Begins to read, and shows with `feed` what is being typed. Returns `None` if the terminal
-    /// cannot be set up for it.
-    pub(super) fn start(feed: UiSender, draft: String) -> Option<(Self, UnboundedReceiver<Typed>)> {
-        let mode = KeyMode::set().ok()?;
+    /// Begins to read, and shows with `feed` what is being typed.
+    pub(super) fn start(feed: UiSender, draft: String) -> (Self, UnboundedReceiver<Typed>) {
         let is_over = Arc::new(AtomicBool::new(false));
         let (sender, typed) = unbounded_channel();
         let ends = Arc::clone(&is_over);
         let reading = thread::spawn(move || {
             let mut line = Line { draft, feed, sender };
             line.show();
+            // Lines that are pasted together are one message.
+            execute!(io::stderr(), EnableBracketedPaste).ok();
             while !ends.load(Relaxed) {
                 match poll(LOOKS) {
                     Ok(false) => {}
@@ -63,35 +66,16 @@ impl LiveInput {
                     Err(_) => break,
                 }
             }
-            drop(mode);
+            execute!(io::stderr(), DisableBracketedPaste).ok();
             line.draft
         });
-        Some((Self { is_over, reading }, typed))
+        (Self { is_over, reading }, typed)
     }
 
-    /// Stops reading and gives the terminal back as it was. Returns the line that was begun. Blocks for a moment.
+    /// Stops reading. Returns the line that was begun. Blocks for a moment.
     pub(super) fn finish(self) -> String {
         self.is_over.store(true, Relaxed);
         self.reading.join().unwrap_or_default()
-    }
-}
-
-/// A terminal that gives each key at once and shows none; it is as it was when this is dropped.
-struct KeyMode(Termios);
-
-impl KeyMode {
-    fn set() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut keys = before.clone();
-        keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-        tcsetattr(io::stdin(), OptionalActions::Now, &keys)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for KeyMode {
-    fn drop(&mut self) {
-        tcsetattr(io::stdin(), OptionalActions::Now, &self.0).ok();
     }
 }
 
@@ -165,7 +149,7 @@ mod tests {
         line.take(&plain(KeyCode::Enter));
         line.take(&plain(KeyCode::Enter));
         line.take(&plain(KeyCode::Esc));
-        line.take(&Event::Paste("two\nlines".to_owned()));
+        line.take(&Event::Paste("two\rlines".to_owned()));
         assert_eq!(line.draft, "two\nlines");
         let mut sent = Vec::new();
         while let Ok(typed) = typed.try_recv() {

@@ -102,6 +102,12 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", number(count))
 }
 
+/// Returns a fence of backticks that a text cannot end.
+pub(crate) fn fence(text: &str) -> String {
+    let runs = text.split(|it| it != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(runs.max(2) + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,190 @@
+//! Keys at the prompt of a chat: those that leave it, those that come between two prompts, and those that attach images.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, streamed, streamed_call, streamed_tool};
+use crate::terminal::{Seen, Terminal};
+use crate::world::World;
+
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+const CTRL_R: &str = "\u{12}";
+const CTRL_V: &str = "\u{16}";
+const SHIFT_TAB: &str = "\u{1b}[Z";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// A status line that takes a second. Meanwhile, no prompt is open.
+const SLOW: &str = "[chat]\nstatus_line = \"sleep 1; echo ready\"\n";
+
+fn chatting(server: &Server) -> World {
+    let world = World::new()
+        .env("TERM", "xterm-256color")
+        .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
+        .env("LOOPWRIGHT_BASE_URL", &server.url);
+    fs::write(world.path("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(world.path("a b.png"), PNG).unwrap();
+    world
+}
+
+fn done(seen: Seen) -> Seen {
+    assert_eq!(seen.status, 0, "{}", seen.text());
+    seen
+}
+
+/// What users said in a request.
+fn said(request: &Value) -> Vec<Value> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages.filter(|it| it["role"] == "user").map(|it| it["content"].clone()).collect()
+}
+
+#[test]
+fn a_key_that_comes_between_two_prompts_is_one_of_the_next() {
+    let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
+    let world = chatting(&server).file(".config/loopwright/config.toml", SLOW);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "the first message")
+        .pressing("tokens in", CTRL_R)
+        .pressing("() ", "fir")
+        .pressing("(fir)", "\r\r")
+        .pressing("tokens in", &[SHIFT_TAB; 2].concat())
+        .pressing("mode ask", CTRL_D);
+    done(terminal.run(&world, &[]));
+    let requests = server.heard();
+    assert_eq!(said(&requests[1].1), ["the first message"; 2]);
+}
+
+#[test]
+fn lines_that_are_typed_between_two_prompts_are_sent_and_none_is_shown_twice() {
+    let server = Server::start(["One.", "Two.", "Three."].map(|it| streamed(it, "stop")));
+    let world = chatting(&server).file(".config/loopwright/config.toml", SLOW);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "first")
+        .pressing("tokens in", "second\rthird\rfou")
+        .editing("Three.", "rth")
+        .pressing("fourth", &format!("{CTRL_C}{CTRL_D}"));
+    let seen = done(terminal.run(&world, &[]));
+    let requests = server.heard();
+    assert_eq!(said(&requests[2].1), ["first", "second", "third"]);
+    for line in ["> first", "> second"] {
+        let count = seen.lines.iter().filter(|it| it.trim_end() == line).count();
+        assert_eq!(count, 1, "{line}: {}", seen.text());
+    }
+}
+
+#[test]
+fn a_prompt_that_is_left_takes_its_status_line_along() {
+    let server = Server::start([]);
+    let terminal = Terminal::new(80)
+        .editing("/help for help", "abc")
+        .pressing("abc", CTRL_C)
+        .editing("press Ctrl-C again", CTRL_R)
+        .pressing("() ", CTRL_C)
+        .pressing("> ", CTRL_D);
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    assert!(seen.written.contains("project (main)"), "{}", seen.written);
+    assert!(!seen.text().contains("project (main)"), "{}", seen.text());
+    assert!(!seen.text().contains("abc"), "{}", seen.text());
+}
+
+#[test]
+fn lines_that_are_pasted_together_while_the_agent_works_are_one_message() {
+    let server = Server::start([streamed_call("", "sleep 2"), streamed("Done.", "stop")]);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Go")
+        .pressing("bash sleep 2", "\u{1b}[200~one\rtwo\u{1b}[201~\r")
+        .typing("tokens in", "/quit");
+    done(terminal.run(&chatting(&server), &[]));
+    let requests = server.heard();
+    assert_eq!(said(&requests[1].1), ["Go", "one\ntwo"]);
+}
+
+fn image() -> Value {
+    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}})
+}
+
+#[test]
+fn an_image_whose_path_is_pasted_or_dropped_is_attached() {
+    let server = Server::start([streamed("A dot.", "stop")]);
+    let world = chatting(&server);
+    let path = world.path("a b.png");
+    let path = path.to_str().unwrap();
+    let pasted = |text: &str| format!("\u{1b}[200~{text}\u{1b}[201~");
+    let (quoted, escaped) = (pasted(&format!("'{path}'")), pasted(&path.replace(' ', "\\ ")));
+    let url = pasted(&format!("file://{}", path.replace(' ', "%20")));
+    let keys = format!("See {quoted}{escaped}{url}and {}\r", pasted("/nowhere/c.png"));
+    let terminal = Terminal::new(80).editing("/help for help", &keys).typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let text = "See [image #1] [image #2] [image #3] and /nowhere/c.png";
+    assert!(seen.text().contains(&format!("> {text}")), "{}", seen.text());
+    let content = json!([{"type": "text", "text": text}, image(), image(), image()]);
+    assert_eq!(said(&server.request()), [content]);
+}
+
+/// A folder of programs before those of the system, with a clipboard.
+fn with_clipboard(world: World, script: &str) -> World {
+    let bin = world.path("bin").to_str().unwrap().to_owned();
+    let world = world.env("PATH", &format!("{bin}:/usr/bin:/bin")).file("bin/wl-paste", script);
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(world.path("bin/wl-paste"), mode).unwrap();
+    world
+}
+
+#[test]
+fn ctrl_v_attaches_the_image_in_the_clipboard() {
+    let server = Server::start([streamed("A dot.", "stop")]);
+    let script = "#!/bin/sh\n[ \"$*\" = '--no-newline --type image/png' ] && printf '\\211PNG\\r\\n\\032\\n'\n";
+    let world = with_clipboard(chatting(&server), script);
+    let terminal = Terminal::new(80)
+        .editing("/help for help", &format!("What is {CTRL_V}"))
+        .pressing("[image #1]", "now? [image #2]\r")
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let text = "What is [image #1] now? [image #2]";
+    assert_eq!(said(&server.request()), [json!([{"type": "text", "text": text}, image()])]);
+    let told = "warning: [image #2] is not attached: it was pasted in another chat";
+    assert!(seen.text().contains(told), "{}", seen.text());
+}
+
+#[test]
+fn ctrl_v_says_why_nothing_is_attached() {
+    let server = Server::start([]);
+    let no_image = with_clipboard(chatting(&server), "#!/bin/sh\nexit 1\n");
+    for (world, told) in [
+        (chatting(&server), "no program reads the clipboard; install `wl-paste`"),
+        (no_image, "the clipboard has no image"),
+    ] {
+        let terminal = Terminal::new(120)
+            .editing("/help for help", &format!("abc{CTRL_V}"))
+            .pressing(told, &format!("{CTRL_C}{CTRL_D}"));
+        let seen = done(terminal.run(&world, &[]));
+        assert!(!seen.text().contains(told), "{}", seen.text());
+    }
+}
+
+#[test]
+fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
+    let start = json!({"command": "echo begun; sleep 1000"});
+    let replies = [
+        streamed_tool("", "bash_start", &start),
+        streamed_call("", "sleep 4"),
+        streamed("Done.", "stop"),
+    ];
+    let server = Server::start(replies);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "/tasks")
+        .typing("no background tasks", "Go")
+        .pressing("bash sleep 4", "/tasks\r")
+        .pressing("running", "/tasks 1\r")
+        .pressing("begun", "/tasks stop 1\r")
+        .pressing("task 1 is being stopped", "/tasks 2\r")
+        .pressing("no background task 2", "/tasks\r")
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    for line in ["begun", "task 1 is being stopped", "no background task 2; /tasks lists them"] {
+        let count = seen.lines.iter().filter(|it| it.trim() == line).count();
+        assert_eq!(count, 1, "{line}: {}", seen.text());
+    }
+}
