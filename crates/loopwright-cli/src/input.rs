@@ -96,6 +96,8 @@ pub(crate) struct LineEditor {
     prompt: Question,
     /// Ends the question that is open.
     expired: Arc<AtomicBool>,
+    /// Whether the terminal marks pasted texts, also while the agent works.
+    marks_pastes: bool,
     /// Is there while no key is lost between two prompts. The editor is dropped before it.
     mode: Option<KeyMode>,
 }
@@ -107,7 +109,7 @@ impl Input {
         completer: Option<ChatCompleter>,
         program: Option<&OsStr>,
     ) -> Self {
-        let mode = KeyMode::set().ok();
+        let (mode, marks_pastes) = (KeyMode::set().ok(), completer.is_some());
         let mut keys = default_emacs_keybindings();
         let menu = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(MENU.to_owned()),
@@ -143,7 +145,8 @@ impl Input {
             editor = editor.with_buffer_editor(command, directory.join("message.md"));
         }
         let (ahead, prompt) = (Ahead::default(), Question::default());
-        let line = LineEditor { editor, ahead, pastes, keys: line, prompt, expired, mode };
+        let line =
+            LineEditor { editor, ahead, pastes, keys: line, prompt, expired, marks_pastes, mode };
         Self::Terminal(Box::new(line))
     }
 
@@ -212,7 +215,8 @@ impl Input {
     pub(crate) fn live(&mut self, feed: UiSender) -> Option<(LiveInput, UnboundedReceiver<Typed>)> {
         match self {
             Self::Terminal(line) if line.mode.is_some() => {
-                Some(LiveInput::start(feed, std::mem::take(&mut line.ahead.draft)))
+                let draft = std::mem::take(&mut line.ahead.draft);
+                Some(LiveInput::start(feed, draft, line.marks_pastes))
             }
             _ => None,
         }

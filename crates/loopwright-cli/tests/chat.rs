@@ -140,7 +140,7 @@ fn a_rewind_after_a_compaction_says_that_nothing_said_was_taken_back() {
     let done = chat(&world, &server, &[], "1?\n2?\n/compact\n/rewind\n/rewind\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert_eq!(said(&world), ["1?", "one"]);
-    let told = "compaction undone; still at the end of step 2\n";
+    let told = "the last run changed nothing; still at the end of step 2\n";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     assert!(done.stderr.contains("rewound to the end of step 1\n"), "{}", done.stderr);
 }
@@ -163,14 +163,14 @@ fn a_command_is_listed_as_it_was_typed_and_keeps_the_outputs_before_it() {
     let push = "Push to $1, then $2.";
     let world = World::new().file("project/.claude/commands/git/push.md", push);
     let server = answering(["one", "two", "three"]);
-    let lines = "!echo hi\n/git:push a b\n/review it\n/turns\n1\nagain\n/resume\n1\n";
+    let lines = "/review it\n!echo hi\n/git:push a b\n/turns\n2\nagain\n/resume\n1\n";
     let done = chat(&world, &server, &[], lines);
     assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\nthree\n"), "{}", done.stderr);
-    assert!(done.stderr.contains("  1  /git:push a b\n  2  /review it\n"), "{}", done.stderr);
-    let titles = done.stderr.lines().filter(|it| it.ends_with(" s  /git:push a b"));
+    assert!(done.stderr.contains("  1  /review it\n  2  /git:push a b\n"), "{}", done.stderr);
+    let titles = done.stderr.lines().filter(|it| it.ends_with(" s  /review it"));
     assert_eq!(titles.count(), 1, "{}", done.stderr);
     assert!(done.stderr.contains("> again\n"), "{}", done.stderr);
-    assert_eq!(said(&world)[0], "I ran `echo hi`, which printed:\n```\nhi\n```\n\nagain");
+    assert_eq!(said(&world)[2], "I ran `echo hi`, which printed:\n```\nhi\n```\n\nagain");
 }
 
 #[test]

@@ -228,7 +228,9 @@ fn a_prompt_of_a_server_is_sent_with_its_arguments_and_attaches_nothing_by_itsel
     ] {
         assert!(done.stderr.contains(told), "{told}: {done:?}");
     }
-    assert_eq!(last_message(&server), "Plan with how:slowly,what:a trip and @secret.txt");
+    let command = "<user_command>/shell:plan what=a trip how=slowly</user_command>";
+    let prompt = "Plan with how:slowly,what:a trip and @secret.txt";
+    assert_eq!(last_message(&server), format!("{command}\n\n{prompt}"));
 }
 
 #[test]

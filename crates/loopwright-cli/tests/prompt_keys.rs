@@ -1,4 +1,4 @@
-//! Keys at the prompt of a chat: those that leave it, those that come between two prompts, and those that attach images.
+//! Keys at the prompt of a chat: those that leave it, text that comes between two prompts, and keys that attach images.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,6 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 const CTRL_R: &str = "\u{12}";
 const CTRL_V: &str = "\u{16}";
-const SHIFT_TAB: &str = "\u{1b}[Z";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// A status line that takes a second. Meanwhile, no prompt is open.
@@ -38,22 +37,6 @@ fn done(seen: Seen) -> Seen {
 fn said(request: &Value) -> Vec<Value> {
     let messages = request["messages"].as_array().unwrap().iter();
     messages.filter(|it| it["role"] == "user").map(|it| it["content"].clone()).collect()
-}
-
-#[test]
-fn a_key_that_comes_between_two_prompts_is_one_of_the_next() {
-    let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
-    let world = chatting(&server).file(".config/loopwright/config.toml", SLOW);
-    let terminal = Terminal::new(80)
-        .typing("/help for help", "the first message")
-        .pressing("tokens in", CTRL_R)
-        .pressing("() ", "fir")
-        .pressing("(fir)", "\r\r")
-        .pressing("tokens in", &[SHIFT_TAB; 2].concat())
-        .pressing("mode ask", CTRL_D);
-    done(terminal.run(&world, &[]));
-    let requests = server.heard();
-    assert_eq!(said(&requests[1].1), ["the first message"; 2]);
 }
 
 #[test]
@@ -180,10 +163,14 @@ fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
         .pressing("running", "/tasks 1\r")
         .pressing("begun", "/tasks stop 1\r")
         .pressing("task 1 is being stopped", "/tasks 2\r")
-        .pressing("no background task 2", "/tasks\r")
+        .pressing("unknown background task 2", "/tasks\r")
         .typing("tokens in", "/quit");
-    let seen = done(terminal.run(&chatting(&server), &[]));
-    for line in ["begun", "task 1 is being stopped", "no background task 2; /tasks lists them"] {
+    let allowed = "[capabilities.use_coding_tools]\nbackground = \"allowed\"\n";
+    let world = chatting(&server).file(".config/loopwright/config.toml", allowed);
+    let seen = done(terminal.run(&world, &[]));
+    for line in
+        ["begun", "task 1 is being stopped", "unknown background task 2; list them with /tasks"]
+    {
         let count = seen.lines.iter().filter(|it| it.trim() == line).count();
         assert_eq!(count, 1, "{line}: {}", seen.text());
     }

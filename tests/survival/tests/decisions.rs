@@ -69,7 +69,8 @@ fn each_decision(place: &Place) {
     let (times, outcome) = decided(place, Decision::Retry);
     assert!(matches!(outcome, ToolOutcome::Returned(_)), "{outcome:?}");
     assert_eq!(times, 2);
-    let blocked = ToolOutcome::Blocked { reason: "left out".to_owned() };
+    let reason = "the call was interrupted after it started, so its effects are unknown; it was not repeated: left out";
+    let blocked = ToolOutcome::Blocked { reason: reason.to_owned() };
     assert_eq!(decided(place, Decision::Skip), (1, blocked));
     let done = ToolOutcome::Returned(ToolOutput::text("was done"));
     assert_eq!(decided(place, Decision::Done), (1, done));

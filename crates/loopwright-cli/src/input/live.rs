@@ -46,16 +46,21 @@ pub(crate) struct LiveInput {
 }
 
 impl LiveInput {
-    /// Begins to read, and shows with `feed` what is being typed.
-    pub(super) fn start(feed: UiSender, draft: String) -> (Self, UnboundedReceiver<Typed>) {
+    /// Begins to read, and shows with `feed` what is being typed. `marks_pastes` makes lines that are pasted together one message.
+    pub(super) fn start(
+        feed: UiSender,
+        draft: String,
+        marks_pastes: bool,
+    ) -> (Self, UnboundedReceiver<Typed>) {
         let is_over = Arc::new(AtomicBool::new(false));
         let (sender, typed) = unbounded_channel();
         let ends = Arc::clone(&is_over);
         let reading = thread::spawn(move || {
             let mut line = Line { draft, feed, sender };
             line.show();
-            // Lines that are pasted together are one message.
-            execute!(io::stderr(), EnableBracketedPaste).ok();
+            if marks_pastes {
+                execute!(io::stderr(), EnableBracketedPaste).ok();
+            }
             while !ends.load(Relaxed) {
                 match poll(LOOKS) {
                     Ok(false) => {}
@@ -66,7 +71,9 @@ impl LiveInput {
                     Err(_) => break,
                 }
             }
-            execute!(io::stderr(), DisableBracketedPaste).ok();
+            if marks_pastes {
+                execute!(io::stderr(), DisableBracketedPaste).ok();
+            }
             line.draft
         });
         (Self { is_over, reading }, typed)

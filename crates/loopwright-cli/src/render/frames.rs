@@ -107,11 +107,12 @@ mod tests {
     fn shown(notes: impl Iterator<Item = UiEvent>) -> Vec<String> {
         let word = |note: UiEvent| match note {
             UiEvent::Line(line) => line,
-            note => match &fragment(&note).unwrap().delta {
-                StreamFragment::Text(text) => text.clone(),
+            UiEvent::Event(_, AgentEvent::StreamDelta(it)) => match it.delta {
+                StreamFragment::Text(text) => text,
                 StreamFragment::Reasoning(text) => format!("({text})"),
                 other => format!("{other:?}"),
             },
+            other => format!("{other:?}"),
         };
         notes.map(word).collect()
     }

@@ -29,9 +29,9 @@ fn finished() -> Value {
     json!({ "type": "RUN_FINISHED", "threadId": "t", "runId": "r" })
 }
 
-fn completed(text: &str) -> Option<Ended> {
+fn completed(text: &str) -> Ended {
     let (interrupts, usage) = (Vec::new(), Usage::default());
-    Some(Ended { state: TaskState::Completed, text: text.to_owned(), interrupts, usage })
+    Ended { state: TaskState::Completed, text: text.to_owned(), interrupts, usage }
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn the_last_message_of_the_agent_is_the_answer() {
         start("4", "assistant"),
         finished(),
     ];
-    assert_eq!(ended(&events), completed("Paid it."));
+    assert_eq!(ended(&events), Some(completed("Paid it.")));
     assert_eq!(ended(&events[..12]), None);
     let chunk = |delta: &str| json!({ "type": "TEXT_MESSAGE_CHUNK", "delta": delta });
     let first = json!({ "type": "TEXT_MESSAGE_CHUNK", "messageId": "1", "role": "assistant" });
-    assert_eq!(ended(&[first, chunk("Pa"), chunk("id."), finished()]), completed("Paid."));
+    assert_eq!(ended(&[first, chunk("Pa"), chunk("id."), finished()]), Some(completed("Paid.")));
 }
 
 #[test]
@@ -69,14 +69,14 @@ fn an_answer_that_is_not_streamed_is_in_the_snapshot_or_the_result() {
         { "id": "5", "role": "tool", "toolCallId": "c", "content": "of a tool" },
     ]);
     let snapshot = json!({ "type": "MESSAGES_SNAPSHOT", "messages": messages });
-    assert_eq!(ended(&[snapshot.clone(), finished()]), completed("Paid."));
-    assert_eq!(ended(&[text("1", "Done."), snapshot, finished()]), completed("Done."));
+    assert_eq!(ended(&[snapshot.clone(), finished()]), Some(completed("Paid.")));
+    assert_eq!(ended(&[text("1", "Done."), snapshot, finished()]), Some(completed("Done.")));
     let earlier =
         json!({ "type": "MESSAGES_SNAPSHOT", "messages": messages.as_array().unwrap()[..2] });
-    assert_eq!(ended(&[earlier, finished()]), completed(""));
+    assert_eq!(ended(&[earlier, finished()]), Some(completed("")));
     let mut result = finished();
     result["result"] = json!({ "invoice": 7 });
-    assert_eq!(ended(&[result]), completed(r#"{"invoice":7}"#));
+    assert_eq!(ended(&[result]), Some(completed(r#"{"invoice":7}"#)));
 }
 
 #[test]
