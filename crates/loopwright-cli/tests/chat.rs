@@ -159,6 +159,17 @@ fn a_rewind_after_a_compaction_that_failed_undoes_no_compaction() {
 }
 
 #[test]
+fn each_message_can_be_taken_back_with_what_follows_it() {
+    let cases = [("1", vec!["again"]), ("2", vec!["one?", "one", "again"])];
+    for (number, before) in cases {
+        let (world, server) = (World::new(), answering(["one", "two", "three"]));
+        let done = chat(&world, &server, &[], &format!("one?\ntwo?\n/turns\n{number}\nagain\n"));
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert_eq!(said(&world), [before, vec!["three"]].concat(), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn a_command_is_listed_as_it_was_typed_and_keeps_the_outputs_before_it() {
     let push = "Push to $1, then $2.";
     let world = World::new().file("project/.claude/commands/git/push.md", push);

@@ -1,5 +1,7 @@
 //! Clients of the Model Context Protocol, in the revision without sessions.
 
+use std::cell::Cell;
+
 use axum::{body::Body, http::Request};
 use loopwright_server::Role;
 use serde_json::{Value, json};
@@ -49,16 +51,20 @@ async fn ask(world: &World, token: &str, method: &str, params: Value) -> Value {
 async fn call(world: &World, token: &str, params: Value) -> Value {
     let mut params = params;
     params["name"] = json!("ask_helper");
+    // A worker that is dropped before it has settled its job would leave the session running.
+    let is_answered = Cell::new(false);
     let work = async {
-        loop {
+        while !is_answered.get() {
             world.work().await;
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
-    tokio::select! {
-        result = ask(world, token, "tools/call", params) => result["result"].clone(),
-        () = work => unreachable!("it works forever"),
-    }
+    let asked = async {
+        let result = ask(world, token, "tools/call", params).await;
+        is_answered.set(true);
+        result["result"].clone()
+    };
+    tokio::join!(asked, work).0
 }
 
 #[tokio::test]

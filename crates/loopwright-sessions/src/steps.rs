@@ -42,6 +42,8 @@ pub enum RewindPoint {
     Step(u64),
     /// The beginning of the last turn; see [`last_turn`].
     LastTurn,
+    /// The beginning of the turn to which the message of a change belongs. The number is that of the change, counted from zero.
+    TurnOf(Seq),
 }
 
 impl From<u64> for RewindPoint {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use loopwright_agent::tasks::{Task, TaskList};
 use loopwright_core::{
-    Budget, Edit, ExecutionStatus, LlmConfig,
-    messages::{Message, SectionName},
+    Budget, Change, ChangeRecord, Edit, ExecutionStatus, LlmConfig,
+    messages::{Message, Role, SectionName},
 };
 use loopwright_sessions::{
     AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, ContinueRun,
-    ForkSession, MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError,
-    SessionRepository, SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata,
-    action_fn,
+    ForkSession, MemoryStore, ResumeSession, RewindPoint, SendMessage, SessionAction, SessionError,
+    SessionRepository, SessionRuntime, SessionStatus, SessionStore as _, SuspendSession,
+    UpdateTask, WriteMetadata, action_fn,
 };
 use loopwright_testing::{ScenarioStep, block_on};
 use serde_json::json;
@@ -120,6 +120,30 @@ fn a_session_is_rewound_to_the_end_of_a_step() {
     assert!(matches!(beyond, Err(SessionError::NoStep { step: 9, steps: 2, .. })), "{beyond:?}");
     let begin = block_on(runtime.rewind(&id("a"), 0)).unwrap();
     assert_eq!((begin.state().transcript().len(), begin.state().total_steps()), (1, 0));
+}
+
+#[test]
+fn a_session_is_rewound_to_before_any_message() {
+    let (store, (agent, _)) = (MemoryStore::new(), answering(["one", "two"]));
+    let (runtime, _) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    for text in ["1?", "2?"] {
+        execute(&runtime, &SendMessage::text(text));
+    }
+    let changes = block_on(store.load(&id("a"))).unwrap().unwrap().changes;
+    let is_said = |it: &ChangeRecord| match &it.change {
+        Change::StateEdited { edit: Edit::Append { message, .. }, .. } => {
+            message.role() == Role::User
+        }
+        _ => false,
+    };
+    let said = (0..).zip(&changes).filter(|it| is_said(it.1)).map(|it| it.0);
+    let said: Vec<u64> = said.collect();
+    for (change, left) in [(said[1], &["1?", "one"][..]), (said[0], &[])] {
+        let state = block_on(runtime.rewind(&id("a"), RewindPoint::TurnOf(change))).unwrap();
+        let texts = state.state().transcript().iter().map(|it| it.message().text());
+        assert_eq!(texts.collect::<Vec<_>>(), left);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Parsing of a line that the user typed.
 
 use loopwright_core::messages::ReasoningEffort;
+use loopwright_sessions::RewindPoint;
 
 use super::rewind::Rewind;
 use crate::task_command::TaskCommand;
@@ -217,13 +218,18 @@ fn effort(level: &str) -> Option<Effort> {
 }
 
 fn rewind(words: &[&str]) -> Option<Rewind> {
-    match words {
-        [] => Some(Rewind::default()),
-        ["files"] => Some(Rewind { step: None, files: true }),
-        [step] => Some(Rewind { step: Some(step.parse().ok()?), files: false }),
-        [step, "files"] => Some(Rewind { step: Some(step.parse().ok()?), files: true }),
-        _ => None,
-    }
+    let (step, files) = match words {
+        [] => (None, false),
+        ["files"] => (None, true),
+        [step] => (Some(step), false),
+        [step, "files"] => (Some(step), true),
+        _ => return None,
+    };
+    let to = match step {
+        Some(step) => RewindPoint::Step(step.parse().ok()?),
+        None => RewindPoint::LastTurn,
+    };
+    Some(Rewind { to, files })
 }
 
 #[cfg(test)]
@@ -257,11 +263,11 @@ mod tests {
         check("/effort default", ChatCommand::Effort(Some(None)));
         check("! ls -l | wc", ChatCommand::Run("ls -l | wc".to_owned()));
         check("/tasks stop 2", ChatCommand::Tasks(TaskCommand::Stop(2)));
-        let rewind = |step, files| ChatCommand::Rewind(Rewind { step, files });
-        check("/rewind", rewind(None, false));
-        check("/rewind 3", rewind(Some(3), false));
-        check("/rewind files", rewind(None, true));
-        check("/rewind 3 files", rewind(Some(3), true));
+        let rewind = |to, files| ChatCommand::Rewind(Rewind { to, files });
+        check("/rewind", rewind(RewindPoint::LastTurn, false));
+        check("/rewind 3", rewind(RewindPoint::Step(3), false));
+        check("/rewind files", rewind(RewindPoint::LastTurn, true));
+        check("/rewind 3 files", rewind(RewindPoint::Step(3), true));
         for wrong in
             ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort much", "/tasks x"]
         {

@@ -18,10 +18,10 @@ use crate::signals::Signals;
 const NAMED: usize = 10;
 
 /// The arguments of `/rewind`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rewind {
-    /// The step. `None` means the end of the turn before the last message.
-    pub(super) step: Option<u64>,
+    /// Where the conversation continues.
+    pub(super) to: RewindPoint,
     /// Whether file changes are undone without asking.
     pub(super) files: bool,
 }
@@ -52,7 +52,7 @@ pub(super) async fn rewind(
     asked: Asked<'_>,
 ) -> Result<Rewound, SessionsError> {
     let runtime = maintenance_runtime(&conversation.store);
-    let to = rewind.step.map_or(RewindPoint::LastTurn, RewindPoint::Step);
+    let to = rewind.to;
     let loaded = conversation.store.load(id).await?;
     let before = loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?.changes;
     let recorded = runtime.recorded_files(id, to).await?;

@@ -1,6 +1,6 @@
 //! Esc Esc: lists the user's messages, and returns to before one of them.
 
-use loopwright_sessions::{SessionId, SessionStore};
+use loopwright_sessions::{RewindPoint, SessionId, SessionStore};
 
 use super::rewind::Rewind;
 use super::{ChatSession, nothing_said, tell};
@@ -22,8 +22,8 @@ const WORDS: usize = 70;
 /// A message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PastMessage {
-    /// The step before it, counted over all runs; 0 at the start of the session.
-    step: u64,
+    /// Its change in the session, counted from zero.
+    change: u64,
     /// What the user typed. The files that it names are attached again when it is sent again.
     text: String,
     /// The outputs of the user's commands that were sent with it; empty if there were none.
@@ -62,7 +62,7 @@ impl ChatSession<'_> {
             console::tell("nothing was rewound");
             return None;
         };
-        let back = Rewind { step: Some(chosen.step), files: false };
+        let back = Rewind { to: RewindPoint::TurnOf(chosen.change), files: false };
         match self.go_back(back, input).await {
             Ok(true) => {
                 input.set_draft(chosen.text.clone());
@@ -83,17 +83,14 @@ async fn messages(
     id: &SessionId,
 ) -> Result<Vec<PastMessage>, SessionsError> {
     let Some(loaded) = store.load(id).await? else { return Ok(Vec::new()) };
-    let (mut found, mut last) = (Vec::new(), 0);
-    for entry in SessionHistory::of(&loaded.changes).entries {
-        match entry.entry {
-            HistoryEntry::Said { role: "user", text } => {
-                let message = typed_text(&text);
-                let [text, outputs] = [message.typed, message.outputs].map(str::to_owned);
-                found.push(PastMessage { step: last, text, outputs });
-            }
-            HistoryEntry::Step { step, .. } => last = step,
-            _ => {}
+    let entries = SessionHistory::of(&loaded.changes).entries.into_iter();
+    let said = entries.filter_map(|it| match it.entry {
+        HistoryEntry::Said { role: "user", text } => {
+            let message = typed_text(&text);
+            let [text, outputs] = [message.typed, message.outputs].map(str::to_owned);
+            Some(PastMessage { change: it.change, text, outputs })
         }
-    }
-    Ok(found)
+        _ => None,
+    });
+    Ok(said.collect())
 }

@@ -21,6 +21,9 @@ pub struct SessionHistory {
 /// Something that happened, and its moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HistoryEvent {
+    /// The number of the change, counted from zero.
+    #[serde(skip)]
+    pub change: u64,
     /// When.
     pub at: Timestamp,
     /// What.
@@ -146,10 +149,11 @@ impl SessionHistory {
     /// Tells what changes say.
     pub fn of(changes: &[ChangeRecord]) -> Self {
         let (mut teller, mut entries) = (HistoryBuilder::default(), Vec::new());
-        for ChangeRecord { at, change } in changes {
+        for (number, ChangeRecord { at, change }) in (0..).zip(changes) {
             let was_open = teller.is_open;
             teller.is_open = is_open_after(change, was_open);
-            let event = teller.tell(change).map(|entry| HistoryEvent { at: *at, entry });
+            let event =
+                teller.tell(change).map(|entry| HistoryEvent { change: number, at: *at, entry });
             match event {
                 Some(said @ HistoryEvent { entry: HistoryEntry::Said { .. }, .. }) if was_open => {
                     teller.held.push(said);

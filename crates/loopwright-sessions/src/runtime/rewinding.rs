@@ -182,5 +182,9 @@ fn point_of(
     match to {
         RewindPoint::Step(step) => end_of(id, changes, step),
         RewindPoint::LastTurn => Ok(last_turn(changes)),
+        RewindPoint::TurnOf(change) => {
+            let until = usize::try_from(change).map_or(usize::MAX, |it| it.saturating_add(1));
+            Ok(last_turn(&changes[..until.min(changes.len())]))
+        }
     }
 }
