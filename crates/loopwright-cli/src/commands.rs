@@ -114,10 +114,14 @@ impl Commands {
         Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
     }
 
+    /// Keeps commands from the files that rules deny.
+    pub(crate) fn denying(self, policy: &Policy) -> Self {
+        Self { denied: DeniedPaths::of(policy), ..self }
+    }
+
     /// Keeps commands from the files that rules deny, and in mode `plan` from changing the directory.
     pub(crate) fn under(self, policy: &Policy) -> Self {
-        let is_read_only = policy.mode() == Mode::Plan;
-        Self { denied: DeniedPaths::of(policy), is_read_only, ..self }
+        Self { is_read_only: policy.mode() == Mode::Plan, ..self.denying(policy) }
     }
 
     /// Lets commands do what they may do here.
@@ -174,7 +178,9 @@ impl Commands {
         };
         // What a command asks for is decided about by the permissions, which every run has.
         let tools = tools.with_background_tasks(self.tasks.clone());
-        tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
+        let kept = self.own.iter().chain(self.denied.unread()).cloned();
+        let tools = tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone());
+        tools.with_withheld_paths(kept)
     }
 
     /// Returns `true` if commands run in a sandbox.

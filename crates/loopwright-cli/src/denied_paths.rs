@@ -25,6 +25,11 @@ impl DeniedPaths {
         Self { read: denied(Access::Read), write: denied(Access::Write) }
     }
 
+    /// Returns the paths that commands do not read.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read.iter()
+    }
+
     /// Keeps commands from the paths in the folders that a policy shows. If nothing in the working folder may be written, it is
     /// read-only; it cannot be hidden.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {

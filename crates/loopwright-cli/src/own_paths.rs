@@ -72,6 +72,11 @@ impl OwnPaths {
         own
     }
 
+    /// Returns the paths.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PathBuf> {
+        self.kept.iter().chain(&self.settings)
+    }
+
     fn is_kept(&self, path: &Path) -> bool {
         self.kept.iter().any(|it| path.starts_with(it))
     }

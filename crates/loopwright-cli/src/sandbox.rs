@@ -26,6 +26,7 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::explain::explain;
 use crate::load_config::configured;
+use crate::permissions::RunPermissions;
 use crate::render::sanitize_terminal;
 
 const TIMED_OUT: u8 = 124;
@@ -47,7 +48,14 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
             return REFUSED.into();
         }
     };
-    let commands = Commands::with_driver(&config, &sources, args.backend.into());
+    let mut commands = Commands::with_driver(&config, &sources, args.backend.into());
+    match RunPermissions::of(&config, &sources) {
+        Ok(permissions) => commands = commands.denying(&permissions.policy()),
+        Err(error) => {
+            console::fail(&error, ExitCode::Config);
+            return REFUSED.into();
+        }
+    }
     let runtime = match crate::run::runtime() {
         Ok(runtime) => runtime,
         Err(error) => return console::fail(&error, ExitCode::Internal).into(),

@@ -163,7 +163,7 @@ impl Startup {
             context_window: chosen.context_window,
             capabilities: chosen.capabilities,
             workdir,
-            mcp: self.mcp(&commands)?,
+            mcp: self.mcp(&commands.clone().denying(&permissions.policy()))?,
             commands,
             permissions,
             on_ask: agent.on_ask.into(),

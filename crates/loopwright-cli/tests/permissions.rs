@@ -375,3 +375,23 @@ fn rules_see_the_folder_of_the_previous_command_after_a_restart_and_in_a_sub_age
     with_helper.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
     assert_eq!(denied_in_src(&server, &with_helper), denied);
 }
+
+#[test]
+fn a_command_cannot_request_the_settings_of_the_program_nor_what_contains_them() {
+    for (field, path) in
+        [("read", "~/.config/loopwright"), ("write", "~/.config"), ("read", "~/.local")]
+    {
+        let world = World::new()
+            .file(".config/loopwright/config.toml", "# sesame")
+            .file(".local/state/loopwright/x", "sesame");
+        let arguments =
+            json!({ "command": "cat ~/.config/loopwright/*", field: [path], "why": "x" });
+        let server =
+            Server::start([streamed_tool("", "bash", &arguments), streamed("Done.", "stop")]);
+        let options = ["--permission-mode", "auto", "--allow", "Read", "--allow", "Edit", "Go."];
+        world.run(&[&MODEL[..], &[&server.url], &options].concat());
+        let (_, body) = server.heard().pop().unwrap();
+        assert!(body.to_string().contains("cannot be used: commands are kept from"), "{body}");
+        assert!(!body.to_string().contains("sesame"), "{body}");
+    }
+}

@@ -153,7 +153,9 @@ impl<'a> Call<'a> {
             }
             ToolKind::Agent if name.name == "research_subagent" => call.agent = Some("research"),
             ToolKind::Agent => call.agent = text(&["subagent", "subagent_type"]),
-            ToolKind::Skill => call.skill = text(&["skill_name", "skill", "command"]),
+            ToolKind::Skill => {
+                call.skill = text(&["skill_name", "skill", "command"]).map(str::trim);
+            }
             ToolKind::Mcp | ToolKind::Harmless | ToolKind::Other => {}
         }
         call

@@ -28,7 +28,11 @@ pub(super) enum Needs {
     #[default]
     Refused,
     /// They may: something before the tool decides about each call. `~/` stands for this folder.
-    Decided { home: Option<PathBuf> },
+    Decided {
+        home: Option<PathBuf>,
+        /// Paths that are never granted, nor what contains them.
+        never: Vec<PathBuf>,
+    },
 }
 
 /// Hosts and paths that one command may name.
@@ -62,7 +66,7 @@ impl Needs {
         if count == 0 || policy.backend == BackendChoice::Only(Backend::Host) {
             return Ok(policy);
         }
-        let Self::Decided { home } = self else { return Err(BashError::NoNeeds) };
+        let Self::Decided { home, never } = self else { return Err(BashError::NoNeeds) };
         if count > MAX {
             return Err(need(format!("a command can name at most {MAX} hosts and paths")));
         }
@@ -70,13 +74,13 @@ impl Needs {
         let network = policy.network.clone().with_domains(hosts);
         let mut policy = policy.with_network(network);
         for text in &args.read {
-            policy = match path(text, home.as_deref(), &policy)? {
+            policy = match path(text, home.as_deref(), never, &policy)? {
                 Some(path) => policy.read(path),
                 None => policy,
             };
         }
         for text in &args.write {
-            policy = match path(text, home.as_deref(), &policy)? {
+            policy = match path(text, home.as_deref(), never, &policy)? {
                 Some(path) => policy.write(path),
                 None => policy,
             };
@@ -112,6 +116,7 @@ fn host(text: &str) -> Result<AllowedDomain, BashError> {
 fn path(
     text: &str,
     home: Option<&Path>,
+    never: &[PathBuf],
     policy: &SandboxPolicy,
 ) -> Result<Option<PathBuf>, BashError> {
     let path = match (text.strip_prefix("~/"), home) {
@@ -129,6 +134,10 @@ fn path(
     if real != path {
         let real = real.display();
         return Err(need(format!("`{text}` is a link to `{real}`; pass `{real}` instead")));
+    }
+    if let Some(kept) = never.iter().find(|it| it.starts_with(&path) || path.starts_with(it)) {
+        let kept = kept.display();
+        return Err(need(format!("`{text}` cannot be used: commands are kept from `{kept}`")));
     }
     // Whoever can change the folder could put links in it, and so mean another path than was asked for.
     let own =
