@@ -329,6 +329,9 @@ fn a_denied_file_is_kept_from_programs_whose_commands_rules_cannot_read() {
     assert_eq!(found, [Some("source"), None, Some("KEY=sesame"), Some("built\n")], "{body}");
     // What is said about it names what was not done.
     assert!(body.to_string().contains("src"), "{body}");
+    // What tries a command out sees no more than the agent.
+    let tried = world.run(&["sandbox", "exec", "--workdir", ".", "--", "cat", ".env"]);
+    assert!(tried.status != 0 && !tried.stdout.contains("sesame"), "{tried:?}");
     let shown = world.run(&["sandbox", "explain"]).stdout;
     assert!(
         shown.lines().any(|it| it.starts_with("hidden") && it.ends_with("project/.env")),

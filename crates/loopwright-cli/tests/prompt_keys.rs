@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
+use crate::prompt_line::{chatting, done};
 use crate::server::{Server, streamed, streamed_call, streamed_tool};
-use crate::terminal::{Seen, Terminal};
+use crate::terminal::Terminal;
 use crate::world::World;
 
 const CTRL_C: &str = "\u{3}";
@@ -18,19 +19,11 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// A status line that takes a second. Meanwhile, no prompt is open.
 const SLOW: &str = "[chat]\nstatus_line = \"sleep 1; echo ready\"\n";
 
-fn chatting(server: &Server) -> World {
-    let world = World::new()
-        .env("TERM", "xterm-256color")
-        .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
-        .env("LOOPWRIGHT_BASE_URL", &server.url);
-    fs::write(world.path("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+/// A world for a chat, with an image.
+fn with_image(server: &Server) -> World {
+    let world = chatting(server);
     fs::write(world.path("a b.png"), PNG).unwrap();
     world
-}
-
-fn done(seen: Seen) -> Seen {
-    assert_eq!(seen.status, 0, "{}", seen.text());
-    seen
 }
 
 /// What users said in a request.
@@ -91,7 +84,7 @@ fn image() -> Value {
 #[test]
 fn an_image_whose_path_is_pasted_or_dropped_is_attached() {
     let server = Server::start([streamed("A dot.", "stop")]);
-    let world = chatting(&server);
+    let world = with_image(&server);
     let path = world.path("a b.png");
     let path = path.to_str().unwrap();
     let pasted = |text: &str| format!("\u{1b}[200~{text}\u{1b}[201~");

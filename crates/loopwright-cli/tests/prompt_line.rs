@@ -9,7 +9,7 @@ use crate::terminal::{Seen, Terminal};
 use crate::world::World;
 
 /// A world in which the name alone opens a chat with a provider.
-fn chatting(server: &Server) -> World {
+pub(crate) fn chatting(server: &Server) -> World {
     let world = World::new()
         .env("TERM", "xterm-256color")
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
@@ -25,7 +25,7 @@ fn said(request: &Value) -> Vec<String> {
     users.map(|it| it["content"].as_str().unwrap().to_owned()).collect()
 }
 
-fn done(seen: Seen) -> Seen {
+pub(crate) fn done(seen: Seen) -> Seen {
     assert_eq!(seen.status, 0, "{}", seen.text());
     seen
 }

@@ -12,7 +12,7 @@ use loopwright_core::{
 use loopwright_models::WireApi;
 use serde_json::{Value, json};
 
-use super::search::{MAX_RESULTS, RESULTS, SearchError, WebSearchArgs};
+use super::search::{MAX_RESULTS, RESULTS, SearchError, WebSearchArgs, one_line};
 use crate::model_source::ModelSource;
 
 /// How often a provider may pause one search.
@@ -161,7 +161,6 @@ fn add_pages(value: &Value, pages: &mut Vec<SourcePage>) {
             let text = |name: &str| fields.get(name).and_then(Value::as_str);
             let url = text("url").or_else(|| text("uri")).filter(|it| it.starts_with("http"));
             if let (Some(url), Some(title)) = (url, text("title")) {
-                let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let page = SourcePage { title: one_line(title), url: one_line(url) };
                 if !pages.iter().any(|it| it.url == page.url) {
                     pages.push(page);

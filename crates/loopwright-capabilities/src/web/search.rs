@@ -219,8 +219,7 @@ impl WebSearchTool {
             (None, _) => return Err(SearchError::Unreadable),
         };
         let field = |result: &Value, name: &str| -> String {
-            let text = result[name].as_str().unwrap_or_default();
-            text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_WORDS).collect()
+            one_line(result[name].as_str().unwrap_or_default()).chars().take(MAX_WORDS).collect()
         };
         let results = list.iter().take(most as usize).map(|result| SearchResult {
             title: field(result, "title"),
@@ -252,6 +251,11 @@ impl Tool for WebSearchTool {
     async fn call(&self, args: WebSearchArgs, _cx: &ToolCx<'_>) -> Result<String, BoxError> {
         Ok(shown(&self.search(&args).await?))
     }
+}
+
+/// Returns a text on one line, with single blanks.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn shown(results: &[SearchResult]) -> String {

@@ -65,9 +65,12 @@ pub(super) async fn decide(
     let Typed { address: typed, decision } = Typed::read(&args.what)?;
     let session = maintenance_runtime(store).session(&header.id).await?;
     let pending = session.state().pending();
-    let named = typed.as_ref().map(|it| it.find(&session)).transpose()?;
-    let asked =
-        if typed.is_some() { named.as_ref().and_then(Option::as_ref) } else { pending.first() };
+    let is_clear = typed.is_some() || pending.len() == 1;
+    let asked = match &typed {
+        Some(address) => address.find(&session)?,
+        None => pending.into_iter().next(),
+    };
+    let asked = asked.as_ref();
     let lasting = match asked.filter(|_| args.always) {
         Some(asked) => Some(LastingDecision::of(cli, &header, session.state(), asked, &decision)?),
         None => None,
@@ -84,8 +87,7 @@ pub(super) async fn decide(
         _ => maintenance_runtime(store),
     };
     let path = typed.map(|it| it.path);
-    let shown = asked.filter(|_| path.is_some() || pending.len() == 1);
-    let decided = match shown.map(|it| ShownRequest::of(session.state(), it)) {
+    let decided = match asked.filter(|_| is_clear).map(|it| ShownRequest::of(session.state(), it)) {
         Some(request) => runtime.execute(&header.id, &DecideShown { request, resolution }).await,
         // Why there is no such request is said.
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,
