@@ -26,6 +26,7 @@ mod control;
 mod jobs;
 mod ledger;
 mod keeping;
+mod waiting;
 
 use crate::{
     header::{ForkPoint, SessionHeader, SessionQuery, SessionScope},
@@ -53,6 +54,8 @@ use keeping::{
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 pub use ledger::LEDGER_CASES;
+pub use waiting::WAKE_CASES;
+use waiting::an_entry_ends_a_wait_whenever_it_is_added;
 
 /// Something that holds of every store.
 #[derive(Clone, Copy)]
@@ -119,6 +122,7 @@ facts![
     old_notes_may_be_forgotten,
     notes_of_what_is_not_there_are_refused,
     waiting_for_notes_ends_when_there_are_some,
+    an_entry_ends_a_wait_whenever_it_is_added,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
     what_a_rewind_left_is_reclaimed_only_if_it_is_said,
     sessions_that_nobody_used_are_deleted_at_once,

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use blocking::unblock;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Seq, Timestamp};
+use loopwright_core::{Clock, Seq, Timestamp};
 
 mod acknowledged;
 mod backup;
@@ -223,9 +223,11 @@ impl SessionStore for FileStore {
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
         match self.work_on(id, move |session| session.delete(now)).await {
-            Err(StoreError::NotFound(_)) => Ok(()),
-            deleted => deleted,
+            Err(StoreError::NotFound(_)) => return Ok(()),
+            deleted => deleted?,
         }
+        self.0.waiters.wake_all(id);
+        Ok(())
     }
 
     async fn delete_unused(
@@ -297,8 +299,16 @@ impl SessionStore for FileStore {
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        let notes = notes.to_vec();
-        self.work_on(id, move |session| session.note(log, &notes, keep)).await
+        let (id, notes) = (id.clone(), notes.to_vec());
+        // Entries are added and readers woken even if the caller stops waiting.
+        self.work(move |root| {
+            let session = Session::open(root, &id)?;
+            let added = session.note(log, &notes, keep);
+            let last = session.ended(added)?;
+            root.waiters.wake(&id, log, last);
+            Ok(last)
+        })
+        .await
     }
 
     async fn read_log(
@@ -310,6 +320,18 @@ impl SessionStore for FileStore {
     ) -> Result<Vec<LogEntry>, StoreError> {
         let id = id.clone();
         self.work(move |root| root.notes(&id, log, after, limit)).await
+    }
+
+    async fn wait(
+        &self,
+        id: &SessionId,
+        log: SessionLog,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let reader = self.0.waiters.register(id, log, after);
+        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

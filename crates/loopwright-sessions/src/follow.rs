@@ -52,10 +52,7 @@ impl EventFollower {
         id: SessionId,
         after: u64,
     ) -> Result<Self, StoreError> {
-        let header = store.header(&id).await?;
-        if header.is_none_or(|it| it.status == SessionStatus::Deleted) {
-            return Err(StoreError::NotFound(id));
-        }
+        exists(&*store, &id).await?;
         let last = match after.checked_sub(1) {
             Some(before) => store.read_log(&id, SessionLog::Events, before, 1).await?,
             None => Vec::new(),
@@ -95,7 +92,8 @@ impl EventFollower {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store fails. The caller can try again.
+    /// [`NotFound`](StoreError::NotFound) if the session was deleted. Returns an error if the store
+    /// fails; the caller can then try again.
     pub async fn next(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         if self.page.is_empty() {
             self.read().await?;
@@ -108,7 +106,10 @@ impl EventFollower {
             self.store.wait(id, SessionLog::Events, self.after, clock, at_most).await?;
             self.read().await?;
         }
-        let Some(note) = self.page.pop_front() else { return Ok(FollowEvent::Timeout) };
+        let Some(note) = self.page.pop_front() else {
+            exists(&*self.store, &self.id).await?;
+            return Ok(FollowEvent::Timeout);
+        };
         (self.after, self.is_at_rest) = (note.number, rests(&note));
         Ok(FollowEvent::Entry(note))
     }
@@ -120,7 +121,7 @@ impl EventFollower {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store fails. The caller can try again.
+    /// As for [`next`](EventFollower::next).
     pub async fn next_run(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         let rested = std::mem::take(&mut self.is_at_rest);
         match self.next(at_most).await? {
@@ -163,6 +164,14 @@ impl fmt::Debug for EventFollower {
             .field("session", &self.id)
             .field("after", &self.after)
             .finish_non_exhaustive()
+    }
+}
+
+/// Fails if a session does not exist, or was deleted.
+async fn exists(store: &dyn SessionStore, id: &SessionId) -> Result<(), StoreError> {
+    match store.header(id).await? {
+        Some(header) if header.status != SessionStatus::Deleted => Ok(()),
+        _ => Err(StoreError::NotFound(id.clone())),
     }
 }
 

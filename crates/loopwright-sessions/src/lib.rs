@@ -34,6 +34,7 @@ mod follow;
 mod slim;
 mod shown;
 mod slow;
+mod waiters;
 
 pub mod conformance;
 pub mod rules;
@@ -84,4 +85,5 @@ pub use crate::{
     },
     subagents::{mark_subagent_lost, open_calls, open_subagents},
     supervisor::RunSupervisor,
+    waiters::{LogWaiter, LogWaiters},
 };

@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Seq, Timestamp};
+use loopwright_core::{Clock, Seq, Timestamp};
 use serde::Serialize;
 
 use crate::{
@@ -22,14 +22,18 @@ use crate::{
         NewSession, Posted, ReclaimStats, SessionLog, SessionStore, StoreError,
     },
     stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
+    waiters::LogWaiters,
 };
 
 /// A store in memory: it lasts as long as the process. Clones are the same store.
 ///
 /// It stores the same data as other stores, in the same encoded form, so that tests also find data
 /// that does not survive storage.
-#[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<Sessions>>);
+#[derive(Clone)]
+pub struct MemoryStore {
+    sessions: Arc<Mutex<Sessions>>,
+    waiters: LogWaiters,
+}
 
 #[derive(Default)]
 struct Sessions {
@@ -66,7 +70,13 @@ impl MemoryStore {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { sessions: Arc::default(), waiters: LogWaiters::for_one_process() }
     }
 }
 
@@ -262,6 +272,8 @@ impl SessionStore for MemoryStore {
             kept.control_messages.clear();
             sessions.touch(id, now);
         }
+        drop(sessions);
+        self.waiters.wake_all(id);
         Ok(())
     }
 
@@ -330,14 +342,16 @@ impl SessionStore for MemoryStore {
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
         let mut sessions = self.sessions();
-        let log = sessions.get_mut(id)?.logs.entry(log).or_default();
-        let mut last = log.back().map_or(0, |it| it.number);
+        let entries = sessions.get_mut(id)?.logs.entry(log).or_default();
+        let mut last = entries.back().map_or(0, |it| it.number);
         for body in notes {
             last += 1;
-            log.push_back(LogEntry { number: last, body: Arc::clone(body) });
+            entries.push_back(LogEntry { number: last, body: Arc::clone(body) });
         }
-        let excess = keep.map_or(0, |keep| (log.len() as u64).saturating_sub(keep.max(1)));
-        log.drain(..usize::try_from(excess).unwrap_or_default());
+        let excess = keep.map_or(0, |keep| (entries.len() as u64).saturating_sub(keep.max(1)));
+        entries.drain(..usize::try_from(excess).unwrap_or_default());
+        drop(sessions);
+        self.waiters.wake(id, log, last);
         Ok(last)
     }
 
@@ -353,6 +367,18 @@ impl SessionStore for MemoryStore {
         let Some(log) = kept.logs.get(&log) else { return Ok(Vec::new()) };
         let begin = log.partition_point(|it| it.number <= after);
         Ok(log.range(begin..).take(limit).cloned().collect())
+    }
+
+    async fn wait(
+        &self,
+        id: &SessionId,
+        log: SessionLog,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let reader = self.waiters.register(id, log, after);
+        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

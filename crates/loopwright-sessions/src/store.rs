@@ -198,9 +198,22 @@ pub trait SessionStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<LogEntry>, StoreError>;
 
-    /// Waits for entries after a number, up to a time limit.
+    /// Waits until a log has an entry after a number, the session is deleted, or the time limit has
+    /// passed. It may return earlier.
     ///
-    /// The default implementation polls. Override it in a store that receives notifications.
+    /// No entry is missed: an entry that is added after an earlier `read_log`, or while this call
+    /// starts to wait, ends the wait, too. This holds of every store.
+    ///
+    /// The stores of Loopwright also wake their readers. An append through the same store, or a clone
+    /// of it, wakes the readers of that log of that session at once, and no other reader.
+    /// [`delete`](SessionStore::delete) wakes the readers of that session. What a store keeps for this
+    /// is bounded by the number of readers that wait. PostgreSQL also notifies the readers of other
+    /// processes. In files and SQLite, these poll: first after 100 ms, and then after twice the
+    /// interval before, up to a second.
+    ///
+    /// The default implementation polls every 100 ms, and finds a deletion at the time limit.
+    /// [`LogWaiters`](crate::LogWaiters) wakes the readers of a store, and
+    /// [`conformance::WAKE_CASES`](crate::conformance::WAKE_CASES) contains tests of it.
     async fn wait(
         &self,
         id: &SessionId,

@@ -30,6 +30,15 @@ fn a_store_in_files_does_what_every_store_must() {
 }
 
 #[test]
+fn a_store_in_files_wakes_its_readers() {
+    for fact in conformance::WAKE_CASES {
+        println!("{}", fact.name);
+        let dir = tempfile::tempdir().unwrap();
+        block_on((fact.check)(&FileStore::open(dir.path()).unwrap()));
+    }
+}
+
+#[test]
 fn written_sessions_are_there_after_reopening() {
     let world = World::new();
     create(&world.store, "a", 2);

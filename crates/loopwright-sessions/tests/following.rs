@@ -1,6 +1,6 @@
 //! What agents do, kept and followed.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use loopwright_broadcast::{BroadcastConfig, BroadcastEnvelope};
 use loopwright_core::Timestamp;
@@ -8,7 +8,7 @@ use loopwright_sessions::{
     EventFollower, FollowEvent, MemoryStore, SendMessage, SessionRuntime, SessionStore as _,
     StoreError,
 };
-use loopwright_testing::{FrozenClock, ScenarioStep};
+use loopwright_testing::{FrozenClock, ScenarioStep, poll_times};
 
 use crate::support::{answering, id, runtime, session};
 
@@ -95,4 +95,17 @@ async fn following_waits_for_the_first_event_and_an_unknown_session_is_an_error(
         let followed = EventFollower::of(Arc::new(store.clone()), clock, id(name), 0).await;
         assert!(matches!(followed, Err(StoreError::NotFound(_))));
     }
+}
+
+#[tokio::test]
+async fn a_follower_of_a_session_that_is_deleted_meanwhile_ends() {
+    let store = MemoryStore::default();
+    begun(&store).await;
+    let clock = Arc::new(FrozenClock::manual());
+    let mut following =
+        EventFollower::of(Arc::new(store.clone()), clock, id("a"), 0).await.unwrap();
+    let mut next = pin!(following.next(WAIT));
+    assert!(poll_times(next.as_mut(), 9).is_none());
+    store.delete(&id("a"), Timestamp::from_millis(1)).await.unwrap();
+    assert!(matches!(next.await, Err(StoreError::NotFound(_))));
 }

@@ -20,6 +20,14 @@ fn a_store_in_memory_does_what_every_store_must() {
     }
 }
 
+#[test]
+fn a_store_in_memory_wakes_its_readers() {
+    for fact in conformance::WAKE_CASES {
+        println!("{}", fact.name);
+        block_on((fact.check)(&MemoryStore::new()));
+    }
+}
+
 /// Shows that leases last by the clock of the process that takes them.
 fn lasts_by_the_clock_of_the_caller(store: &dyn SessionStore) {
     let (header, definition) = (session("a").header().clone(), AgentDefinition::default());

@@ -26,7 +26,7 @@ pub trait Database: Send + Sync + 'static {
     /// Begins a transaction. Dropping it rolls it back.
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
 
-    /// Returns notifications about new log entries. `None` means that the caller must poll.
+    /// Returns notifications about new log entries. `None` means that the database sends none.
     fn news(&self) -> Option<LogNotification>;
 
     /// Returns freed space to the file system.
@@ -132,7 +132,8 @@ pub trait Transaction: Send {
 /// Notifications about log entries.
 #[derive(Debug)]
 pub struct LogNotification {
-    /// Receives the name of a log with new entries, or an empty name if any log can have some.
+    /// Receives the name of a log with new entries or of a deleted session, or an empty name if any log can have
+    /// new entries.
     pub(crate) heard: tokio::sync::broadcast::Receiver<std::sync::Arc<str>>,
     /// Whether notifications are available at present.
     pub(crate) is_on: std::sync::Arc<std::sync::atomic::AtomicBool>,

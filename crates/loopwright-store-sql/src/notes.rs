@@ -17,7 +17,7 @@ use crate::{
     row::{Value, values},
 };
 
-/// The polling interval of log entries without notifications.
+/// The polling interval of log entries while notifications are unavailable.
 const LOOKS: Duration = Duration::from_millis(100);
 /// The polling interval with notifications.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
@@ -98,22 +98,31 @@ pub(crate) async fn notes(
     rows.into_iter().map(note).collect()
 }
 
-/// Returns the notification that a log has new entries.
+/// Returns the notification that a log has new entries, or belongs to a deleted session.
 fn news_of(id: &SessionId, log: SessionLog) -> String {
     format!("{id}/{}", log.as_str())
 }
 
-/// Waits until a log may have new entries, or until it is time to poll.
+/// Notifies the readers of a session that is deleted.
+pub(crate) async fn tell_deleted(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<(), Failure> {
+    for log in SessionLog::ALL {
+        transaction.tell(&news_of(id, *log)).await?;
+    }
+    Ok(())
+}
+
+/// Waits until a log may have new entries, or until it is time to poll. Returns `true` if a notification came.
 pub(crate) async fn hear(
-    news: Option<&mut LogNotification>,
+    news: &mut LogNotification,
     id: &SessionId,
     log: SessionLog,
     clock: &dyn Clock,
     at_most: Duration,
-) {
-    let Some(LogNotification { heard, is_on }) = news else {
-        return clock.sleep(at_most.min(LOOKS)).await;
-    };
+) -> bool {
+    let LogNotification { heard, is_on } = news;
     let looks = if is_on.load(Ordering::Relaxed) { LOOKS_TOLD } else { LOOKS };
     let wanted = news_of(id, log);
     let told = async {
@@ -126,9 +135,7 @@ pub(crate) async fn hear(
             }
         }
     };
-    match select(Box::pin(told), clock.sleep(at_most.min(looks))).await {
-        Either::Left(_) | Either::Right(_) => {}
-    }
+    matches!(select(Box::pin(told), clock.sleep(at_most.min(looks))).await, Either::Left(_))
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl PostgresStore {
         let mut database = Postgres { place: Arc::clone(&place), pool, listener, ears, stall };
         database.prepare().await?;
         database.stall = STALL;
-        Ok(Self { database, place })
+        Ok(Self::new(database, place))
     }
 }
 

@@ -105,7 +105,7 @@ impl SqliteStore {
                 Mode::Immutable => open(Mode::Immutable).await?,
                 Mode::Writable | Mode::ReadOnly => return Err(SqlError::full(&place)),
             };
-            return Ok(Self { database, place });
+            return Ok(Self::new(database, place));
         }
         let database = match open(Mode::Writable).await {
             // SQLite needs a file beside the database, which cannot be created there.
@@ -117,7 +117,7 @@ impl SqliteStore {
             }
             opened => opened?,
         };
-        Ok(Self { database, place })
+        Ok(Self::new(database, place))
     }
 }
 

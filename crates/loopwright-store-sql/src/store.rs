@@ -8,12 +8,12 @@ use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
     AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
-    NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList, SessionLog,
-    SessionQuery, SessionStore, StoreError, UsageLedger,
+    LogWaiters, NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList,
+    SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError, UsageLedger,
 };
 
 use crate::{
-    database::{Access, Counter, Database, Transaction},
+    database::{Access, Counter, Database, LogNotification, Transaction},
     error::Failure,
     head::stands_for,
     leasing, listing, loading,
@@ -42,9 +42,15 @@ pub(crate) use within;
 pub struct SqlStore<D> {
     pub(crate) database: D,
     pub(crate) place: Arc<str>,
+    /// The readers that wait, unless the database notifies them.
+    waiters: LogWaiters,
 }
 
 impl<D: Database> SqlStore<D> {
+    pub(crate) fn new(database: D, place: Arc<str>) -> Self {
+        Self { database, place, waiters: LogWaiters::new() }
+    }
+
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, StoreError> {
         Ok(self.database.begin(access).await?)
     }
@@ -55,6 +61,30 @@ impl<D: Database> SqlStore<D> {
 
     pub(crate) async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Write).await
+    }
+
+    /// Waits until a log may have entries after a number, in a database that sends notifications.
+    async fn wait_for_news(
+        &self,
+        mut news: LogNotification,
+        id: &SessionId,
+        log: SessionLog,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let (began, mut is_told) = (clock.monotonic(), false);
+        while self.read_log(id, log, after, 1).await?.is_empty() {
+            if is_told
+                && self.header(id).await?.is_some_and(|it| it.status == SessionStatus::Deleted)
+            {
+                break;
+            }
+            let waited = clock.monotonic().saturating_sub(began);
+            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
+            is_told = notes::hear(&mut news, id, log, clock, left).await;
+        }
+        Ok(())
     }
 
     /// Checks one session, and repairs it if `repair` is set.
@@ -228,6 +258,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         if let Some((key, version)) = within!(self.writing, id, |it| writing::delete(it, id, now))?
         {
             self.database.acknowledge(Counter::Version, key, id, version);
+            self.waiters.wake_all(id);
         }
         Ok(())
     }
@@ -293,6 +324,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     ) -> Result<u64, StoreError> {
         let (key, number) = within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))?;
         self.database.acknowledge(Counter::Notes(log), key, id, number);
+        self.waiters.wake(id, log, number);
         Ok(number)
     }
 
@@ -314,14 +346,11 @@ impl<D: Database> SessionStore for SqlStore<D> {
         clock: &dyn Clock,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let mut news = self.database.news();
-        let began = clock.monotonic();
-        while self.read_log(id, log, after, 1).await?.is_empty() {
-            let waited = clock.monotonic().saturating_sub(began);
-            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
-            notes::hear(news.as_mut(), id, log, clock, left).await;
+        if let Some(news) = self.database.news() {
+            return self.wait_for_news(news, id, log, after, clock, at_most).await;
         }
-        Ok(())
+        let reader = self.waiters.register(id, log, after);
+        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

@@ -11,7 +11,7 @@ use crate::{
     database::Transaction,
     error::Failure,
     head::{SessionRow, session_id},
-    leasing,
+    leasing, notes,
     row::{Value, values},
     seal::{Column, Sealed, seal},
 };
@@ -257,5 +257,6 @@ pub(crate) async fn delete(
     transaction.run(sql, values![head.version + 1, updated_at, head.key]).await?;
     seal(transaction, &[head.key]).await?;
     transaction.run("DELETE FROM control_messages WHERE session = $1", values![head.key]).await?;
+    notes::tell_deleted(transaction, id).await?;
     Ok(Some((head.key, head.version + 1)))
 }

@@ -32,6 +32,14 @@ async fn postgres_does_what_every_store_must() {
 }
 
 #[tokio::test]
+async fn postgres_wakes_its_readers() {
+    for fact in conformance::WAKE_CASES {
+        println!("{}", fact.name);
+        (fact.check)(&connect(&Server::shared().database().await).await).await;
+    }
+}
+
+#[tokio::test]
 async fn postgres_is_a_queue_as_every_queue_must_be() {
     for fact in conformance::JOB_CASES {
         println!("{}", fact.name);

@@ -83,6 +83,15 @@ async fn sqlite_does_what_every_store_must() {
 }
 
 #[tokio::test]
+async fn sqlite_wakes_its_readers() {
+    for fact in conformance::WAKE_CASES {
+        println!("{}", fact.name);
+        let (_folder, path) = place();
+        (fact.check)(&open(&path).await).await;
+    }
+}
+
+#[tokio::test]
 async fn sessions_in_a_file_are_there_when_it_is_opened_again() {
     let (_folder, path) = place();
     keep(&open(&path).await).await;

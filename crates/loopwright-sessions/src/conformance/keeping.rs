@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
+pub(super) fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
     texts.iter().map(|text| text.as_bytes().into()).collect()
 }
 

@@ -22,7 +22,10 @@ use super::{
     session_log::SessionLogFile,
     slot::IndexEntry,
 };
-use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_format};
+use crate::{
+    header::SessionHeader, id::SessionId, store::StoreError, stored::check_format,
+    waiters::LogWaiters,
+};
 
 /// The directory of a store, and what it knows of the sessions that it wrote last.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub(super) struct Root {
     pub(super) index: Index,
     pub(super) known: Mutex<Vec<Files>>,
     pub(super) pace: AppendLatency,
+    pub(super) waiters: LogWaiters,
 }
 
 /// What a reader may do who finds a log in disorder.
@@ -55,7 +59,7 @@ impl Root {
         let path = std::path::absolute(path).at(path)?;
         let (index, known, pace) =
             (Index::new(&path), Mutex::default(), AppendLatency::new(blocking));
-        let root = Self { path, index, known, pace };
+        let root = Self { path, index, known, pace, waiters: LogWaiters::new() };
         let sessions = root.sessions();
         if !sessions.is_dir() {
             disk::create_dirs(&sessions).at(&sessions)?;

@@ -1,0 +1,199 @@
+//! Readers that wait for log entries, and are woken by writers of the same process.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use futures::{
+    future::{Either, select},
+    task::AtomicWaker,
+};
+use loopwright_core::Clock;
+
+use crate::{
+    id::SessionId,
+    store::{LogEntry, SessionLog, StoreError},
+};
+
+/// The first polling interval for entries of other processes.
+const FIRST_POLL: Duration = Duration::from_millis(100);
+/// The longest polling interval.
+const MAX_POLL: Duration = Duration::from_secs(1);
+
+/// The readers of this process that wait for log entries of a store. Clones share them.
+///
+/// A store calls [`wake`](LogWaiters::wake) after each append, and implements
+/// [`SessionStore::wait`](crate::SessionStore::wait) with [`register`](LogWaiters::register) and
+/// [`LogWaiter::wait`]. Its memory is one entry for each reader that waits.
+#[derive(Clone, Default)]
+pub struct LogWaiters {
+    registry: Arc<Mutex<Registry>>,
+    is_exclusive: bool,
+}
+
+#[derive(Default)]
+struct Registry {
+    sessions: HashMap<SessionId, BTreeMap<u64, Arc<Waiting>>>,
+    /// The number of readers that were ever registered.
+    registered: u64,
+}
+
+/// A reader that waits.
+struct Waiting {
+    log: SessionLog,
+    after: u64,
+    is_woken: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl LogWaiters {
+    /// Creates an empty set of readers, for a store that other processes may write, too. A reader
+    /// that is not woken polls: first after 100 ms, and then after twice the interval before, up to
+    /// a second.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates an empty set of readers, for a store that no other process writes. Readers do not
+    /// poll.
+    pub fn for_one_process() -> Self {
+        Self { is_exclusive: true, ..Self::default() }
+    }
+
+    /// Registers a reader that waits for an entry after a number. Register it before you look for
+    /// entries, so that it misses none.
+    pub fn register(&self, id: &SessionId, log: SessionLog, after: u64) -> LogWaiter {
+        let (is_woken, waker) = (AtomicBool::new(false), AtomicWaker::new());
+        let waiting = Arc::new(Waiting { log, after, is_woken, waker });
+        let mut registry = self.registry();
+        registry.registered += 1;
+        let number = registry.registered;
+        let readers = registry.sessions.entry(id.clone()).or_default();
+        readers.insert(number, Arc::clone(&waiting));
+        drop(registry);
+        LogWaiter { waiters: self.clone(), id: id.clone(), number, waiting }
+    }
+
+    /// Wakes the readers that wait for the entry with this number, or an earlier one, in a log of a
+    /// session. Call it when the entry can be read.
+    pub fn wake(&self, id: &SessionId, log: SessionLog, last: u64) {
+        self.wake_if(id, |it| it.log == log && it.after < last);
+    }
+
+    /// Wakes all readers of a session, because it was deleted.
+    pub fn wake_all(&self, id: &SessionId) {
+        self.wake_if(id, |_| true);
+    }
+
+    fn wake_if(&self, id: &SessionId, is_meant: impl Fn(&Waiting) -> bool) {
+        let registry = self.registry();
+        let readers = registry.sessions.get(id).into_iter().flat_map(BTreeMap::values);
+        let meant: Vec<_> = readers.filter(|it| is_meant(it)).cloned().collect();
+        drop(registry);
+        for waiting in meant {
+            waiting.is_woken.store(true, Ordering::Release);
+            waiting.waker.wake();
+        }
+    }
+
+    /// Returns the number of readers that wait.
+    pub fn len(&self) -> usize {
+        self.registry().sessions.values().map(BTreeMap::len).sum()
+    }
+
+    /// Returns `true` if no reader waits.
+    pub fn is_empty(&self) -> bool {
+        self.registry().sessions.is_empty()
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LogWaiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogWaiters").field("readers", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// A registered reader, until this is dropped.
+pub struct LogWaiter {
+    waiters: LogWaiters,
+    id: SessionId,
+    number: u64,
+    waiting: Arc<Waiting>,
+}
+
+impl LogWaiter {
+    /// Waits until `read` returns an entry, the reader is woken, or the time limit has passed.
+    /// `read` reads one entry after the number with which the reader was registered.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `read`.
+    pub async fn wait<F: Future<Output = Result<Vec<LogEntry>, StoreError>>>(
+        &self,
+        clock: &dyn Clock,
+        at_most: Duration,
+        read: impl Fn() -> F,
+    ) -> Result<(), StoreError> {
+        let began = clock.monotonic();
+        let mut interval = if self.waiters.is_exclusive { Duration::MAX } else { FIRST_POLL };
+        while read().await?.is_empty() {
+            let waited = clock.monotonic().saturating_sub(began);
+            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
+            let sleep = clock.sleep(left.min(interval));
+            if let Either::Left(_) = select(pin!(self.woken()), sleep).await {
+                break;
+            }
+            interval = interval.saturating_mul(2).min(MAX_POLL);
+        }
+        Ok(())
+    }
+
+    /// Waits until a writer wakes this reader. Returns at once if one did so since it was
+    /// registered.
+    pub async fn woken(&self) {
+        poll_fn(|cx| {
+            self.waiting.waker.register(cx.waker());
+            let is_woken = self.waiting.is_woken.load(Ordering::Acquire);
+            if is_woken { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl Drop for LogWaiter {
+    fn drop(&mut self) {
+        let mut registry = self.waiters.registry();
+        if let Some(readers) = registry.sessions.get_mut(&self.id) {
+            readers.remove(&self.number);
+            if readers.is_empty() {
+                registry.sessions.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LogWaiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogWaiter")
+            .field("session", &self.id)
+            .field("log", &self.waiting.log)
+            .field("after", &self.waiting.after)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use std::{cell::RefCell, pin::pin};
+
+use loopwright_testing::{FrozenClock, block_on, poll_times, run_until_stuck};
+
+use super::*;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+/// Reads an empty log.
+async fn none() -> Result<Vec<LogEntry>, StoreError> {
+    Ok(Vec::new())
+}
+
+/// Returns when an empty log is read, in milliseconds.
+fn reads(waiters: &LogWaiters, at_most: Duration) -> Vec<u128> {
+    let (clock, times) = (FrozenClock::new(), RefCell::new(Vec::new()));
+    let read = || {
+        times.borrow_mut().push(clock.monotonic().as_millis());
+        none()
+    };
+    let reader = waiters.register(&id("a"), SessionLog::Events, 0);
+    block_on(reader.wait(&clock, at_most, read)).unwrap();
+    times.into_inner()
+}
+
+#[test]
+fn the_polling_interval_doubles_up_to_a_second() {
+    let polled = reads(&LogWaiters::new(), Duration::from_millis(4_000));
+    assert_eq!(polled, [0, 100, 300, 700, 1_500, 2_500, 3_500, 4_000]);
+}
+
+#[test]
+fn readers_of_a_store_of_one_process_do_not_poll() {
+    assert_eq!(reads(&LogWaiters::for_one_process(), HOUR), [0, HOUR.as_millis()]);
+}
+
+#[test]
+fn an_entry_that_comes_after_the_read_and_before_the_wait_ends_the_wait() {
+    let (waiters, clock) = (LogWaiters::new(), FrozenClock::manual());
+    let read = async || {
+        let found = none().await;
+        waiters.wake(&id("a"), SessionLog::Events, 1);
+        found
+    };
+    let reader = waiters.register(&id("a"), SessionLog::Events, 0);
+    assert!(run_until_stuck(reader.wait(&clock, HOUR, read)).is_some());
+}
+
+#[test]
+fn only_the_reader_that_waits_for_an_entry_is_woken() {
+    let waiters = LogWaiters::new();
+    let others =
+        [("a", SessionLog::Events, 2), ("a", SessionLog::Files, 0), ("b", SessionLog::Events, 0)];
+    let others = others.map(|(name, log, after)| waiters.register(&id(name), log, after));
+    let meant = waiters.register(&id("a"), SessionLog::Events, 1);
+    waiters.wake(&id("a"), SessionLog::Events, 2);
+    waiters.wake(&id("c"), SessionLog::Events, 9);
+    assert!(run_until_stuck(meant.woken()).is_some());
+    assert!(others.iter().all(|it| run_until_stuck(it.woken()).is_none()));
+}
+
+#[test]
+fn a_deletion_wakes_all_readers_of_the_session() {
+    let waiters = LogWaiters::new();
+    let readers = ["a", "a", "b"].map(|it| waiters.register(&id(it), SessionLog::Events, 7));
+    waiters.wake_all(&id("a"));
+    let woken = readers.each_ref().map(|it| run_until_stuck(it.woken()).is_some());
+    assert_eq!(woken, [true, true, false]);
+}
+
+#[test]
+fn the_registry_has_one_entry_for_each_reader_that_waits() {
+    let (waiters, clock) = (LogWaiters::new(), FrozenClock::manual());
+    let names: Vec<_> = (0..1_000).map(|it| id(&format!("s{}", it / 2))).collect();
+    let readers: Vec<_> =
+        names.iter().map(|id| waiters.register(id, SessionLog::Events, 0)).collect();
+    assert_eq!((waiters.len(), waiters.registry().sessions.len()), (1_000, 500));
+    drop(readers);
+    assert!(waiters.is_empty());
+    {
+        // A wait that is dropped in the middle leaves nothing behind.
+        let reader = waiters.register(&id("a"), SessionLog::Events, 1);
+        let mut wait = pin!(async move { reader.wait(&clock, HOUR, none).await });
+        assert!(poll_times(wait.as_mut(), 9).is_none());
+        assert_eq!(waiters.len(), 1);
+    }
+    assert!(waiters.is_empty());
+}
