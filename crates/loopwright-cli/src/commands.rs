@@ -178,9 +178,7 @@ impl Commands {
         };
         // What a command asks for is decided about by the permissions, which every run has.
         let tools = tools.with_background_tasks(self.tasks.clone());
-        let kept = self.own.iter().chain(self.denied.unread()).cloned();
-        let tools = tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone());
-        tools.with_withheld_paths(kept)
+        tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
     }
 
     /// Returns `true` if commands run in a sandbox.

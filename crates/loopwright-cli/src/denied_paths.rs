@@ -25,29 +25,12 @@ impl DeniedPaths {
         Self { read: denied(Access::Read), write: denied(Access::Write) }
     }
 
-    /// Returns the paths that commands do not read.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = &PathBuf> {
-        self.read.iter()
-    }
-
-    /// Keeps commands from the paths in the folders that a policy shows. If nothing in the working folder may be written, it is
-    /// read-only; it cannot be hidden.
+    /// Keeps commands from the paths, whatever the policy shows or is given later. A command in a folder that may not be
+    /// changed sees it read-only, and a folder that may not be read has no commands.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
-        if self.read.is_empty() && self.write.is_empty() {
-            return policy;
-        }
+        let policy = self.read.iter().cloned().fold(policy, SandboxPolicy::hide);
+        let policy = self.write.iter().cloned().fold(policy, SandboxPolicy::protect);
         let workdir = without_links(&policy.workdir);
-        let written = policy.write_paths.iter().map(|it| without_links(it));
-        let read = policy.read_paths.iter().map(|it| without_links(it));
-        let written: Vec<PathBuf> = written.chain([workdir.clone()]).collect();
-        let shown: Vec<PathBuf> = read.chain(written.iter().cloned()).collect();
-        let is_in = |path: &Path, roots: &[PathBuf]| {
-            roots.iter().any(|root| path != root && path.starts_with(root))
-        };
-        let hidden = self.read.iter().filter(|it| is_in(it, &shown) && it.exists());
-        let policy = hidden.fold(policy, SandboxPolicy::hide);
-        let kept = self.write.iter().filter(|it| is_in(it, &written));
-        let policy = kept.fold(policy, SandboxPolicy::protect);
         if self.write.iter().any(|it| workdir.starts_with(it)) {
             policy.read_only()
         } else {

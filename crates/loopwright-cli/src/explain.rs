@@ -41,9 +41,10 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
         [vec!["the system's programs and libraries".to_owned()], list(&policy.read_paths)].concat(),
     );
     row("writes", list(&policy.write_paths));
-    row("hidden", list(&policy.hidden));
+    // What is not shown needs no word.
+    row("hidden", policy.hidden.iter().filter(|it| policy.shows(it)).map(short).collect());
     // What is protected in each folder is in the documentation; here are the paths of this one.
-    let protected = policy.protected.iter().filter(|it| it.is_absolute());
+    let protected = policy.protected.iter().filter(|it| it.is_absolute() && policy.shows(it));
     row("protected", protected.map(short).collect());
     row("immediate", list(&policy.direct));
     row("may change", commands.allowed().to_vec());

@@ -72,11 +72,6 @@ impl OwnPaths {
         own
     }
 
-    /// Returns the paths.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &PathBuf> {
-        self.kept.iter().chain(&self.settings)
-    }
-
     fn is_kept(&self, path: &Path) -> bool {
         self.kept.iter().any(|it| path.starts_with(it))
     }
@@ -115,14 +110,12 @@ impl OwnPaths {
         Ok(root)
     }
 
-    /// Keeps commands away from the paths in the folders that a policy shows.
+    /// Keeps commands away from the paths, whatever the policy shows or is given later. What does not exist yet is not
+    /// created either.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
-        let roots = policy.write_paths.iter().chain(&policy.read_paths).chain([&policy.workdir]);
-        let roots: Vec<PathBuf> = roots.map(|it| without_links(it)).collect();
-        let is_shown = |it: &&PathBuf| roots.iter().any(|root| it.starts_with(root));
-        let kept = self.kept.iter().filter(is_shown).filter(|it| it.exists());
-        let policy = kept.fold(policy, SandboxPolicy::hide);
-        self.settings.iter().filter(is_shown).fold(policy, SandboxPolicy::protect)
+        let (hidden, missing): (Vec<&PathBuf>, _) = self.kept.iter().partition(|it| it.exists());
+        let policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
+        missing.into_iter().chain(&self.settings).fold(policy, SandboxPolicy::protect)
     }
 }
 

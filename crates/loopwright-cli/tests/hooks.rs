@@ -153,6 +153,20 @@ fn hooks_run_in_the_sandbox_and_end_with_their_time() {
 }
 
 #[test]
+fn a_hook_in_a_subfolder_does_not_read_what_a_rule_of_its_project_denies() {
+    let command = "cat $CLAUDE_PROJECT_DIR/.env $CLAUDE_PROJECT_DIR/plain >&2; exit 2";
+    let world = World::new()
+        .file("project/.git/HEAD", "ref: refs/heads/main\n")
+        .file("project/.env", "sesame")
+        .file("project/plain", "plain")
+        .file("project/sub/a.txt", "a")
+        .file("project/.claude/settings.json", r#"{ "permissions": { "deny": ["Read(/.env)"] } }"#);
+    let world = world.file(OWN, &settings("PreToolUse", "Bash", command));
+    let (_, requests) = run(&world, removing(), &["-C", "sub"]);
+    assert!(requests[1].contains("plain") && !requests[1].contains("sesame"), "{}", requests[1]);
+}
+
+#[test]
 fn a_script_in_the_home_of_the_user_is_found_in_the_sandbox() {
     let script = "#!/bin/sh\necho from home >&2; exit 2\n";
     let world = World::new().file(".claude/hooks/check.sh", script);

@@ -380,21 +380,100 @@ fn rules_see_the_folder_of_the_previous_command_after_a_restart_and_in_a_sub_age
 }
 
 #[test]
-fn a_command_cannot_request_the_settings_of_the_program_nor_what_contains_them() {
-    for (field, path) in
-        [("read", "~/.config/loopwright"), ("write", "~/.config"), ("read", "~/.local")]
-    {
-        let world = World::new()
-            .file(".config/loopwright/config.toml", "# sesame")
-            .file(".local/state/loopwright/x", "sesame");
-        let arguments =
-            json!({ "command": "cat ~/.config/loopwright/*", field: [path], "why": "x" });
+fn a_command_reaches_the_settings_of_the_program_by_no_request_and_no_configured_path() {
+    let world = || {
+        World::new()
+            .file(".config/loopwright/a.txt", "sesame")
+            .file(".local/state/loopwright/b.txt", "sesame")
+            .file(".local/state/loopwright/sessions/c.txt", "sesame")
+            .file(".local/other.txt", "plain")
+    };
+    let command = "cat H/.config/loopwright/* H/.local/state/loopwright/* H/.local/state/loopwright/*/*; \
+                   cat H/.local/other.txt; echo x > H/.config/loopwright/a.txt";
+    let heard = |world: &World, fields: Value| {
+        let home = world.path("").display().to_string();
+        let mut arguments = json!({ "command": command.replace("H/", &home), "why": "x" });
+        arguments.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let server =
             Server::start([streamed_tool("", "bash", &arguments), streamed("Done.", "stop")]);
         let options = ["--permission-mode", "auto", "--allow", "Read", "--allow", "Edit", "Go."];
         world.run(&[&MODEL[..], &[&server.url], &options].concat());
         let (_, body) = server.heard().pop().unwrap();
-        assert!(body.to_string().contains("cannot be used: commands are kept from"), "{body}");
-        assert!(!body.to_string().contains("sesame"), "{body}");
+        let own = std::fs::read_to_string(world.path(".config/loopwright/a.txt")).unwrap();
+        assert_eq!(
+            (own.as_str(), body.to_string().contains("sesame")),
+            ("sesame", false),
+            "{body}"
+        );
+        body.to_string()
+    };
+    for fields in [
+        json!({ "read": ["~/.config/loopwright"] }),
+        json!({ "write": ["~/.local/state/loopwright/sessions"] }),
+    ] {
+        let body = heard(&world(), fields);
+        assert!(body.contains("no command may read it, whatever it requests"), "{body}");
     }
+    let body = heard(&world(), json!({ "write": ["~/.config", "~/.local"] }));
+    assert!(body.contains("plain"), "{body}");
+    let configured =
+        "[sandbox]\nwrite = [\"~/.local\"]\nread = [\"~/.local/state/loopwright/sessions\"]\n";
+    let body = heard(&world().file(".config/loopwright/config.toml", configured), json!({}));
+    assert!(body.contains("plain"), "{body}");
+}
+
+#[test]
+fn a_denied_file_is_kept_from_commands_in_every_folder_that_they_are_given() {
+    let deny = "[permissions]\ndeny = [\"Read(~/notes/private/**)\", \"Edit(~/notes/kept/**)\"]\n";
+    let world = World::new()
+        .file(".config/loopwright/config.toml", deny)
+        .file("notes/private/a/x", "sesame")
+        .file("notes/kept/a/x", "kept")
+        .file("notes/x", "plain");
+    let notes = world.path("notes").display().to_string();
+    let line = format!(
+        "cat {notes}/private/a/x {notes}/x; echo x > {notes}/kept/a/x; echo x > {notes}/new"
+    );
+    let seen = |option: &str, path: &str| {
+        let path = format!("{notes}{path}");
+        let done = world.run(&[
+            "sandbox",
+            "exec",
+            "--workdir",
+            ".",
+            option,
+            &path,
+            "--",
+            "sh",
+            "-c",
+            &line,
+        ]);
+        let text = |path: &str| std::fs::read_to_string(world.path(path)).unwrap_or_default();
+        assert_eq!(text("notes/kept/a/x"), "kept", "{option} {path}");
+        (done.stdout, text("notes/new"))
+    };
+    let text = |text: &str| text.to_owned();
+    assert_eq!(seen("--read", ""), (text("plain"), text("")));
+    for inside in ["/private", "/private/a", "/kept/a"] {
+        assert_eq!(seen("--read", inside), (text(""), text("")), "{inside}");
+        assert_eq!(seen("--write", inside), (text(""), text("")), "{inside}");
+    }
+    assert_eq!(seen("--write", ""), (text("plain"), text("x\n")));
+    // A folder that may not be changed is read-only, and one that may not be read has no commands.
+    let exec = |workdir: &str| {
+        let workdir = format!("{notes}/{workdir}");
+        world.run(&[
+            "sandbox",
+            "exec",
+            "--workdir",
+            &workdir,
+            "--",
+            "sh",
+            "-c",
+            "cat x; echo y > x",
+        ])
+    };
+    let (kept, private) = (exec("kept/a"), exec("private/a"));
+    assert_eq!(kept.stdout, "kept", "{}", kept.stderr);
+    assert!(private.stderr.contains("the policy hides it"), "{}{}", private.stdout, private.stderr);
 }

@@ -65,7 +65,7 @@ pub use guarantee::{Enforcement, Guarantee, Guarantees};
 pub use output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
 pub use policy::{
     Backend, BackendChoice, BroadPaths, Cgroup, Limits, Network, OutputLimits, PROTECTED_PATHS,
-    SandboxPolicy, WorkdirAccess,
+    SandboxPolicy, Withheld, WorkdirAccess,
 };
 pub use sandbox::Sandbox;
 pub use select::auto_select;

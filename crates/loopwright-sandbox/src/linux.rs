@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`helper`], [`start`], [`supervisor`] | the process outside the sandbox |
-//! | [`fs_view`] | the file system that a command sees |
+//! | [`fs_view`], [`covers`] | the file system that a command sees |
 //! | [`namespaces`], [`root`], [`overlay`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that create a sandbox |
 //! | [`confine`], [`filter`], [`share`] | the last steps before the command starts |
@@ -16,6 +16,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 pub(crate) mod confine;
 pub(crate) mod container;
+mod covers;
 pub(crate) mod guarantees;
 pub(crate) mod filter;
 pub(crate) mod gate;

@@ -37,6 +37,17 @@ pub const PROTECTED_PATHS: &[&str] = &[
 /// The permissions and limits of a command. Plain data; every field except the folder has a
 /// default.
 ///
+/// Several fields may name a path, or folders around it. The strictest of these applies, whatever
+/// their order:
+///
+/// 1. `hidden`, with everything in it;
+/// 2. absolute paths in `protected`, with everything in them: they can be read if they are shown;
+/// 3. the innermost of `workdir`, `read_paths` and `write_paths`;
+/// 4. inside the working folder and writable folders, relative paths in `protected`, and then
+///    `direct`.
+///
+/// The system's programs and libraries stay visible if a folder around them is hidden.
+///
 /// ```
 /// use loopwright_sandbox::{Network, SandboxPolicy};
 /// use std::time::Duration;
@@ -61,9 +72,12 @@ pub struct SandboxPolicy {
     /// The paths that it may write, in addition to `workdir` and its scratch space.
     pub write_paths: Vec<PathBuf>,
     /// Paths relative to each writable folder that it may not change; a new file at such a path is
-    /// moved away. An absolute path without links is protected only in its place.
+    /// moved away. An absolute path without links is protected only in its place, and also if
+    /// another field makes it writable.
     pub protected: Vec<PathBuf>,
-    /// Paths relative to `workdir`, or absolute ones without links, that it may not read.
+    /// Paths relative to `workdir`, or absolute ones, that it may not read, even if another field
+    /// shows them. They are hidden if they exist when the command starts; of a link, the target is
+    /// hidden. If one contains `workdir`, commands are refused.
     pub hidden: Vec<PathBuf>,
     /// Its network access.
     pub network: Network,
@@ -89,7 +103,7 @@ pub struct SandboxPolicy {
     pub staging: Option<PathBuf>,
     /// Folders, relative to the working folder, in which changes are applied immediately although
     /// others are staged, such as build folders. A folder that does not exist when the command
-    /// starts is not direct.
+    /// starts is not direct, nor is one in a protected path.
     #[serde(default)]
     pub direct: Vec<PathBuf>,
     /// A cache folder for package managers. The command sees it as `.cache` in its home if the
@@ -114,6 +128,15 @@ pub enum WorkdirAccess {
     Writable,
     /// The command may not write, except to [`SandboxPolicy::write_paths`] in the folder.
     ReadOnly,
+}
+
+/// How a policy keeps commands from a path that other fields may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Commands cannot read it.
+    Hidden,
+    /// Commands cannot change it.
+    Protected,
 }
 
 /// The network access of a command.
@@ -350,6 +373,35 @@ impl SandboxPolicy {
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self
+    }
+
+    /// Returns how commands are kept from a path because it, or a folder around it, is hidden or
+    /// protected. `path` is absolute and without links. `None` means that the other fields decide.
+    ///
+    /// ```
+    /// use loopwright_sandbox::{SandboxPolicy, Withheld};
+    /// use std::path::Path;
+    ///
+    /// let policy = SandboxPolicy::in_dir("/srv/project").hide("keys").protect("/srv/project/ci");
+    /// let withheld = |path| policy.withheld(Path::new(path));
+    /// assert_eq!(withheld("/srv/project/keys/a"), Some(Withheld::Hidden));
+    /// assert_eq!(withheld("/srv/project/ci/run.sh"), Some(Withheld::Protected));
+    /// assert_eq!(withheld("/srv/project/src"), None);
+    /// ```
+    pub fn withheld(&self, path: &Path) -> Option<Withheld> {
+        if self.hidden.iter().any(|it| path.starts_with(self.workdir.join(it))) {
+            return Some(Withheld::Hidden);
+        }
+        let protected = self.protected.iter().filter(|it| it.is_absolute());
+        protected.into_iter().any(|it| path.starts_with(it)).then_some(Withheld::Protected)
+    }
+
+    /// Returns `true` if a path, relative to the working folder or absolute, is in a folder that
+    /// this policy shows besides the system's.
+    pub fn shows(&self, path: &Path) -> bool {
+        let path = self.workdir.join(path);
+        let others = self.read_paths.iter().chain(&self.write_paths);
+        others.chain([&self.workdir]).any(|it| path.starts_with(it))
     }
 
     /// Sets the network access.

@@ -218,7 +218,9 @@ impl Screen {
             return Some(reason);
         }
         let what = after.what(path)?;
-        let plain = kind(what).or_else(|| self.leads_out(path, root, what, after));
+        let plain = kind(what)
+            .or_else(|| self.leads_out(path, root, what, after))
+            .or_else(|| self.leads_past(path, what));
         if plain.is_some() || self.is_allowed(&names(path)) {
             return plain;
         }
@@ -282,6 +284,21 @@ impl Screen {
         let is_plain =
             rest.into_iter().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         (ups > depth || !is_plain).then_some(OUT)
+    }
+
+    /// Judges a link that replaces a folder on the way to a protected path, which would then be another one.
+    fn leads_past(&self, path: &Path, what: EntryKind) -> Option<Reason> {
+        const PAST: Reason = Reason("is a link that replaces a folder with a protected path");
+        if what != EntryKind::Link {
+            return None;
+        }
+        let path = names(path);
+        let leads =
+            |names: &Vec<OsString>| (1..names.len()).any(|count| path.ends_with(&names[..count]));
+        let is_here = |(names, reason): &(Vec<OsString>, Reason)| {
+            *reason == PROTECTED && names.len() > path.len() && names.starts_with(&path)
+        };
+        (self.refused.iter().any(leads) || self.named_here.iter().any(is_here)).then_some(PAST)
     }
 
     fn is_reachable(&self, target: &Path) -> bool {

@@ -55,6 +55,7 @@ const UPPER: &str = "upper";
 const WORK: &str = "work";
 const OLD: &str = "old";
 const LOCK: &str = "lock";
+const NEW_LOCK: &str = "lock.new";
 const PLAN: &str = "plan";
 const RESULT: &str = "result";
 const DIRECT: &str = "direct";
@@ -135,7 +136,7 @@ impl Transaction {
             DirBuilder::new().mode(0o700).create(path).map_err(TransactionError::at(path))
         };
         make(&folder)?;
-        let lock = lock(&folder)?.ok_or_else(|| TransactionError::Busy(folder.clone()))?;
+        let lock = new_lock(&folder)?;
         for part in [UPPER, WORK, OLD] {
             make(&folder.join(part))?;
         }
@@ -507,6 +508,19 @@ fn lock(folder: &Path) -> Result<Option<File>, TransactionError> {
     }
 }
 
+/// Makes the lock of a new transaction. It gets its name when it is held, so that others, who recover what has a lock that
+/// no process holds, never see it free.
+fn new_lock(folder: &Path) -> Result<File, TransactionError> {
+    let (draft, path) = (folder.join(NEW_LOCK), folder.join(LOCK));
+    let file = File::options().create_new(true).write(true).open(&draft);
+    let file = file.map_err(TransactionError::at(&draft))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(io::Error::from)
+        .and_then(|()| fs::rename(&draft, &path))
+        .map_err(TransactionError::at(&path))?;
+    Ok(file)
+}
+
 /// Gives the folder that collects the rights of the one whose changes it collects, because the command sees it so.
 fn copy_attributes(root: &Path, upper: &Path) -> Result<(), TransactionError> {
     let there = fs::metadata(root).map_err(TransactionError::at(root))?;
@@ -524,6 +538,24 @@ fn now(folder: &Path) -> Result<Moment, TransactionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transactions_that_begin_at_the_same_time_do_not_recover_each_other() {
+        let world = tempfile::tempdir().unwrap();
+        let (staging, root) = (world.path().join("staging"), world.path().join("root"));
+        fs::create_dir(&root).unwrap();
+        let begin_and_drop = || {
+            for _ in 0..100 {
+                let transaction = Transaction::begin(&staging, &root).unwrap();
+                assert!(transaction.folder().join(UPPER).is_dir());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(begin_and_drop);
+            }
+        });
+    }
 
     #[test]
     fn a_transaction_that_could_not_be_removed_is_removed_when_another_one_starts() {

@@ -100,6 +100,37 @@ async fn a_hidden_folder_cannot_be_entered() {
 }
 
 #[tokio::test]
+async fn a_path_below_another_one_does_not_open_it_again() {
+    for backend in [Backend::Namespaces, Backend::Bubblewrap] {
+        let world = World::in_tier(backend);
+        for (name, text) in [("own/a/b/x", "hidden"), ("own/y", "hidden"), ("set/lib/z", "kept")] {
+            world.file(name, text);
+        }
+        let at = |name: &str| world.path("").canonicalize().unwrap().join(name);
+        let policy = world.policy().hide("own/a/b").hide("own").protect("set/lib").protect("set");
+        let policy = policy.read(at("own/a")).write(at("own/a/b")).write(at("set/lib"));
+        let line = "cat own/y own/a/b/x; echo x > set/w; echo x > set/lib/w; mv set/lib set/moved; \
+                    rm -r set own; cat set/lib/z";
+        let output = world.run(&sh(line), &policy.protect(at("set"))).await;
+        assert_eq!(output.stdout.to_text(), "kept", "{backend}: {}", output.stderr.to_text());
+        let all = ["own/a/b/x", "own/y", "set/lib/z"].map(|it| world.read(it));
+        assert_eq!(all, ["hidden", "hidden", "kept"], "{backend}");
+        assert!(!world.path("set/w").exists() && !world.path("set/lib/w").exists(), "{backend}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_replaces_a_missing_folder_does_not_stop_later_commands() {
+    let world = World::new();
+    let policy = world.policy().hide("keys/a").protect("set/own");
+    let output = world.run(&sh("mkdir evil; ln -s evil set; ln -s evil keys"), &policy).await;
+    let is_moved = |it: &String| it.starts_with("set is a link that replaces a folder");
+    assert!(output.notes.iter().any(is_moved), "{:?}", output.notes);
+    assert!(!world.path("set").exists());
+    assert_eq!(world.run(&sh("echo next"), &policy).await.stdout.to_text(), "next\n");
+}
+
+#[tokio::test]
 async fn a_protected_path_that_leads_out_is_refused() {
     let world = World::new();
     let error = world.try_run(&sh(":"), &world.policy().protect("../x")).await.unwrap_err();

@@ -68,7 +68,7 @@ fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
     let may_write = policy.write_paths.iter().chain(&policy.cache).any(is_in);
     let may_read = policy.read_paths.iter().any(is_in);
     let hidden = policy.hidden.iter().any(|it| it.is_absolute() && path.starts_with(it));
-    if hidden && said == Said::Denied {
+    if hidden && said != Said::ReadOnly {
         return Some(format!("`{}` is hidden in the sandbox", path.display()));
     }
     if let Ok(below) = path.strip_prefix(&policy.workdir) {

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use loopwright_core::CustomEvent;
 use loopwright_sandbox::{
     AllowedDomain, Backend, BackendChoice, NetworkAccess, NetworkOutcome, Output, SandboxPolicy,
+    Withheld,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,11 +29,7 @@ pub(super) enum Needs {
     #[default]
     Refused,
     /// They may: something before the tool decides about each call. `~/` stands for this folder.
-    Decided {
-        home: Option<PathBuf>,
-        /// Paths that are never granted, nor what contains them.
-        never: Vec<PathBuf>,
-    },
+    Decided { home: Option<PathBuf> },
 }
 
 /// Hosts and paths that one command may name.
@@ -66,7 +63,7 @@ impl Needs {
         if count == 0 || policy.backend == BackendChoice::Only(Backend::Host) {
             return Ok(policy);
         }
-        let Self::Decided { home, never } = self else { return Err(BashError::NoNeeds) };
+        let Self::Decided { home } = self else { return Err(BashError::NoNeeds) };
         if count > MAX {
             return Err(need(format!("a command can name at most {MAX} hosts and paths")));
         }
@@ -74,16 +71,13 @@ impl Needs {
         let network = policy.network.clone().with_domains(hosts);
         let mut policy = policy.with_network(network);
         for text in &args.read {
-            policy = match path(text, home.as_deref(), never, &policy)? {
-                Some(path) => policy.read(path),
-                None => policy,
-            };
+            let path = path(text, home.as_deref(), &policy, &[Withheld::Hidden])?;
+            policy = path.into_iter().fold(policy, SandboxPolicy::read);
         }
         for text in &args.write {
-            policy = match path(text, home.as_deref(), never, &policy)? {
-                Some(path) => policy.write(path),
-                None => policy,
-            };
+            let withheld = [Withheld::Hidden, Withheld::Protected];
+            let path = path(text, home.as_deref(), &policy, &withheld)?;
+            policy = path.into_iter().fold(policy, SandboxPolicy::write);
         }
         Ok(policy)
     }
@@ -116,8 +110,8 @@ fn host(text: &str) -> Result<AllowedDomain, BashError> {
 fn path(
     text: &str,
     home: Option<&Path>,
-    never: &[PathBuf],
     policy: &SandboxPolicy,
+    refused: &[Withheld],
 ) -> Result<Option<PathBuf>, BashError> {
     let path = match (text.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),
@@ -135,11 +129,16 @@ fn path(
         let real = real.display();
         return Err(need(format!("`{text}` is a link to `{real}`; pass `{real}` instead")));
     }
-    if let Some(kept) = never.iter().find(|it| it.starts_with(&path) || path.starts_with(it)) {
-        let kept = kept.display();
-        return Err(need(format!("`{text}` cannot be used: commands are kept from `{kept}`")));
+    if let Some(withheld) = policy.withheld(&path).filter(|it| refused.contains(it)) {
+        let how = match withheld {
+            Withheld::Hidden => "read",
+            Withheld::Protected => "change",
+        };
+        return Err(need(format!(
+            "`{text}` cannot be used: no command may {how} it, whatever it requests"
+        )));
     }
-    // Whoever can change the folder could put links in it, and so mean another path than was asked for.
+    // A process that can change the folder could put links in it, and so mean another path than was requested.
     let own =
         [&policy.workdir].into_iter().chain(&policy.cache).filter_map(|it| it.canonicalize().ok());
     Ok(Some(path).filter(|path| !own.into_iter().any(|own| path.starts_with(own))))

@@ -75,12 +75,6 @@ macro_rules! bash_settings {
             self
         }
 
-        /// Sets paths that commands cannot request; see [`Bash::with_withheld_paths`](crate::bash::Bash::with_withheld_paths).
-        pub fn with_withheld_paths(mut self, paths: impl IntoIterator<Item = std::path::PathBuf>) -> Self {
-            self.bash = self.bash.with_withheld_paths(paths);
-            self
-        }
-
         /// Starts each command in the directory where the previous one ended.
         pub fn persist_cwd(mut self) -> Self {
             self.bash = self.bash.persist_cwd();

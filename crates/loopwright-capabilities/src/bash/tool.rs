@@ -179,17 +179,8 @@ impl Bash {
     /// [`UsePermissions`](crate::permissions::UsePermissions); otherwise the model alone decides
     /// what it can reach. In paths, `~/` means the home folder, if one is given.
     pub fn allow_needs(mut self, home: Option<PathBuf>) -> Self {
-        self.needs = Needs::Decided { home, never: Vec::new() };
+        self.needs = Needs::Decided { home };
         self.described()
-    }
-
-    /// Sets paths that commands cannot request, whatever decides on the call: absolute paths without links. A request for
-    /// what contains one of them is refused, too.
-    pub fn with_withheld_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        if let Needs::Decided { never, .. } = &mut self.needs {
-            never.extend(paths);
-        }
-        self
     }
 
     /// Returns what a command may do, with what it asks for.

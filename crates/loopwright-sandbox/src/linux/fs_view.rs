@@ -1,15 +1,15 @@
 //! The part of the file system that a command sees: an allow-list, resolved and checked before
 //! anything starts.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::covers::{self, Covers};
 use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
-use crate::policy::{BroadPaths, WorkdirAccess};
+use crate::policy::{BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
 
 /// Folders with the programs and libraries of the system.
 const SYSTEM: [&str; 8] =
@@ -98,17 +98,17 @@ pub(crate) enum Seen {
     Link(PathBuf),
 }
 
-/// How a part of a writable folder differs from the folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a part of a folder differs from the folder; the strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Covered {
-    /// Not at all. But it cannot be renamed, so that the paths below it stay valid.
-    Pinned,
-    /// It cannot be changed.
-    Protected,
     /// It cannot be read.
     Hidden,
+    /// It cannot be changed.
+    Protected,
     /// Not at all, although changes to the folder around it are collected.
     Direct,
+    /// Not at all. But it cannot be renamed, so that the paths below it stay valid.
+    Pinned,
 }
 
 /// Whether something is a folder.
@@ -154,17 +154,43 @@ impl Entry {
 
 impl View {
     pub(crate) fn of(job: &LaunchRequest) -> Result<Self, Refusal> {
-        let policy = &job.policy;
-        let workdir = existing("working folder", &policy.workdir)?;
+        let workdir = existing("working folder", &job.policy.workdir)?;
         if !workdir.is_dir() {
             return Err(Refusal::Policy(format!("{} is not a folder", workdir.display())));
         }
-        let mut writable = match policy.workdir_access {
-            WorkdirAccess::Writable => vec![workdir.clone()],
-            WorkdirAccess::ReadOnly => Vec::new(),
-        };
-        for path in &policy.write_paths {
-            writable.push(existing("writable path", path)?);
+        let policy = &without_links(&job.policy, &workdir)?;
+        let mut entries = Vec::new();
+        let system = SYSTEM.iter().map(PathBuf::from);
+        for path in system.chain(ETC.map(|name| Path::new("/etc").join(name))) {
+            add_system(&mut entries, &path);
+        }
+        for path in &policy.read_paths {
+            let real = existing("readable path", path)?;
+            let is_hidden = |path| policy.withheld(path) == Some(Withheld::Hidden);
+            if is_hidden(&real) {
+                continue;
+            }
+            if path.is_symlink() && !is_hidden(path) {
+                entries.push(Entry { at: path.clone(), seen: Seen::Link(real.clone()) });
+            }
+            entries.push(Entry { seen: Seen::Readable(shape(&real)), at: real });
+        }
+        let mut writable = Vec::new();
+        let is_read_only = policy.workdir_access == WorkdirAccess::ReadOnly;
+        let wanted = if is_read_only { None } else { Some(workdir.clone()) };
+        let others = policy.write_paths.iter().map(|path| existing("writable path", path));
+        for path in wanted.into_iter().map(Ok).chain(others) {
+            let path = path?;
+            match policy.withheld(&path) {
+                Some(Withheld::Hidden) => {}
+                Some(Withheld::Protected) => {
+                    entries.push(Entry { seen: Seen::Readable(shape(&path)), at: path });
+                }
+                None => writable.push(path),
+            }
+        }
+        if is_read_only {
+            entries.push(Entry { at: workdir.clone(), seen: Seen::Readable(Shape::Folder) });
         }
         let place = cache_place(job.backend, policy);
         let cache = policy.cache.as_ref().zip(place);
@@ -173,59 +199,15 @@ impl View {
             let both = writable.iter().chain(cache.iter().map(|(path, _)| path));
             both.into_iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
         }
-        let mut entries = Vec::new();
-        for path in
-            SYSTEM.iter().map(PathBuf::from).chain(ETC.map(|name| Path::new("/etc").join(name)))
-        {
-            add_system(&mut entries, &path);
-        }
-        for path in &policy.read_paths {
-            let real = existing("readable path", path)?;
-            if path.is_symlink() {
-                entries.push(Entry { at: path.clone(), seen: Seen::Link(real.clone()) });
-            }
-            entries.push(Entry { seen: Seen::Readable(shape(&real)), at: real });
-        }
-        if policy.workdir_access == WorkdirAccess::ReadOnly {
-            entries.push(Entry { at: workdir.clone(), seen: Seen::Readable(Shape::Folder) });
-        }
+        let covers = covers(policy, &workdir, &entries, &writable)?;
         for path in &writable {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
         }
         if let Some((folder, at)) = cache {
             entries.push(Entry { at, seen: Seen::Cache(folder) });
         }
-        let staged = policy.staging.is_some();
-        // The screen decides which collected changes are applied, so nothing needs to be covered.
-        let direct: Vec<PathBuf> =
-            writable.iter().filter(|root| !(staged && **root == workdir)).cloned().collect();
-        let mut parts = Parts { pins: direct.clone(), ..Parts::default() };
-        for path in &policy.protected {
-            if path.is_absolute() {
-                // A folder around it could be moved before its changes are judged. A link cannot be covered.
-                let covered_in = if path.is_symlink() { &direct } else { &writable };
-                parts.cover_in(&writable, covered_in, path, Covered::Protected)?;
-                continue;
-            }
-            for root in &direct {
-                parts.cover(root, path, Covered::Protected)?;
-            }
-        }
-        for path in policy.direct.iter().filter(|_| staged) {
-            parts.cover(&workdir, path, Covered::Direct)?;
-        }
-        let mut shown: Vec<PathBuf> = entries.iter().map(|it| it.at.clone()).collect();
-        shown.push(workdir.clone());
-        for path in &policy.hidden {
-            if path.is_absolute() {
-                parts.cover_in(&shown, &shown, path, Covered::Hidden)?;
-            } else {
-                parts.cover(&workdir, path, Covered::Hidden)?;
-            }
-        }
-        entries.extend(parts.entries);
-        // The sort is stable: of two entries with the same path, the one added last is visible.
-        entries.sort_by_key(|entry| entry.at.components().count());
+        let collected = policy.staging.as_ref().map(|_| workdir.as_path());
+        let mut entries = covers.lay(entries, collected)?;
         if let Some(staging) = &policy.staging {
             // The working folder is an overlay of its content and this.
             let seen = Seen::Staging;
@@ -235,13 +217,64 @@ impl View {
     }
 }
 
+/// Returns the policy of a folder with hidden paths as they are found now: absolute and without links. What is hidden
+/// through a link is what the link leads to.
+fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy, Refusal> {
+    let mut hidden = Vec::new();
+    for path in &policy.hidden {
+        if path.is_relative() {
+            covers::plain(path)?;
+        }
+        hidden.extend(fs::canonicalize(workdir.join(path)));
+    }
+    let policy = SandboxPolicy { hidden, ..policy.clone() };
+    if policy.withheld(workdir) == Some(Withheld::Hidden) {
+        return Err(Refusal::Policy(format!(
+            "commands cannot run in {}: the policy hides it; choose another folder, or take it off the \
+                list of hidden paths and denied files",
+            workdir.display()
+        )));
+    }
+    Ok(policy)
+}
+
+/// Collects what is hidden, protected and direct in the folders that a command sees.
+fn covers(
+    policy: &SandboxPolicy,
+    workdir: &Path,
+    entries: &[Entry],
+    writable: &[PathBuf],
+) -> Result<Covers, Refusal> {
+    let mut covers = Covers::default();
+    let shown = entries.iter().filter(|it| it.shape().is_some()).map(|it| it.at.clone());
+    let shown: Vec<PathBuf> = shown.chain(writable.iter().cloned()).collect();
+    for path in &policy.hidden {
+        covers.add_exact(&shown, path, Covered::Hidden)?;
+    }
+    for path in &policy.protected {
+        if path.is_absolute() {
+            covers.add_exact(&shown, path, Covered::Protected)?;
+        } else {
+            for root in writable {
+                covers.add_below(root, path, Covered::Protected)?;
+            }
+        }
+    }
+    if policy.staging.is_some() {
+        for path in &policy.direct {
+            covers.add_below(workdir, path, Covered::Direct)?;
+        }
+    }
+    Ok(covers)
+}
+
 fn existing(what: &str, path: &Path) -> Result<PathBuf, Refusal> {
     fs::canonicalize(path).map_err(|error| {
         Refusal::Policy(format!("the {what} {} cannot be used: {error}", path.display()))
     })
 }
 
-fn shape(path: &Path) -> Shape {
+pub(super) fn shape(path: &Path) -> Shape {
     if path.is_dir() { Shape::Folder } else { Shape::File }
 }
 
@@ -268,80 +301,6 @@ fn add_system(entries: &mut Vec<Entry>, path: &Path) {
     let seen = |entry: &Entry| entry.shape().is_some() && real.starts_with(&entry.at);
     if !entries.iter().any(seen) {
         entries.push(Entry { seen: Seen::System(shape(&real)), at: real });
-    }
-}
-
-#[derive(Default)]
-struct Parts {
-    entries: Vec<Entry>,
-    pinned: BTreeSet<PathBuf>,
-    /// The folders that the command changes directly. In others, nothing is pinned: a pinned folder is mounted writable.
-    pins: Vec<PathBuf>,
-}
-
-impl Parts {
-    /// Covers an absolute path in the innermost of these folders that contains it, if that is one of `covered_in`.
-    fn cover_in(
-        &mut self,
-        folders: &[PathBuf],
-        covered_in: &[PathBuf],
-        path: &Path,
-        covered: Covered,
-    ) -> Result<(), Refusal> {
-        let holding = folders.iter().filter(|it| path.starts_with(it));
-        let innermost = holding.max_by_key(|it| it.components().count());
-        let Some(root) = innermost.filter(|it| covered_in.contains(it)) else { return Ok(()) };
-        match path.strip_prefix(root) {
-            Ok(below) if below.components().next().is_some() => self.cover(root, below, covered),
-            _ => Ok(()),
-        }
-    }
-
-    /// Covers `path` below `root`, and pins every folder in between, so that none of them can be renamed and
-    /// replaced.
-    fn cover(&mut self, root: &Path, path: &Path, covered: Covered) -> Result<(), Refusal> {
-        let components: Vec<_> = path.components().collect();
-        if components.is_empty()
-            || components.iter().any(|part| !matches!(part, Component::Normal(_)))
-        {
-            return Err(Refusal::Policy(format!(
-                "{} is not a path inside a folder; protected and hidden paths must be relative \
-                    and must not contain `..`",
-                path.display()
-            )));
-        }
-        let mut at = root.to_path_buf();
-        for (index, component) in components.iter().enumerate() {
-            at.push(component);
-            let last = index + 1 == components.len();
-            match fs::symlink_metadata(&at) {
-                Ok(metadata) if metadata.is_symlink() => {
-                    return Err(Refusal::Policy(format!(
-                        "the protected path {} is a symbolic link and cannot be protected; \
-                            remove the link, or take it off the list of protected paths",
-                        at.display()
-                    )));
-                }
-                Ok(_) if last => self.bind(root, &at, covered),
-                Ok(_) if self.pins.iter().any(|it| it == root) => {
-                    self.bind(root, &at, Covered::Pinned);
-                }
-                Ok(_) => {}
-                Err(_) => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
-    fn bind(&mut self, root: &Path, at: &Path, covered: Covered) {
-        if covered == Covered::Pinned && !self.pinned.insert(at.into()) {
-            return;
-        }
-        if covered == Covered::Direct && !at.is_dir() {
-            return;
-        }
-        let seen = Seen::Part { root: root.into(), shape: shape(at), covered };
-        self.entries.push(Entry { at: at.into(), seen });
     }
 }
 

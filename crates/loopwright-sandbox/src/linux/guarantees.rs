@@ -42,6 +42,9 @@ pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
                     some.with(Enforced, [Network, UnixSockets])
                 }
             };
+            // It grants a folder with everything in it.
+            let hides = policy.hidden.iter().any(|it| policy.shows(it));
+            let some = if hides { some.without([FileReads]) } else { some };
             if sys::landlock_version() >= SCOPES { some.with(Enforced, [Signals]) } else { some }
         }
         Backend::Docker | Backend::Podman => {

@@ -8,7 +8,7 @@ use super::{Needs, notes};
 use crate::bash::{BashArgs, BashError};
 
 fn decided() -> Needs {
-    Needs::Decided { home: None, never: Vec::new() }
+    Needs::Decided { home: None }
 }
 
 fn args(network: &[&str], read: &[String]) -> BashArgs {
@@ -58,7 +58,7 @@ fn a_path_is_the_one_that_was_asked_for_and_no_link_to_another() {
     std::os::unix::fs::symlink(root.join("home"), root.join("project/link")).unwrap();
     std::os::unix::fs::symlink(root.join("home"), root.join("link")).unwrap();
     let policy = SandboxPolicy::in_dir(root.join("project"));
-    let needs = Needs::Decided { home: Some(root.join("home")), never: Vec::new() };
+    let needs = Needs::Decided { home: Some(root.join("home")) };
     let read =
         |text: String| needs.grant(&args(&[], &[text]), policy.clone()).map(|it| it.read_paths);
     let at = |name: &str| root.join(name).display().to_string();
