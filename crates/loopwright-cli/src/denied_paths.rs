@@ -30,11 +30,10 @@ impl DeniedPaths {
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
         let policy = self.read.iter().cloned().fold(policy, SandboxPolicy::hide);
         let policy = self.write.iter().cloned().fold(policy, SandboxPolicy::protect);
-        let workdir = without_links(&policy.workdir);
-        if self.write.iter().any(|it| workdir.starts_with(it)) {
-            policy.read_only()
-        } else {
-            policy
-        }
+        let is_kept = || {
+            let workdir = without_links(&policy.workdir);
+            self.write.iter().any(|it| workdir.starts_with(it))
+        };
+        if self.write.is_empty() || !is_kept() { policy } else { policy.read_only() }
     }
 }
