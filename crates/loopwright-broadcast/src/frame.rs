@@ -153,6 +153,47 @@ impl EncodedEnvelope {
         &self.json
     }
 
+    /// Joins fragments of a response that follow each other, such as those that waited for a slow
+    /// listener. A joined fragment has the time and the number of its first one.
+    pub fn join_fragments(envelopes: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut joined = Vec::new();
+        let mut envelopes = envelopes.into_iter().peekable();
+        while let Some(first) = envelopes.next() {
+            let follows = |it: &Self| {
+                let are_fragments = [it.worth, first.worth] == [DropPriority::Fragment; 2];
+                are_fragments && Arc::ptr_eq(&it.origin, &first.origin)
+            };
+            let Some(mut next) = envelopes.next_if(follows) else {
+                joined.push(first);
+                continue;
+            };
+            let (mut content, chunk_index) = first.fragment();
+            loop {
+                content.push_str(&next.fragment().0);
+                let Some(another) = envelopes.next_if(follows) else { break };
+                next = another;
+            }
+            let payload = Payload::Chunk { content: &content, is_complete: false, chunk_index };
+            joined.push(Self::encode(&first.origin, first.at, &payload));
+        }
+        joined
+    }
+
+    /// Returns the text and the number of a fragment; an empty text for others.
+    fn fragment(&self) -> (String, u64) {
+        #[derive(Default, Deserialize)]
+        struct Fragment {
+            payload: Chunk,
+        }
+        #[derive(Default, Deserialize)]
+        struct Chunk {
+            content: String,
+            chunk_index: u64,
+        }
+        let Fragment { payload } = serde_json::from_str(&self.json).unwrap_or_default();
+        (payload.content, payload.chunk_index)
+    }
+
     /// Decodes the envelope.
     pub fn envelope(&self) -> Option<BroadcastEnvelope> {
         serde_json::from_str(&self.json).ok()
@@ -187,5 +228,46 @@ fn worth_of(payload: &Payload<'_>) -> DropPriority {
         | Payload::Chunk { is_complete: true, .. } => DropPriority::Kept,
         Payload::Chunk { .. } => DropPriority::Fragment,
         _ => DropPriority::Event,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_that_follow_each_other_are_joined_unless_another_envelope_is_between_them() {
+        let origin = |name: &str| Arc::new(Origin::new("s".into(), ExecutionId::new(name), None));
+        let (one, other) = (origin("1"), origin("2"));
+        let at = Timestamp::default();
+        let chunk = |of: &Arc<Origin>, content: &str, chunk_index| {
+            let is_complete = content.is_empty();
+            EncodedEnvelope::encode(of, at, &Payload::Chunk { content, is_complete, chunk_index })
+        };
+        let dropped = EncodedEnvelope::encode(&one, at, &Payload::Dropped { count: 1 });
+        let envelopes = [
+            chunk(&one, "a\n", 0),
+            chunk(&one, "\"b\"", 1),
+            chunk(&one, "ä", 2),
+            chunk(&other, "x", 0),
+            chunk(&one, "c", 3),
+            dropped.clone(),
+            chunk(&one, "d", 5),
+            chunk(&one, "", 6),
+            chunk(&one, "e", 7),
+            chunk(&one, "f", 8),
+        ];
+        let expect = [
+            chunk(&one, "a\n\"b\"ä", 0),
+            chunk(&other, "x", 0),
+            chunk(&one, "c", 3),
+            dropped,
+            chunk(&one, "d", 5),
+            chunk(&one, "", 6),
+            chunk(&one, "ef", 7),
+        ];
+        let json =
+            |of: &[EncodedEnvelope]| of.iter().map(|it| it.json().clone()).collect::<Vec<_>>();
+        assert_eq!(json(&EncodedEnvelope::join_fragments(envelopes)), json(&expect));
     }
 }

@@ -313,12 +313,14 @@ async fn the_metrics_count_requests_and_jobs() {
     assert_eq!(world.get(&run, "/metrics").await.problem(), "forbidden");
 }
 
-/// 498 steps of four events each, and an answer in eight events.
+/// A step of six events, 497 of four, and an answer in six events.
 #[tokio::test]
 async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
-    let step = ScenarioStep::tool_call(loopwright_testing::SCRIPTED_TOOL, json!({}));
+    let tool = (loopwright_testing::SCRIPTED_TOOL, json!({}));
+    let calls = |count| ScenarioStep::tool_calls(vec![tool.clone(); count]);
     let answer = ScenarioStep::final_answer("ädö ".repeat(3));
-    let script: Vec<_> = std::iter::repeat_n(step, 498).chain([answer]).collect();
+    let steps = (0..498).map(|step| calls(if step == 0 { 2 } else { 1 }));
+    let script: Vec<_> = steps.chain([answer]).collect();
     let model = FakeModel::script(script).with_fragment_size(4);
     let world = World::with(test_loop(ModelDriver::new(model))).await;
     let path = session(&world, LOCAL).await;

@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Stores envelopes in the event log of a session. Each is a log entry with the envelope's JSON,
 /// numbered by the envelope's sequence number.
 ///
+/// Of a response that arrives fast, fragments that follow each other within 50 ms are one entry.
+///
 /// [`SessionRuntime::with_event_log`](crate::SessionRuntime::with_event_log) does this for every
 /// run of a session; programs that run agents themselves can use it as a transport.
 #[derive(Clone)]
@@ -126,6 +128,7 @@ async fn keep(
     ended: &CancellationToken,
 ) {
     while let Some(batch) = subscription.recv_many(BATCH).await {
+        let batch = EncodedEnvelope::join_fragments(batch);
         // What cannot be kept is not followed; the run is what matters.
         let _is_kept = log.broadcast_all(&batch).await;
         if batch.iter().all(|it| it.kind() == envelope_types::STREAM_CHUNK) {
@@ -136,6 +139,8 @@ async fn keep(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use loopwright_core::AgentState;
     use loopwright_testing::{
         FakeModel, FrozenClock, ModelDriver, block_on, run_until_stuck, test_loop,
@@ -169,6 +174,41 @@ mod tests {
         ) -> Result<(), BoxError> {
             Ok(())
         }
+    }
+
+    /// Notes what it is given.
+    #[derive(Clone, Default)]
+    struct Noting(Arc<Mutex<Vec<Vec<String>>>>);
+
+    #[async_trait]
+    impl BroadcastTransport for Noting {
+        async fn broadcast(&self, channel: &str, it: &EncodedEnvelope) -> Result<(), BoxError> {
+            panic!("{channel} {it:?}")
+        }
+
+        async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
+            let contents = envelopes
+                .iter()
+                .filter_map(|it| Some(it.envelope()?.payload.get("content")?.as_str()?.to_owned()));
+            self.0.lock().unwrap().push(contents.collect());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn fragments_that_wait_together_are_one_entry() {
+        let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::manual());
+        let noting = Noting::default();
+        let (config, log) = (BroadcastConfig::standard(), noting.clone());
+        let telling = LogWriter::new(config, &session, log, Arc::new(clock.clone()));
+        let model = FakeModel::script(["hello"]).with_fragment_size(1).with_yields(2);
+        let agent = test_loop(ModelDriver::new(model));
+        let agent = agent.with_event_sink(Arc::new(telling.sink()));
+        let run = agent.execute(AgentState::new().with_user_message("go"));
+        assert!(run_until_stuck(telling.beside(run)).is_some());
+        let noted = noting.0.lock().unwrap().clone();
+        let texts: Vec<&str> = noted.iter().flatten().map(String::as_str).collect();
+        assert_eq!(texts, ["hello", ""]);
     }
 
     #[test]
