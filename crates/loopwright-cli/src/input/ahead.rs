@@ -33,16 +33,25 @@ impl Ahead {
             }
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
             Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => self.end_line(),
+            Event::Key(KeyEvent { code: KeyCode::Backspace, .. }) => drop(self.draft.pop()),
             Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. }) => {
-                if !modifiers.contains(KeyModifiers::CONTROL) {
-                    self.draft.push(*letter);
-                } else if *letter == 'j' {
-                    self.end_line();
+                match (letter, modifiers.contains(KeyModifiers::CONTROL)) {
+                    (letter, false) => self.draft.push(*letter),
+                    ('j', true) => self.end_line(),
+                    ('u', true) => self.draft.clear(),
+                    ('w', true) => self.drop_word(),
+                    _ => {}
                 }
             }
             Event::Key(KeyEvent { code: KeyCode::Tab, .. }) => self.draft.push(' '),
             _ => {}
         }
+    }
+
+    fn drop_word(&mut self) {
+        let kept = self.draft.trim_end();
+        let kept = kept.rfind(char::is_whitespace).map_or(0, |it| it + 1);
+        self.draft.truncate(kept);
     }
 
     fn end_line(&mut self) {
@@ -79,6 +88,20 @@ mod tests {
         ];
         let expect = Ahead { draft: "hi!".to_owned(), ..Ahead::default() };
         assert_eq!(typed(&keys), expect);
+    }
+
+    #[test]
+    fn a_correction_is_made_as_at_the_prompt() {
+        let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+        let keys =
+            |text: &str| text.chars().map(|it| (KeyCode::Char(it), none)).collect::<Vec<_>>();
+        let (backspace, u, w) = (
+            (KeyCode::Backspace, none),
+            (KeyCode::Char('u'), control),
+            (KeyCode::Char('w'), control),
+        );
+        let all = [keys("gone"), vec![u], keys("a bad "), vec![w], keys("bx"), vec![backspace]];
+        assert_eq!(typed(&all.concat()), Ahead { draft: "a b".to_owned(), ..Ahead::default() });
     }
 
     #[test]

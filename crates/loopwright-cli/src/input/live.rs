@@ -7,8 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
-    KeyModifiers, poll, read,
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, poll, read,
 };
 use crossterm::execute;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -95,23 +94,13 @@ struct Line {
 
 impl Line {
     fn take(&mut self, event: &Event) {
-        if let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event
+        if let Event::Key(KeyEvent { code: KeyCode::Esc, kind, .. }) = event
             && *kind != KeyEventKind::Release
         {
-            let is_control = modifiers.contains(KeyModifiers::CONTROL);
-            match code {
-                KeyCode::Esc => {
-                    self.sender.send(Typed::Stop).ok();
-                    return;
-                }
-                KeyCode::Backspace => drop(self.draft.pop()),
-                KeyCode::Char('u') if is_control => self.draft.clear(),
-                KeyCode::Char('w') if is_control => self.drop_word(),
-                _ => self.add(event),
-            }
-        } else {
-            self.add(event);
+            self.sender.send(Typed::Stop).ok();
+            return;
         }
+        self.add(event);
         self.show();
     }
 
@@ -125,12 +114,6 @@ impl Line {
         self.draft = ahead.draft;
     }
 
-    fn drop_word(&mut self) {
-        let kept = self.draft.trim_end();
-        let kept = kept.rfind(char::is_whitespace).map_or(0, |it| it + 1);
-        self.draft.truncate(kept);
-    }
-
     fn show(&self) {
         self.feed.tell(UiEvent::Typing(self.draft.clone()));
     }
@@ -138,6 +121,8 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::KeyModifiers;
+
     use super::*;
 
     #[test]
