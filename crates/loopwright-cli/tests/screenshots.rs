@@ -192,7 +192,10 @@ fn the_picture_of_a_chat_is_what_is_seen() {
 #[test]
 #[ignore = "it takes as long as people take to read"]
 fn the_picture_of_the_demonstration_is_what_is_seen() {
-    let world = World::new().env("TERM", "xterm-256color");
+    // As for a user who has installed it: the program names itself as it can be called.
+    let program = Path::new(env!("CARGO_BIN_EXE_loopwright"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let world = World::new().env("TERM", "xterm-256color").env("PATH", &path);
     let seen = Terminal::new(COLUMNS).run(&world, &["demo"]);
     check("demo", "loopwright demo", &seen);
 }
