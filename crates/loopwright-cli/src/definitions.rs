@@ -327,7 +327,7 @@ impl Defined {
                     subagents.with_capabilities(Arc::clone(&known)).with_policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
-            self.offer_skills(&mut registry, of_children);
+            self.offer_skills(&mut registry, of_children, rules);
             registry
         };
         with_subagents(with_subagents(self.without_subagents(workdir, commands, rules)))
@@ -338,11 +338,20 @@ impl Defined {
         Completed { agents: self.agents.clone(), settings, servers }
     }
 
-    fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
+    fn offer_skills(
+        &self,
+        registry: &mut CapabilityRegistry,
+        of_agents: Arc<CapabilityRegistry>,
+        rules: &UsePermissions,
+    ) {
         let (agents, skills) = (self.completed(), self.skills.clone());
+        let permissions = rules.permissions().clone();
         registry.register_with_config("use_skills", move |config| {
             let config: SkillsConfig = inventory::read(config, "use_skills")?;
+            let (permissions, access) = (permissions.clone(), Arc::new(permissions.clone()));
+            let is_listed = move |name: &str| permissions.policy().denies_skill(name).is_none();
             let skills = UseSkills::new(skills.clone()).with_policy(config.policy);
+            let skills = skills.with_listed(is_listed).with_access(access);
             Ok(skills.with_agents(agents.clone()).with_capabilities(Arc::clone(&of_agents)))
         });
     }
@@ -390,7 +399,7 @@ impl Defined {
         });
         let root = workdir.clone();
         registry.register_with_config("use_compaction", move |config| compaction(config, &root));
-        self.offer_skills(&mut registry, Arc::default());
+        self.offer_skills(&mut registry, Arc::default(), rules);
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions as _};
 use loopwright_core::{Budget, messages::InferenceOptions};
 use loopwright_models::Providers;
+use loopwright_permissions::Policy;
 use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
 use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
@@ -56,6 +57,18 @@ pub enum AgentError {
         /// The skill.
         skill: String,
     },
+    /// A rule denies a skill that it begins with.
+    #[error(
+        "agent `{agent}` starts with the skill `{skill}`, which rule `{rule}` denies; remove the skill from its file, or change the rule"
+    )]
+    DeniedSkill {
+        /// The agent.
+        agent: String,
+        /// The skill.
+        skill: String,
+        /// The rule, with its place.
+        rule: String,
+    },
     /// It names what does not exist.
     #[error(
         "agent `{agent}` cannot be used: {problems}; check it with `loopwright agents validate`"
@@ -100,6 +113,7 @@ impl AgentError {
             Self::Unknown { .. } | Self::Own | Self::Tools(_) => ExitCode::Usage,
             Self::File { .. }
             | Self::Skill { .. }
+            | Self::DeniedSkill { .. }
             | Self::Build { .. }
             | Self::Invalid { .. }
             | Self::Capability(_) => ExitCode::Config,
@@ -113,6 +127,7 @@ impl AgentError {
             Self::Unknown { .. } | Self::Own | Self::Tools(_) => "usage",
             Self::File { .. }
             | Self::Skill { .. }
+            | Self::DeniedSkill { .. }
             | Self::Build { .. }
             | Self::Invalid { .. }
             | Self::Capability(_) => "configuration",
@@ -160,6 +175,26 @@ impl SelectedAgent {
         }
         definition.system_prompt = prompt.join("\n\n");
         Ok(Self { definition: Arc::new(definition), defined, is_kept: false })
+    }
+
+    /// Checks the rules about the skills that are part of the agent's instructions. The user has chosen the agent, so a rule
+    /// that asks about them is satisfied.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a rule denies one of them.
+    pub(crate) fn check_skills(&self, policy: &Policy) -> Result<(), AgentError> {
+        let agent = &self.definition;
+        let denied = |skill: &str| {
+            let rule = policy.denies_skill(skill)?;
+            Some((skill.to_owned(), format!("{}` of `{}", rule.text, rule.place())))
+        };
+        match agent.skills.iter().find_map(denied) {
+            Some((skill, rule)) => {
+                Err(AgentError::DeniedSkill { agent: agent.name.clone(), skill, rule })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Takes the definition that a session was begun with. Returns `None` if it was the program's

@@ -42,7 +42,7 @@ use crate::loaded::LoadedParts;
 use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
-use crate::permissions::{ProjectSettings, RunPermissions};
+use crate::permissions::{self, ProjectSettings, RunPermissions};
 use crate::remote_agents;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
@@ -266,6 +266,8 @@ impl Startup {
             (Some(name), None) => {
                 let applied = SelectedAgent::find(name, defined)?;
                 self.check(&applied, &providers)?;
+                let (policy, _) = permissions::policy(&self.config, &self.sources)?;
+                applied.check_skills(&policy)?;
                 applied.choose(&mut self.config, &providers)?;
                 Some(applied)
             }

@@ -119,7 +119,7 @@ impl Invocation<'_> {
         let mentions: Vec<String> = named.chain([typed.to_owned()]).collect();
         let mut outputs = Vec::new();
         for command in skill.commands() {
-            outputs.push(self.run(command).await);
+            outputs.push(self.run(&command).await);
         }
         let text = skill.render_with(Some(arguments), outputs);
         Invoked { text, mentions: mentions.join(" "), llm }
@@ -133,24 +133,34 @@ impl Invocation<'_> {
     fn may_name(&self, word: &str) -> bool {
         let Some(path) = word.strip_prefix('@') else { return false };
         let (root, permissions) = (&self.setup.workdir, self.setup.permissions.shared());
-        // A sentence may end behind a path, and a link leads elsewhere.
+        // A sentence may end behind a path, and a link leads elsewhere: rules apply to its name and its target.
         let is_allowed = |path: &str| {
             let real = root.resolve(path).unwrap_or_else(|_| path.to_owned());
-            permissions.denied(FileUse::Read, None, &root.path().join(real)).is_none()
+            [path, &real]
+                .iter()
+                .all(|it| permissions.denied(FileUse::Read, None, &root.path().join(it)).is_none())
         };
         is_allowed(path) && is_allowed(path.trim_end_matches(ENDS))
     }
 
-    /// Returns `true` if the agent can load a skill of this name.
+    /// Returns `true` if the agent can load a skill of this name: it has the skill and the tool, and no rule denies the call.
     fn can_load(&self, name: &str) -> bool {
         let defined = self.setup.applied.as_ref().map(|it| &it.defined);
         let defined = defined.or(self.setup.own.as_ref());
         let has = |skills: &SkillLibrary| skills.contains(name);
-        defined.is_some_and(|it| has(&it.skills))
-            && self
-                .setup
-                .build(NoopListener)
-                .is_ok_and(|agent| agent.tools().get(LOAD_SKILL).is_some())
+        if !defined.is_some_and(|it| has(&it.skills)) {
+            return false;
+        }
+        let Ok(agent) = self.setup.build(NoopListener) else { return false };
+        let Some(tool) = agent.tools().get(LOAD_SKILL) else { return false };
+        let arguments = json!({ "skill_name": name });
+        let started = tool.starts(&arguments);
+        let mut call = Call::new(LOAD_SKILL, &arguments).read_only();
+        if let Some(agent) = &started {
+            let skills = agent.skills.iter().map(|skill| &**skill);
+            call = call.starting_agent(&agent.name).preloading_skills(skills);
+        }
+        self.setup.permissions.policy().decide(&call).decision != Decision::Deny
     }
 
     /// Runs a command of a skill, unless a rule denies it.

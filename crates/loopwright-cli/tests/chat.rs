@@ -390,6 +390,21 @@ fn a_skill_of_a_project_that_is_not_trusted_attaches_only_what_the_user_typed() 
 }
 
 #[test]
+fn a_typed_skill_whose_call_or_agent_a_rule_denies_runs_in_the_conversation() {
+    let skill = "---\nname: ship\ndescription: Ships.\ncontext: fork\n---\nShip to $ARGUMENTS.\n";
+    let first = |options: &[&str]| {
+        let world = World::new().file(".agents/skills/ship/SKILL.md", skill);
+        let done = chat(&world, &answering(["one"]), options, "/ship main\n");
+        let runs_here = done.stderr.contains("`/ship` runs in this conversation");
+        (said(&world)[0].contains("Ship to main."), runs_here)
+    };
+    assert_eq!(first(&[]), (false, false));
+    assert_eq!(first(&["--deny", "Skill(ship)"]), (true, true));
+    assert_eq!(first(&["--deny", "Agent(general-purpose)"]), (true, true));
+    assert_eq!(first(&["--deny", "Agent(other)"]), (false, false));
+}
+
+#[test]
 fn a_skill_of_the_user_attaches_the_files_that_it_names_unless_a_rule_denies_them() {
     let skill =
         "---\nname: tidy\ndescription: Tidies.\n---\nTidy as @rules.txt and @secret.txt say.\n";

@@ -477,3 +477,37 @@ fn a_denied_file_is_kept_from_commands_in_every_folder_that_they_are_given() {
     assert_eq!(kept.stdout, "kept", "{}", kept.stderr);
     assert!(private.stderr.contains("the policy hides it"), "{}{}", private.stdout, private.stderr);
 }
+
+#[test]
+fn a_denied_skill_is_hidden_from_the_model_and_its_commands_are_not_started_as_an_agent() {
+    let skill = |name: &str, more: &str| {
+        format!("---\nname: {name}\ndescription: Is {name}.\n{more}---\nDo {name}.\n")
+    };
+    let agent = "---\nname: keeper\ndescription: D.\nskills: [keys]\n---\n\nGo.\n";
+    let own = ".config/loopwright";
+    let world = World::new()
+        .file(&format!("{own}/skills/keys/SKILL.md"), &skill("keys", ""))
+        .file(&format!("{own}/skills/ship/SKILL.md"), &skill("ship", "context: fork\n"))
+        .file(&format!("{own}/agents/keeper.md"), agent);
+    let messages = |options: &[&str], prompt: &str| {
+        let server = Server::start([streamed("Done.", "stop")]);
+        let line = [&MODEL[..], &[&server.url], options, &[prompt]].concat();
+        let done = world.run(&line);
+        let messages = server.heard().into_iter().map(|(_, body)| body["messages"].clone()).next();
+        (done.status, messages.unwrap_or_default().to_string(), done.stderr)
+    };
+    let listed = |options: &[&str]| {
+        let (_, messages, _) = messages(options, "Go.");
+        ["Is keys.", "Is ship."].map(|it| messages.contains(it))
+    };
+    assert_eq!(listed(&[]), [true, true]);
+    assert_eq!(listed(&["--deny", "Skill(keys)"]), [false, true]);
+    assert_eq!(listed(&["--deny", "Skill"]), [false, false]);
+
+    // An agent that starts with a skill does not start without it.
+    let (status, text, _) = messages(&["--agent", "keeper"], "Go.");
+    assert_eq!((status, text.contains("Do keys.")), (0, true));
+    let (status, text, error) = messages(&["--agent", "keeper", "--deny", "Skill(keys)"], "Go.");
+    assert_eq!((status, text.as_str()), (3, "null"), "{error}");
+    assert!(error.contains("starts with the skill `keys`, which rule `Skill(keys)`"), "{error}");
+}

@@ -75,9 +75,9 @@ pub use crate::{
     stop::{StopReason, StopSignal, Strength},
     tool::{
         AnyTool, ExternalTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach,
-        RegistryError, SOURCE_TOOLS, SideEffects, Tool, ToolApproval, ToolCx, ToolDescriptor,
-        ToolError, ToolHandler, ToolListing, ToolOptions, ToolRegistry, ToolRetry, ToolSet,
-        ToolSource, ToolSourceError, ToolSources, ToolVisibility, tool_fn, tool_fn_with,
+        RegistryError, SOURCE_TOOLS, SideEffects, StartedAgent, Tool, ToolApproval, ToolCx,
+        ToolDescriptor, ToolError, ToolHandler, ToolListing, ToolOptions, ToolRegistry, ToolRetry,
+        ToolSet, ToolSource, ToolSourceError, ToolSources, ToolVisibility, tool_fn, tool_fn_with,
     },
 };
 

@@ -96,6 +96,7 @@ pub struct Call<'a> {
     pub(crate) host: Option<&'a str>,
     pub(crate) agent: Option<&'a str>,
     pub(crate) skill: Option<&'a str>,
+    pub(crate) preloaded: SmallVec<[&'a str; 2]>,
     pub(crate) workdir: Option<&'a str>,
     pub(crate) last: Last<'a>,
     pub(crate) needs: SmallVec<[Need<'a>; 2]>,
@@ -125,6 +126,7 @@ impl<'a> Call<'a> {
             host: None,
             agent: None,
             skill: None,
+            preloaded: SmallVec::new(),
             workdir: None,
             last: Last::None,
             needs: SmallVec::new(),
@@ -152,7 +154,9 @@ impl<'a> Call<'a> {
                 call.host = text(&["domain", "host"]);
             }
             ToolKind::Agent if name.name == "research_subagent" => call.agent = Some("research"),
-            ToolKind::Agent => call.agent = text(&["subagent", "subagent_type"]),
+            ToolKind::Agent => {
+                call.agent = text(&["subagent", "subagent_type"]).map(str::trim);
+            }
             ToolKind::Skill => {
                 call.skill = text(&["skill_name", "skill", "command"]).map(str::trim);
             }
@@ -189,7 +193,8 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sets the agent that the tool declares to start.
+    /// Sets the agent that the tool declares to start. Rules decide about a tool that is not for agents as about one that
+    /// is.
     #[must_use]
     pub fn starting_agent(mut self, agent: &'a str) -> Self {
         self.agent = Some(agent);
@@ -200,6 +205,13 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn loading_skill(mut self, skill: &'a str) -> Self {
         self.skill = Some(skill);
+        self
+    }
+
+    /// Adds skills that are part of the instructions of the agent that the call starts. Rules for skills apply to them.
+    #[must_use]
+    pub fn preloading_skills(mut self, skills: impl IntoIterator<Item = &'a str>) -> Self {
+        self.preloaded.extend(skills);
         self
     }
 

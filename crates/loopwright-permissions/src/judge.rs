@@ -4,6 +4,7 @@ mod parts;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::call::{Access, Call, Last};
@@ -26,8 +27,9 @@ pub(crate) struct Judge<'a, 'c> {
     extra: Option<&'a Compiled>,
     /// The command is looked at even if no rule is about commands.
     is_explaining: bool,
-    /// The call stands for something that a command asks for: a host, or a path with everything below it.
-    is_need: bool,
+    /// The call stands for a part of another one: a host that a command requests, a path with everything below it, an
+    /// agent that a tool starts, or a skill that this agent has.
+    is_part: bool,
     paths: SmallVec<[(Access, Names<'a>); 2]>,
     /// The rules that matched, the deciding one included.
     pub(super) matched: Vec<Arc<Rule>>,
@@ -51,7 +53,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             call,
             extra: None,
             is_explaining: false,
-            is_need: false,
+            is_part: false,
             paths,
             matched: Vec::new(),
             strongest: None,
@@ -85,14 +87,13 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         if self.mode == Mode::Plan && self.writes_files() {
             self.raise(Decision::Deny, Reason::Mode(self.mode));
         }
-        if !self.is_need {
-            self.limits();
-        }
+        self.limits();
         match self.call.command {
             Some(command) => self.command(command, &mut commands),
             None => self.allow(),
         }
         self.needs();
+        self.started();
         let (mut decision, reason) =
             self.strongest.unwrap_or((Decision::Allow, Reason::Mode(self.mode)));
         if self.mode == Mode::Deny && decision == Decision::Ask {
@@ -104,25 +105,44 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         (Verdict { decision, reason, others: self.matched }, commands)
     }
 
-    /// Decides about what the command asks for beyond the sandbox. What the definition of the agent lists does not name
-    /// these, so the list says nothing about them.
+    /// Decides about what the command asks for beyond the sandbox.
     fn needs(&mut self) {
-        let (inner, mode, extra) = (self.inner, self.mode, self.extra);
         for need in &self.call.needs {
-            let call = need.call(self.call);
-            let mut judge = Judge::new(inner, mode, &call);
-            judge.extra = extra;
-            judge.is_need = true;
-            let (verdict, _) = judge.run();
-            let Verdict { decision, reason, others } = verdict;
-            for rule in reason.rule().into_iter().chain(&others) {
-                self.note(rule);
-            }
-            let reason = Reason::Need { need: need.to_string(), reason: Box::new(reason) };
-            // What is allowed changes nothing, and what the call itself needs is told first.
-            if decision != Decision::Allow {
-                self.raise(decision, reason);
-            }
+            self.also(&need.call(self.call), need.to_string(), |_| true);
+        }
+    }
+
+    /// Decides about the agent that the call starts, and the skills that it has: as rules decide about calls of the tools for
+    /// agents and skills. The mode decides about the call as a whole.
+    fn started(&mut self) {
+        let call = self.call;
+        let is_not_mode = |reason: &Reason| !matches!(reason, Reason::Mode(_));
+        let of = |tool: &'static str| {
+            let call = Call { workdir: call.workdir, ..Call::new(tool, &Value::Null) };
+            call.read_only()
+        };
+        if let Some(agent) = call.agent.filter(|_| call.tool.kind != ToolKind::Agent) {
+            let start = Call { agent: Some(agent), ..of("spawn_subagent") };
+            self.also(&start, format!("the agent `{agent}`"), is_not_mode);
+        }
+        for skill in &call.preloaded {
+            let load = Call { skill: Some(skill), ..of("load_skill") };
+            self.also(&load, format!("the skill `{skill}`"), is_not_mode);
+        }
+    }
+
+    /// Decides about a part of the call as about a call of its own, and keeps the decision if it `counts`.
+    fn also(&mut self, call: &Call<'_>, what: String, counts: impl Fn(&Reason) -> bool) {
+        let mut judge = Judge::new(self.inner, self.mode, call);
+        judge.extra = self.extra;
+        judge.is_part = true;
+        let (Verdict { decision, reason, others }, _) = judge.run();
+        for rule in reason.rule().into_iter().chain(&others) {
+            self.note(rule);
+        }
+        // What is allowed changes nothing, and what the call itself needs is told first.
+        if decision != Decision::Allow && counts(&reason) {
+            self.raise(decision, Reason::Need { need: what, reason: Box::new(reason) });
         }
     }
 
@@ -175,7 +195,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
                     return Some(true);
                 }
                 // A folder may hold what the rule is about.
-                if is_tool && self.is_need && self.paths.iter().any(is_in) {
+                if is_tool && self.is_part && self.paths.iter().any(is_in) {
                     None
                 } else {
                     Some(false)
@@ -187,6 +207,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
                 Ok(host) => Some(host.is_some_and(|host| pattern.matches(&host))),
                 Err(()) => None,
             },
+            // An agent that another tool starts is decided about as a part of the call.
+            Matcher::Agent(_) if call.tool.kind != ToolKind::Agent => Some(false),
             Matcher::Agent(name) => Some(call.agent.is_some_and(|agent| name.matches(agent))),
             Matcher::Skill(name) => Some(call.skill.is_some_and(|skill| name.matches(skill))),
             _ => Some(false),
@@ -310,10 +332,15 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
     }
 
-    /// Denies what the definition of the agent does not list.
+    /// Denies what the definition of the agent does not list. A list says nothing about parts of calls, except about agents
+    /// if it names some: a tool that it lists starts no others.
     fn limits(&mut self) {
         let call = self.call;
+        let is_agent = call.tool.kind == ToolKind::Agent;
         for limit in &self.inner.limits {
+            if self.is_part && !(is_agent && limit.names_agents()) {
+                continue;
+            }
             let is_listed = limit.entries.iter().any(|entry| {
                 entry.matcher.covers_tool(call.tool, call.called)
                     || match &entry.matcher {

@@ -64,6 +64,13 @@ pub(crate) struct Limit {
     pub(crate) entries: Vec<Compiled>,
 }
 
+impl Limit {
+    /// Returns `true` if the definition lists agents of certain types.
+    pub(crate) fn names_agents(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.matcher, Matcher::Agent(_)))
+    }
+}
+
 #[derive(Debug)]
 struct Shadow {
     compiled: Compiled,
@@ -457,6 +464,19 @@ impl Policy {
                     )
             }
             _ => false,
+        };
+        self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
+    }
+
+    /// Returns the rule that denies to load a skill. Such a skill can be hidden from the model.
+    pub fn denies_skill(&self, name: &str) -> Option<&Arc<Rule>> {
+        let tool = tools::find("load_skill");
+        let is_denied = |compiled: &&Compiled| {
+            compiled.rule.decision == Decision::Deny
+                && match &compiled.matcher {
+                    Matcher::Skill(pattern) => pattern.matches(name),
+                    matcher => matcher.covers_tool(tool, tool.name),
+                }
         };
         self.inner.rules.iter().find(is_denied).map(|compiled| &compiled.rule)
     }

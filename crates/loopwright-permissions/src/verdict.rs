@@ -40,9 +40,10 @@ pub enum Reason {
         /// What the argument does.
         reason: &'static str,
     },
-    /// The command requests access beyond the sandbox.
+    /// A part of the call is decided about separately: the access beyond the sandbox that a command requests, an agent that
+    /// a tool starts, or a skill of this agent.
     Need {
-        /// The requested access, as text.
+        /// The part, as text.
         need: String,
         /// The reason for the decision about it.
         reason: Box<Reason>,

@@ -445,3 +445,64 @@ fn a_command_that_starts_where_the_last_one_ended_is_decided_for_that_folder_and
     assert_eq!(run(Some("/work/project")), (Decision::Allow, 0));
     assert_eq!(run(Some("/work/project/sub")), (Decision::Ask, 0));
 }
+
+#[test]
+fn rules_for_agents_and_skills_decide_about_the_agent_that_another_tool_starts() {
+    let arguments = json!({ "skill_name": "ship" });
+    let decide = |source: Source, mode: Mode| {
+        let policy = Policy::builder(PROJECT).mode(mode).source(source).build();
+        let call = Call::new("load_skill", &arguments).read_only();
+        let verdict =
+            policy.decide(&call.starting_agent("deployer").preloading_skills(["keys", "log"]));
+        (verdict.decision, verdict.reason.to_string())
+    };
+    let user = || source(SourceKind::User, "user");
+    let of = |rule: &str, part: &str| format!("the {part}: rule `{rule}` of user:3");
+    let cases = [
+        (user().deny("Agent(deployer)", 3), Deny, of("Agent(deployer)", "agent `deployer`")),
+        (user().ask("Agent(deploy*)", 3), Ask, of("Agent(deploy*)", "agent `deployer`")),
+        (user().deny("Agent", 3), Deny, of("Agent", "agent `deployer`")),
+        (user().deny("Skill(log)", 3), Deny, of("Skill(log)", "skill `log`")),
+        (user().ask("Skill(keys)", 3), Ask, of("Skill(keys)", "skill `keys`")),
+        (user().deny("Skill(ship)", 3), Deny, "rule `Skill(ship)` of user:3".to_owned()),
+        (user().deny("Agent(reader)", 3), Allow, "no rule matches, mode `ask`".to_owned()),
+        (user().allow("Skill(ship)", 3), Allow, "rule `Skill(ship)` of user:3".to_owned()),
+    ];
+    for (source, decision, reason) in cases {
+        assert_eq!(decide(source, Mode::Ask), (decision, reason));
+    }
+    // The mode decides about the call as a whole.
+    assert_eq!(decide(user().allow("Skill(ship)", 3), Mode::Deny).0, Allow);
+    assert_eq!(decide(user().allow("Agent(deployer)", 3), Mode::Deny).0, Deny);
+    assert_eq!(decide(user().ask("Agent(deployer)", 3), Mode::Deny).0, Deny);
+}
+
+#[test]
+fn a_list_of_tools_that_names_agents_binds_tools_that_start_them() {
+    let arguments = json!({ "skill_name": "ship" });
+    let decide = |tools: &[&str]| {
+        let definition = source(SourceKind::Definition, "agent `a`");
+        let definition = tools.iter().fold(definition, |it, tool| it.with_tools(tool, 0));
+        let policy = Policy::builder(PROJECT).source(definition).build();
+        let call = Call::new("load_skill", &arguments).read_only().starting_agent("deployer");
+        policy.decide(&call).decision
+    };
+    assert_eq!(decide(&["Skill", "Agent(reader)"]), Deny);
+    assert_eq!(decide(&["Agent(deployer)"]), Deny, "the list does not name skills");
+    assert_eq!(decide(&["Skill", "Agent(deployer)"]), Allow);
+    assert_eq!(decide(&["Skill", "Agent"]), Allow);
+    assert_eq!(decide(&["Skill"]), Allow, "the list says nothing about agents");
+}
+
+#[test]
+fn a_skill_is_denied_by_its_name_by_all_skills_or_by_everything() {
+    let denied = |rule: &str| {
+        let policy = from([source(SourceKind::User, "user").deny(rule, 3)]);
+        ["ship", "review"].map(|name| policy.denies_skill(name).is_some())
+    };
+    assert_eq!(denied("Skill(ship)"), [true, false]);
+    assert_eq!(denied("Skill(sh*)"), [true, false]);
+    assert_eq!(denied("Skill"), [true, true]);
+    assert_eq!(denied("*"), [true, true]);
+    assert_eq!(denied("Agent(ship)"), [false, false]);
+}

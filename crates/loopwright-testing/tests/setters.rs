@@ -20,6 +20,7 @@ const OTHERS: &[(&str, &[&str])] = &[
         &[
             "in_dir",
             "loading_skill",
+            "preloading_skills",
             "reading",
             "requesting",
             "running",

@@ -6,7 +6,7 @@ use loopwright_agent::{
     AgentDefinition, BuildError, Capability, CapabilityRegistry, DefinitionError,
     DefinitionStateFactory, Definitions, StateFactory,
 };
-use loopwright_core::{AgentState, ToolCx};
+use loopwright_core::{AgentState, StartedAgent, ToolCx};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::detached::DetachedChild;
@@ -89,6 +89,11 @@ impl DefinedAgents {
     /// Returns an error if the name is unknown.
     pub fn find(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
         self.definitions.get(name)
+    }
+
+    /// Returns a definition's agent as a call declares that it starts it: with its skills.
+    pub(crate) fn started(definition: &AgentDefinition) -> StartedAgent {
+        StartedAgent::new(&*definition.name).with_skills(definition.skills.iter())
     }
 
     /// Creates a sub-agent of the calling agent, with the tools, the capabilities and the budget of

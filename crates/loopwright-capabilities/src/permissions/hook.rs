@@ -88,6 +88,7 @@ impl Rules {
         let arguments = call.parse_arguments().unwrap_or(Value::Null);
         let tool = cx.agent().tools().get(&call.name);
         let writes = tool.map_or(Writes::Unknown, |tool| tool.writes(&arguments));
+        let started = tool.and_then(|tool| tool.starts(&arguments));
         let directory = last_directory(state);
         let mut asked = Call::new(&call.name, &arguments);
         if let Some(directory) = &directory {
@@ -95,6 +96,10 @@ impl Rules {
         }
         if let Writes::Paths(paths) = &writes {
             asked = asked.writing(paths.iter().map(String::as_str));
+        }
+        if let Some(agent) = &started {
+            let skills = agent.skills.iter().map(|skill| &**skill);
+            asked = asked.starting_agent(&agent.name).preloading_skills(skills);
         }
         if let Some(tool) = tool {
             let options = tool.options();

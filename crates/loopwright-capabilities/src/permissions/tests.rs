@@ -1,3 +1,5 @@
+#[cfg(all(feature = "skills", target_os = "linux"))]
+mod agents;
 mod definitions;
 #[cfg(all(feature = "tools", target_os = "linux"))]
 mod files;

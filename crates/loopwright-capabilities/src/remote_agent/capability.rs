@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::{
-    AnyTool, Edit, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
-    messages::ToolSpec,
+    AnyTool, Edit, SideEffects, StartedAgent, ToolCx, ToolError, ToolHandler, ToolOptions,
+    ToolOutput, messages::ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -121,6 +121,10 @@ struct Handler {
 
 #[async_trait]
 impl ToolHandler for Handler {
+    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+        Some(StartedAgent::new(arguments["agent"].as_str()?.trim()))
+    }
+
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default().trim();
         let name = text("agent");

@@ -44,6 +44,16 @@ impl UseSkills {
         Self(self.0.with_shell(shell))
     }
 
+    /// Lists only skills to models for whose names the function returns `true`; see [`LoadSkill::with_listed`].
+    pub fn with_listed(self, is_listed: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(self.0.with_listed(is_listed))
+    }
+
+    /// Sets rules for the files of skills; see [`LoadSkill::with_access`].
+    pub fn with_access(self, access: Arc<dyn crate::files::FileAccess>) -> Self {
+        Self(self.0.with_access(access))
+    }
+
     /// Sets the agents that skills can name for their execution.
     pub fn with_agents(self, agents: impl Definitions + 'static) -> Self {
         Self(self.0.with_agents(Arc::new(agents)))
@@ -64,7 +74,7 @@ impl Capability for UseSkills {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        if let Some(text) = catalogue(self.0.library()) {
+        if let Some(text) = catalogue(&self.0.listed()) {
             agent.prompt.add(PLACE, "skills", text);
         }
         agent.tools.add(self.0.clone());

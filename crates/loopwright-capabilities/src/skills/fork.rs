@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use loopwright_agent::{AgentDefinition, BuildError, DefinitionError};
-use loopwright_core::{AgentState, Edit, ToolCx, ToolOutput};
+use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions};
+use loopwright_core::{AgentState, Edit, StartedAgent, ToolCx, ToolOutput};
 
 use crate::child::{ChildAgent, DefinedAgents, DefinedError};
 use crate::skills::active::{ActiveSkill, BOUND, LOAD_SKILL};
@@ -62,6 +62,13 @@ pub(super) async fn fork(
     let text =
         if text.is_empty() { "(the skill ended without an answer)".to_owned() } else { text };
     Ok(ended.to_output(text))
+}
+
+/// Returns the agent that carries a skill out, as permission rules know it.
+pub(super) fn started(skill: &Skill, agents: Option<&dyn Definitions>) -> StartedAgent {
+    let name = named(skill).unwrap_or(GENERAL);
+    let definition = agents.filter(|_| name != GENERAL).and_then(|it| it.get(name).ok());
+    definition.map_or_else(|| StartedAgent::new(name), |it| DefinedAgents::started(&it))
 }
 
 /// Returns the agent that is to carry a skill out, if the skill names one and agents are known at all.

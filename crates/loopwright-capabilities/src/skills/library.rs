@@ -173,11 +173,7 @@ impl SkillLibrary {
 
     /// Returns the skills for an audience as text, a line each. Blocks while it reads.
     pub fn to_text(&self, audience: SkillAudience) -> String {
-        let lines: Vec<String> = self.list(audience).iter().map(|it| it.info.to_line()).collect();
-        if lines.is_empty() {
-            return "(no skills available)".to_owned();
-        }
-        format!("Available skills:\n{}", lines.join("\n"))
+        text_of(&self.list(audience))
     }
 
     /// Returns the problems of the files. Blocks while it reads.
@@ -222,6 +218,15 @@ impl SkillLibrary {
             }
         }
     }
+}
+
+/// Returns skills as text, a line each.
+pub(super) fn text_of(skills: &[Arc<Skill>]) -> String {
+    let lines: Vec<String> = skills.iter().map(|it| it.info.to_line()).collect();
+    if lines.is_empty() {
+        return "(no skills available)".to_owned();
+    }
+    format!("Available skills:\n{}", lines.join("\n"))
 }
 
 impl Index {

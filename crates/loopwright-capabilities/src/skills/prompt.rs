@@ -1,15 +1,15 @@
 //! Instructions about the available skills.
 
+use std::sync::Arc;
+
 use crate::skills::active::joined;
-use crate::skills::library::{SkillAudience, SkillLibrary};
-use crate::skills::skill::SkillInfo;
+use crate::skills::skill::{Skill, SkillInfo};
 
 const INTRODUCTION: &str = "Skills are instructions for one kind of work. If one of these fits \
     the task, call `load_skill` with its name before you start, and follow its instructions:";
 
 /// Returns the catalogue, or `None` if there is nothing to choose from.
-pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
-    let skills = library.list(SkillAudience::Models);
+pub(super) fn catalogue(skills: &[Arc<Skill>]) -> Option<String> {
     let lines: Vec<String> = skills
         .iter()
         .filter(|it| !it.info.description.is_empty())

@@ -13,9 +13,6 @@ use crate::skills::warning::SkillProblem;
 /// The file that makes a directory a skill.
 const FILE: &str = "SKILL.md";
 
-/// What stands for the directory of a skill in its text.
-const OWN_DIRECTORY: &str = "${CLAUDE_SKILL_DIR}";
-
 /// How many entries of a directory are looked at.
 const MAX_ENTRIES: usize = 2000;
 
@@ -119,7 +116,6 @@ pub(super) fn read(listed: &Listed) -> Result<(Skill, Vec<SkillProblem>), SkillP
     let name = directory.file_name().map(|it| it.to_string_lossy()).unwrap_or_default();
     let (mut skill, problems) = Skill::parse(&name, &text)?;
     skill.resources = resources(directory);
-    skill.body = skill.body.replace(OWN_DIRECTORY, &directory.display().to_string());
     skill.directory = Some(directory.to_owned());
     Ok((skill, problems))
 }

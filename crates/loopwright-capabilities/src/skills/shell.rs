@@ -8,7 +8,7 @@ use std::time::Duration;
 use loopwright_sandbox::{Command, ExitOutcome, OutputLimits, Sandbox, SandboxPolicy};
 use tokio_util::sync::CancellationToken;
 
-use crate::skills::substitute::{appended, fill};
+use crate::skills::substitute::{Values, fill};
 
 /// Runs the commands in skills: an exclamation mark, followed by the command in backticks.
 ///
@@ -58,11 +58,21 @@ impl SkillShell {
         arguments: Option<&str>,
         cancel: &CancellationToken,
     ) -> String {
+        self.fill(text, Values { arguments, directory: None }, cancel).await
+    }
+
+    /// Runs the commands of a text, and fills in values.
+    pub(super) async fn fill(
+        &self,
+        text: &str,
+        values: Values<'_>,
+        cancel: &CancellationToken,
+    ) -> String {
         let mut outputs = Vec::new();
-        for command in commands(text) {
-            outputs.push(self.run(command, cancel).await);
+        for command in commands(text, values) {
+            outputs.push(self.run(&command, cancel).await);
         }
-        expanded(text, arguments, outputs)
+        expanded(text, values, outputs)
     }
 
     async fn run(&self, command: &str, cancel: &CancellationToken) -> String {
@@ -82,38 +92,34 @@ fn failed(command: &str, outcome: ExitOutcome, said: &str) -> String {
     }
 }
 
-/// Returns the commands of a text, in order.
-pub(super) fn commands(text: &str) -> Vec<&str> {
+/// Returns the commands of a text, in order, as they run.
+pub(super) fn commands(text: &str, values: Values<'_>) -> Vec<String> {
     let command = |piece| match piece {
-        Piece::Command(command) => Some(command),
+        Piece::Command(command) => Some(fill(command, values.for_commands()).0),
         Piece::Text(_) => None,
     };
     pieces(text).into_iter().filter_map(command).collect()
 }
 
-/// Fills in arguments, and the outputs of the commands in their order. Neither is searched for placeholders or commands.
+/// Fills in values, and the outputs of the commands in their order. Neither is searched for placeholders or commands.
 pub(super) fn expanded(
     text: &str,
-    arguments: Option<&str>,
+    values: Values<'_>,
     outputs: impl IntoIterator<Item = String>,
 ) -> String {
     let (mut all, mut found) = (String::with_capacity(text.len()), false);
     let mut outputs = outputs.into_iter();
     for piece in pieces(text) {
-        match (piece, arguments) {
-            (Piece::Command(_), _) => all.push_str(&outputs.next().unwrap_or_default()),
-            (Piece::Text(text), None) => all.push_str(text),
-            (Piece::Text(text), Some(arguments)) => {
-                let (filled, here) = fill(text, arguments);
+        match piece {
+            Piece::Command(_) => all.push_str(&outputs.next().unwrap_or_default()),
+            Piece::Text(text) => {
+                let (filled, here) = fill(text, values);
                 all.push_str(&filled);
                 found |= here;
             }
         }
     }
-    match arguments {
-        Some(arguments) if !found => appended(all, arguments),
-        _ => all,
-    }
+    values.add_unless(found, all)
 }
 
 /// Parts a text into commands and what is around them. A command stands in backticks behind an exclamation mark, or is a

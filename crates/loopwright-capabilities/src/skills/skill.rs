@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use crate::skills::shell::{commands, expanded};
-use crate::skills::substitute::substitute;
+use crate::skills::substitute::{Values, substitute};
 use loopwright_permissions::ToolRule;
 
 /// Instructions for one kind of work, which a model loads when needed.
@@ -98,14 +98,19 @@ impl Skill {
         &self.info.name
     }
 
-    /// Returns the instructions, without arguments filled in.
+    /// Returns the instructions, without anything filled in.
     pub fn content(&self) -> &str {
         &self.body
     }
 
     /// Returns the text for the model: the body with its arguments, and the list of files.
     pub fn render(&self, arguments: Option<&str>) -> String {
-        self.wrap(&substitute(&self.body, arguments))
+        self.wrap(&self.filled(arguments))
+    }
+
+    /// Returns the body with its arguments.
+    pub(super) fn filled(&self, arguments: Option<&str>) -> String {
+        self.with_values(arguments, |values| substitute(&self.body, values))
     }
 
     /// Returns the text for the model like [`render`](Self::render), with the outputs of the
@@ -115,12 +120,22 @@ impl Skill {
         arguments: Option<&str>,
         outputs: impl IntoIterator<Item = String>,
     ) -> String {
-        self.wrap(&expanded(&self.body, arguments, outputs))
+        self.with_values(arguments, |values| self.wrap(&expanded(&self.body, values, outputs)))
     }
 
-    /// Returns the commands of the text, in order.
-    pub fn commands(&self) -> Vec<&str> {
-        commands(&self.body)
+    /// Returns the commands of the text as they run, in order. They are those of the file: no directory and no argument
+    /// adds one.
+    pub fn commands(&self) -> Vec<String> {
+        self.with_values(None, |values| commands(&self.body, values))
+    }
+
+    /// Returns the directory of its files, as its text has it.
+    pub(super) fn place(&self) -> Option<String> {
+        self.directory.as_ref().map(|it| it.display().to_string())
+    }
+
+    fn with_values<T>(&self, arguments: Option<&str>, f: impl FnOnce(Values<'_>) -> T) -> T {
+        f(Values { arguments, directory: self.place().as_deref() })
     }
 
     /// Puts a body that is filled in between its tags, with the list of files.

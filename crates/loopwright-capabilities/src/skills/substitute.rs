@@ -1,18 +1,63 @@
 //! Arguments in a skill's text.
 
-/// Fills arguments in, in one pass: what an argument says is never looked at again.
-///
-/// `$ARGUMENTS[N]` and `$N` are the N-th word, counted from zero, and `$ARGUMENTS` is all of them. A
-/// text without placeholders gets the arguments as its last line. Without arguments it stays as it is.
-pub(super) fn substitute(text: &str, arguments: Option<&str>) -> String {
-    let Some(arguments) = arguments else { return text.to_owned() };
-    let (filled, found) = fill(text, arguments);
-    if found { filled } else { appended(filled, arguments) }
+/// What stands for the directory of a skill in its text.
+const DIRECTORY: &str = "${CLAUDE_SKILL_DIR}";
+
+/// The values of the placeholders in a skill's text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Values<'a> {
+    /// `None` means that placeholders for arguments stay as they are.
+    pub(super) arguments: Option<&'a str>,
+    /// The directory of the skill. `None` means that its placeholder stays as it is.
+    pub(super) directory: Option<&'a str>,
 }
 
-/// Fills in arguments. Returns `true` if there was a placeholder.
-pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
-    let words: Vec<&str> = arguments.split_whitespace().collect();
+impl<'a> Values<'a> {
+    /// Returns the values for commands, which never see the arguments.
+    pub(super) fn for_commands(self) -> Self {
+        Self { arguments: None, ..self }
+    }
+
+    /// Adds the arguments to a text that had no place for them.
+    pub(super) fn add_unless(self, found: bool, text: String) -> String {
+        match self.arguments {
+            Some(arguments) if !found => appended(text, arguments),
+            _ => text,
+        }
+    }
+
+    /// Returns the value of the placeholder that a text begins with, the placeholder's length, and whether it is one for
+    /// arguments.
+    fn of(
+        self,
+        text: &str,
+        before: Option<char>,
+        words: &[&'a str],
+    ) -> Option<(&'a str, usize, bool)> {
+        match self.directory {
+            Some(directory) if text.starts_with(DIRECTORY) => {
+                Some((directory, DIRECTORY.len(), false))
+            }
+            _ => {
+                let (value, length) = placeholder(text, before, self.arguments?, words)?;
+                Some((value, length, true))
+            }
+        }
+    }
+}
+
+/// Fills values in, in one pass: what a value says is never looked at again.
+///
+/// `$ARGUMENTS[N]` and `$N` are the N-th word, counted from zero, and `$ARGUMENTS` is all of them. A
+/// text without placeholders for arguments gets the arguments as its last line.
+pub(super) fn substitute(text: &str, values: Values<'_>) -> String {
+    let (filled, found) = fill(text, values);
+    values.add_unless(found, filled)
+}
+
+/// Fills in values. Returns `true` if there was a placeholder for arguments.
+pub(super) fn fill(text: &str, values: Values<'_>) -> (String, bool) {
+    let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
     let (mut filled, mut found) = (String::with_capacity(text.len()), false);
     let mut rest = text;
     let mut before = None;
@@ -20,13 +65,13 @@ pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
         let (plain, from) = rest.split_at(at);
         filled.push_str(plain);
         before = plain.chars().next_back().or(before);
-        let Some((value, length)) = placeholder(from, before, arguments, &words) else {
+        let Some((value, length, is_argument)) = values.of(from, before, &words) else {
             filled.push('$');
             (rest, before) = (&from[1..], Some('$'));
             continue;
         };
         filled.push_str(value);
-        found = true;
+        found |= is_argument;
         rest = &from[length..];
         before = from[..length].chars().next_back();
     }
@@ -81,7 +126,7 @@ pub(super) fn counted_from_zero(text: &str) -> String {
 }
 
 /// Adds the arguments to a text that has no place for them.
-pub(super) fn appended(text: String, arguments: &str) -> String {
+fn appended(text: String, arguments: &str) -> String {
     if arguments.trim().is_empty() {
         return text;
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Piece, pieces};
-use super::substitute::{counted_from_zero, substitute};
+use super::substitute::{Values, counted_from_zero, substitute};
 use super::*;
 
 fn parse(text: &str) -> (Skill, Vec<SkillProblem>) {
@@ -188,7 +188,8 @@ fn arguments_are_filled_in_once() {
         ("é$ARGUMENTS[x] $", Some("ü"), "éü[x] $"),
     ];
     for (text, arguments, expect) in cases {
-        assert_eq!(substitute(text, arguments), expect, "{text}");
+        let values = Values { arguments, directory: None };
+        assert_eq!(substitute(text, values), expect, "{text}");
     }
 }
 
@@ -228,6 +229,30 @@ fn a_caller_replaces_the_commands_of_a_skill() {
     let expect = "<skill_content name=\"demo\">\nAt <$0 !`x`>: b of a b.\n</skill_content>";
     assert_eq!(text, expect);
     assert_eq!(parse("No `command`!").0.commands(), Vec::<&str>::new());
+}
+
+#[test]
+fn the_name_of_a_directory_adds_no_command_and_no_placeholder_to_a_skill() {
+    let root = tempfile::tempdir().unwrap();
+    let name = "a!`touch x`$0";
+    write(root.path(), name, "---\nname: b\ndescription: D.\n---\nAt ${CLAUDE_SKILL_DIR}: $0.");
+    let command = "---\nname: c\ndescription: D.\n---\n!`cat ${CLAUDE_SKILL_DIR}/$0`";
+    write(root.path(), "c", command);
+    let skills = SkillLibrary::new(root.path());
+    let (named, running) = (skills.get("b").unwrap(), skills.get("c").unwrap());
+    let place = |name: &str| root.path().join(name).display().to_string();
+    assert_eq!(named.commands(), Vec::<&str>::new());
+    let expect = |body: &str, name: &str| {
+        format!("<skill_content name=\"{name}\">\n{body}\n</skill_content>")
+    };
+    let text = expect(&format!("At {}: one.", place(name)), "b");
+    assert_eq!(
+        (named.render(Some("one")), named.render_with(Some("one"), [])),
+        (text.clone(), text)
+    );
+    assert_eq!(running.commands(), [format!("cat {}/$0", place("c"))]);
+    let text = expect("out\n\nARGUMENTS: one", "c");
+    assert_eq!(running.render_with(Some("one"), ["out".to_owned()]), text);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! `load_skill`.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loopwright_agent::{CapabilityRegistry, DefinitionError, Definitions};
-use loopwright_core::{BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{
+    BoxError, Reach, SideEffects, StartedAgent, Tool, ToolCx, ToolOptions, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,16 +15,16 @@ use tokio::runtime::Handle;
 
 use crate::child::{ChildError, DefinedAgents, DefinedError};
 use crate::earlier_calls;
-use crate::files::{FileError, ReadFile, ReadFileArgs};
+use crate::files::{FileAccess, FileError, ReadFile, ReadFileArgs, WorkspaceRoot};
 use crate::skills::active::{self, ACTIVE, ActiveSkill, LOAD_SKILL};
-use crate::skills::fork::fork;
-use crate::skills::library::{SkillAudience, SkillLibrary};
+use crate::skills::fork::{fork, started};
+use crate::skills::library::{SkillAudience, SkillLibrary, text_of};
 use crate::skills::loaded::{self, LOADED};
 use crate::skills::model::over;
 use crate::skills::policy::SkillPolicy;
 use crate::skills::shell::SkillShell;
 use crate::skills::skill::{Skill, SkillContext};
-use crate::skills::substitute::substitute;
+use crate::skills::substitute::Values;
 
 /// Loads a skill, lists the available skills, and shows the files of a skill.
 #[derive(Clone)]
@@ -33,7 +35,14 @@ pub struct LoadSkill {
     shell: Option<SkillShell>,
     agents: Option<Arc<dyn Definitions>>,
     capabilities: Arc<CapabilityRegistry>,
+    is_listed: IsListed,
+    access: Option<Arc<dyn FileAccess>>,
+    /// The agents that skills start, as the calls that load them last declared.
+    declared: Arc<Mutex<BTreeMap<String, Option<StartedAgent>>>>,
 }
+
+/// Returns `true` for the names of skills that models see in lists.
+type IsListed = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The arguments of the tool `load_skill`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -83,6 +92,9 @@ pub enum SkillError {
     /// The agent that should run the skill cannot be used, or returned no answer.
     #[error(transparent)]
     Defined(#[from] DefinedError),
+    /// The skill starts another agent than the one that was decided about.
+    #[error("the skill `{0}` changed while its call was decided; load it again")]
+    Changed(String),
     /// The skill cannot be recorded in the state.
     #[error("the skill cannot be recorded")]
     State(#[source] serde_json::Error),
@@ -101,7 +113,16 @@ impl LoadSkill {
     /// Creates the tool with a library.
     pub fn from(library: SkillLibrary) -> Self {
         let (policy, capabilities) = (SkillPolicy::default(), Arc::default());
-        Self { library, policy, shell: None, agents: None, capabilities }
+        Self {
+            library,
+            policy,
+            shell: None,
+            agents: None,
+            capabilities,
+            is_listed: Arc::new(|_| true),
+            access: None,
+            declared: Arc::default(),
+        }
     }
 
     /// Sets the policy of skills.
@@ -128,6 +149,19 @@ impl LoadSkill {
         self
     }
 
+    /// Lists only skills to models for whose names the function returns `true`, such as those that no permission rule
+    /// denies. By default, all are listed.
+    pub fn with_listed(mut self, is_listed: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.is_listed = Arc::new(is_listed);
+        self
+    }
+
+    /// Sets rules for the files of skills: denied files are not shown.
+    pub fn with_access(mut self, access: Arc<dyn FileAccess>) -> Self {
+        self.access = Some(access);
+        self
+    }
+
     /// Returns the library.
     pub fn library(&self) -> &SkillLibrary {
         &self.library
@@ -137,23 +171,28 @@ impl LoadSkill {
         if args.done == Some(true) {
             return done(args.skill_name.as_deref().map(str::trim), cx);
         }
-        let name = args.skill_name.as_deref().map(str::trim).filter(|it| !it.is_empty());
-        let name = name.filter(|_| args.list_skills != Some(true));
-        let library = self.library.clone();
-        let Some(name) = name else {
-            let text = away(move || library.to_text(SkillAudience::Models)).await?;
-            return Ok(ToolOutput::text(text));
+        let Some(name) = args.name() else {
+            let tool = self.clone();
+            return Ok(ToolOutput::text(away(move || text_of(&tool.listed())).await?));
         };
         let skill = self.find(name).await?;
         if let Some(resource) = args.resource.filter(|it| !it.trim().is_empty()) {
-            return show(&skill, resource, cx).await;
+            return self.show(&skill, resource, cx).await;
         }
         let arguments = args.arguments.as_deref();
+        let agent = self.agent_of(&skill);
+        if self.lock_declared().get(skill.name()).is_some_and(|it| *it != agent) {
+            return Err(SkillError::Changed(skill.name().to_owned()));
+        }
         let body = match &self.shell {
-            Some(shell) => shell.expand(skill.content(), arguments, cx.cancel).await.into(),
-            None => Cow::from(substitute(skill.content(), arguments)),
+            Some(shell) => {
+                let directory = skill.place();
+                let values = Values { arguments, directory: directory.as_deref() };
+                shell.fill(skill.content(), values, cx.cancel).await
+            }
+            None => skill.filled(arguments),
         };
-        if skill.info.context == SkillContext::Fork {
+        if agent.is_some() {
             return fork(&skill, &body, &self.policy, self.defined_agents().as_ref(), cx).await;
         }
         let (model, note) = self.model(&skill, cx);
@@ -167,6 +206,16 @@ impl LoadSkill {
         let output = active::begin(output, &active, cx.agent.tools());
         let output = output.and_then(|it| it.with_value(&LOADED, &loaded::with(texts, cx)));
         output.map_err(SkillError::State)
+    }
+
+    /// Returns the agent that a skill starts; `None` if it is loaded into the conversation.
+    fn agent_of(&self, skill: &Skill) -> Option<StartedAgent> {
+        let forks = skill.info.context == SkillContext::Fork;
+        forks.then(|| started(skill, self.agents.as_deref()))
+    }
+
+    fn lock_declared(&self) -> MutexGuard<'_, BTreeMap<String, Option<StartedAgent>>> {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the agents that may carry skills out, if agents are known at all.
@@ -195,11 +244,8 @@ impl LoadSkill {
     async fn earlier(&self, cx: &ToolCx<'_>) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         for args in earlier_calls::earlier::<LoadSkillArgs>(cx) {
-            let loads = args.done != Some(true)
-                && args.list_skills != Some(true)
-                && args.resource.is_none_or(|it| it.trim().is_empty());
-            let Some(name) = args.skill_name.filter(|_| loads) else { continue };
-            let Ok(skill) = self.find(name.trim()).await else { continue };
+            let Some(name) = args.loaded() else { continue };
+            let Ok(skill) = self.find(name).await else { continue };
             if skill.info.context == SkillContext::Inline {
                 texts.push((skill.name().to_owned(), skill.render(args.arguments.as_deref())));
             }
@@ -208,14 +254,59 @@ impl LoadSkill {
     }
 
     async fn find(&self, name: &str) -> Result<Arc<Skill>, SkillError> {
-        let (library, name) = (self.library.clone(), name.to_owned());
+        let (tool, name) = (self.clone(), name.to_owned());
         away(move || {
-            library.get(&name).ok_or_else(|| SkillError::Unknown {
-                known: library.names(SkillAudience::Models).join(", "),
-                name,
+            tool.library.get(&name).ok_or_else(|| {
+                let known: Vec<String> =
+                    tool.listed().iter().map(|it| it.name().to_owned()).collect();
+                SkillError::Unknown { known: known.join(", "), name }
             })
         })
         .await?
+    }
+
+    /// Shows a file below a skill's directory, which nothing leads out of.
+    async fn show(
+        &self,
+        skill: &Skill,
+        path: String,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, SkillError> {
+        let Some(directory) = skill.directory.clone() else {
+            return Err(SkillError::NoFiles(skill.name().to_owned()));
+        };
+        let root = WorkspaceRoot::new(directory);
+        let root = match &self.access {
+            Some(access) => root.with_access(Arc::clone(access)),
+            None => root,
+        };
+        let stop = cx.cancel.clone();
+        let read = move || {
+            let file = ReadFile::in_dir(root).with_lines(u64::MAX).with_bytes(512 << 10);
+            file.read(&ReadFileArgs { path, ..ReadFileArgs::default() }, &stop)
+        };
+        Ok(away(read).await??)
+    }
+
+    /// Returns the skills that models see in lists. Blocks while it reads.
+    pub(super) fn listed(&self) -> Vec<Arc<Skill>> {
+        let mut skills = self.library.list(SkillAudience::Models);
+        skills.retain(|it| (self.is_listed)(it.name()));
+        skills
+    }
+}
+
+impl LoadSkillArgs {
+    /// Returns the name of the skill, unless all skills are to be listed.
+    fn name(&self) -> Option<&str> {
+        let name = self.skill_name.as_deref().map(str::trim).filter(|it| !it.is_empty());
+        name.filter(|_| self.list_skills != Some(true))
+    }
+
+    /// Returns the name of the skill if it is loaded: not ended, and not only a file of it shown.
+    fn loaded(&self) -> Option<&str> {
+        let shows = self.resource.as_ref().is_some_and(|it| !it.trim().is_empty());
+        self.name().filter(|_| self.done != Some(true) && !shows)
     }
 }
 
@@ -230,19 +321,6 @@ fn done(name: Option<&str>, cx: &ToolCx<'_>) -> Result<ToolOutput, SkillError> {
     let output = if active.is_some_and(|it| it == name) { active::end(output) } else { output };
     let left = loaded::without(&name, cx.state);
     output.with_value(&LOADED, &left).map_err(SkillError::State)
-}
-
-/// Shows a file below a skill's directory, which nothing leads out of.
-async fn show(skill: &Skill, path: String, cx: &ToolCx<'_>) -> Result<ToolOutput, SkillError> {
-    let Some(directory) = skill.directory.clone() else {
-        return Err(SkillError::NoFiles(skill.name().to_owned()));
-    };
-    let stop = cx.cancel.clone();
-    let read = move || {
-        let file = ReadFile::in_dir(directory).with_lines(u64::MAX).with_bytes(512 << 10);
-        file.read(&ReadFileArgs { path, ..ReadFileArgs::default() }, &stop)
-    };
-    Ok(away(read).await??)
 }
 
 /// Runs work that blocks, away from the threads that answer.
@@ -275,6 +353,14 @@ impl Tool for LoadSkill {
             namespace: Some("skills".into()),
             ..ToolOptions::default()
         }
+    }
+
+    /// Returns the agent that carries the skill out. The call then starts no other.
+    fn starts(&self, args: &LoadSkillArgs) -> Option<StartedAgent> {
+        let skill = self.library.get(args.loaded()?)?;
+        let agent = self.agent_of(&skill);
+        self.lock_declared().insert(skill.name().to_owned(), agent.clone());
+        agent
     }
 
     async fn call(&self, args: LoadSkillArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

@@ -8,8 +8,8 @@ use loopwright_agent::{
     Definitions, StateFactory,
 };
 use loopwright_core::{
-    AnyTool, IntoTool, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
-    messages::ToolSpec,
+    AnyTool, IntoTool, SideEffects, StartedAgent, ToolCx, ToolError, ToolHandler, ToolOptions,
+    ToolOutput, messages::ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -222,6 +222,11 @@ struct Handler(SpawnSubagent);
 
 #[async_trait]
 impl ToolHandler for Handler {
+    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+        let name = arguments["subagent"].as_str()?.trim();
+        Some(DefinedAgents::started(&*self.0.agents.find(name).ok()?))
+    }
+
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default().trim();
         let told = async {

@@ -41,7 +41,9 @@ impl Startup {
         let own = hooks.into_iter().chain(user_file(sources)).filter(|it| it.is_file());
         let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
         let agents = defined.map(|it| it.agents.all()).unwrap_or_default();
+        let policy = setup.permissions.policy();
         let skills = defined.map(|it| it.skills.list(SkillAudience::Models)).unwrap_or_default();
+        let skills = skills.iter().filter(|it| policy.denies_skill(it.name()).is_none());
         let servers = setup.mcp.clients().iter();
         Ok(LoadedParts {
             folders: setup.workdir.folders().map(Path::to_path_buf).collect(),
@@ -50,7 +52,7 @@ impl Startup {
             is_project_trusted: project.is_trusted(),
             instructions: setup.project.paths().map(Path::to_path_buf).collect(),
             agents: agents.iter().map(|it| it.name.clone()).collect(),
-            skills: skills.iter().map(|it| it.name().to_owned()).collect(),
+            skills: skills.map(|it| it.name().to_owned()).collect(),
             mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
             hooks: setup.all_hooks().count(),
         })

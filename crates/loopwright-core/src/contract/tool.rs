@@ -50,6 +50,7 @@ pub(crate) use self::any::RawArgs;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::{ToolArgument, WritePath},
+    child::StartedAgent,
     closure::{FnTool, tool_fn, tool_fn_with},
     external::ExternalTool,
     output::{IntoToolOutput, Json, NoArgs},
@@ -123,6 +124,12 @@ pub trait Tool: Send + Sync + 'static {
     /// write any file.
     fn writes(&self, _args: &Self::Args) -> Writes {
         self.options().side_effects.into()
+    }
+
+    /// Returns the agent that a call starts, without running it, so that permission rules for agents apply to the call.
+    /// By default, calls start none.
+    fn starts(&self, _args: &Self::Args) -> Option<StartedAgent> {
+        None
     }
 
     /// Returns the question to the user if a call needs approval. The loop calls it only if the

@@ -13,7 +13,7 @@ use crate::{
     outcome::ToolOutput,
     pause::ToolPause,
     tool::{
-        IntoToolOutput as _, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
+        IntoToolOutput as _, StartedAgent, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
         schema::{Checker, schema_of},
     },
 };
@@ -50,6 +50,11 @@ pub trait ToolHandler: Send + Sync {
     /// Returns the files that a call can write, without running it; see [`Tool::writes`].
     fn writes(&self, _arguments: &Value, options: &ToolOptions) -> Writes {
         options.side_effects.into()
+    }
+
+    /// Returns the agent that a call starts, without running it; see [`Tool::starts`].
+    fn starts(&self, _arguments: &Value) -> Option<StartedAgent> {
+        None
     }
 
     /// Returns the question to the user if a call needs approval; see [`Tool::approval`].
@@ -95,6 +100,8 @@ trait TypedHandler: Send + Sync {
 
     fn writes(&self, arguments: &Value) -> Writes;
 
+    fn starts(&self, arguments: &Value) -> Option<StartedAgent>;
+
     fn approval(&self, arguments: &Value) -> Option<String>;
 }
 
@@ -112,6 +119,11 @@ impl<T: Tool> TypedHandler for Typed<T> {
             Ok(arguments) => self.0.writes(&arguments),
             Err(_) => Writes::Unknown,
         }
+    }
+
+    /// Arguments that the tool cannot read start no agent: the call fails.
+    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+        self.0.starts(&T::Args::deserialize(arguments).ok()?)
     }
 
     /// Arguments that the tool cannot read need no approval: the call fails.
@@ -235,6 +247,16 @@ impl AnyTool {
             Handler::Dynamic(handler) => handler.writes(arguments, &self.0.options),
             Handler::External(_) => self.0.options.side_effects.into(),
             Handler::Withdrawn(_) => Writes::Nothing,
+        }
+    }
+
+    /// Returns the agent that a call starts, without running it. May read files, such as that of a skill. Returns `None` if
+    /// the call starts no agent, or the tool runs elsewhere.
+    pub fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+        match &self.0.handler {
+            Handler::Typed(handler) => handler.starts(arguments),
+            Handler::Dynamic(handler) => handler.starts(arguments),
+            Handler::External(_) | Handler::Withdrawn(_) => None,
         }
     }
 

@@ -10,6 +10,29 @@ use crate::{
     tool::ToolCx,
 };
 
+/// An agent that a call starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedAgent {
+    /// The name of its definition, or the name of its kind.
+    pub name: Arc<str>,
+    /// The skills that are part of its instructions from the start.
+    pub skills: Vec<Arc<str>>,
+}
+
+impl StartedAgent {
+    /// Creates the value for an agent without skills.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), skills: Vec::new() }
+    }
+
+    /// Adds skills that are part of its instructions from the start.
+    #[must_use]
+    pub fn with_skills<T: Into<Arc<str>>>(mut self, skills: impl IntoIterator<Item = T>) -> Self {
+        self.skills.extend(skills.into_iter().map(Into::into));
+        self
+    }
+}
+
 /// Sub-agents.
 impl ToolCx<'_> {
     /// Adds to the spend of the call. For sub-agents that charge the account themselves: the state
