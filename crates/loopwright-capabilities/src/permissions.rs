@@ -34,6 +34,8 @@
 
 mod capability;
 mod hook;
+#[cfg(all(feature = "tools", target_os = "linux"))]
+mod links;
 mod restriction;
 mod shared;
 #[cfg(test)]

@@ -12,7 +12,8 @@ pub enum FileUse {
 }
 
 /// Rules for the files of a root that tools can use. Called for each file that a tool accesses,
-/// with its path without links, so that neither a link nor a search leads to a denied file.
+/// with its path without links, and for each link on the way to it, so that neither a link nor a
+/// search leads to a denied file.
 pub trait FileAccess: Send + Sync {
     /// Returns the reason why a file is denied, or `None` if it is allowed. `path` starts with the
     /// root as it was given, and `tool` is the name of the tool that searches or lists.

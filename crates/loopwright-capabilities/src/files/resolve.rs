@@ -115,7 +115,7 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
 impl WorkspaceRoot {
     /// Opens a regular file for reading.
     pub(super) fn read(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
-        self.attempt(path, || match self.walk(path, Parents::Expect)? {
+        self.attempt(path, || match self.walk(path, Some(FileUse::Read), Parents::Expect)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
             Resolved::Place(place) => {
                 self.permit(FileUse::Read, path, &place.path())?;
@@ -142,7 +142,7 @@ impl WorkspaceRoot {
     /// Returns an error if the path leads outside, or its directory does not exist.
     pub fn resolve(&self, path: &str) -> Result<String, FileError> {
         self.attempt(path, || {
-            Ok(shown::path(&match self.walk(path, Parents::Expect)? {
+            Ok(shown::path(&match self.walk(path, None, Parents::Expect)? {
                 Resolved::Folder(folder) => folder.path,
                 Resolved::Place(place) => place.path(),
             }))
@@ -151,7 +151,7 @@ impl WorkspaceRoot {
 
     /// Opens a directory.
     pub(super) fn folder(&self, path: &str) -> Result<Folder, FileError> {
-        self.attempt(path, || match self.walk(path, Parents::Expect)? {
+        self.attempt(path, || match self.walk(path, Some(FileUse::Read), Parents::Expect)? {
             Resolved::Folder(folder) => {
                 self.permit(FileUse::Read, path, &folder.path)?;
                 Ok(folder)
@@ -165,7 +165,7 @@ impl WorkspaceRoot {
 
     /// Finds where a file is to be written, which is nothing or a regular file, and not protected.
     pub(super) fn target(&self, path: &str, parents: Parents) -> Result<Place, FileError> {
-        self.attempt(path, || match self.walk(path, parents)? {
+        self.attempt(path, || match self.walk(path, Some(FileUse::Write), parents)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
             Resolved::Place(place) if self.is_protected(&place.screen, &place.path(), None) => {
                 Err(FileError::Protected(path.to_owned()).into())
@@ -183,12 +183,17 @@ impl WorkspaceRoot {
     /// Returns `true` if a path leads to anything that a tool may list.
     pub(super) fn exists(&self, path: &str, tool: &str) -> Result<bool, FileError> {
         let is_denied = |path: &Path| self.denied(FileUse::Read, Some(tool), path).is_some();
-        let found = self.attempt(path, || match self.walk(path, Parents::Expect)? {
-            Resolved::Folder(folder) => Ok(!is_denied(&folder.path)),
-            Resolved::Place(place) => Ok(place.found.is_some() && !is_denied(&place.path())),
-        });
+        let found =
+            self.attempt(path, || match self.walk(path, Some(FileUse::Read), Parents::Expect)? {
+                Resolved::Folder(folder) => Ok(!is_denied(&folder.path)),
+                Resolved::Place(place) => Ok(place.found.is_some() && !is_denied(&place.path())),
+            });
         match found {
-            Err(FileError::Missing(_) | FileError::NotADirectory(_)) => Ok(false),
+            Err(
+                FileError::Missing(_)
+                | FileError::NotADirectory(_)
+                | FileError::NotPermitted { .. },
+            ) => Ok(false),
             found => found,
         }
     }
@@ -209,11 +214,19 @@ impl WorkspaceRoot {
         Err(FileError::Changed(path.to_owned()))
     }
 
-    fn walk(&self, path: &str, parents: Parents) -> Result<Resolved, Failed> {
+    /// Walks a path. With an `access`, rules apply to each link on the way, too: a rule that names a link is about what the
+    /// link leads to.
+    fn walk(
+        &self,
+        path: &str,
+        access: Option<FileUse>,
+        parents: Parents,
+    ) -> Result<Resolved, Failed> {
         let (base, legs) = self.legs(path)?;
         let mut walk = Walk {
             root: self,
             path,
+            access,
             base,
             levels: Vec::new(),
             pending: legs.into_iter().rev().collect(),
@@ -240,6 +253,7 @@ impl WorkspaceRoot {
 struct Walk<'a> {
     root: &'a WorkspaceRoot,
     path: &'a str,
+    access: Option<FileUse>,
     base: Base,
     levels: Vec<(OwnedFd, OsString)>,
     pending: Vec<Leg>,
@@ -311,6 +325,9 @@ impl Walk<'_> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(FileError::LinkLoop(self.path.to_owned()).into());
+        }
+        if let Some(access) = self.access {
+            self.root.permit(access, self.path, &self.here().join(name))?;
         }
         let target = match self.levels.last() {
             Some((fd, _)) => rustix::fs::readlinkat(fd, name, Vec::new()),

@@ -142,3 +142,52 @@ fn a_link_does_not_lead_around_a_rule_that_denies_writing() {
     assert!(error.to_string().contains("rule `Edit(keys/**)`"), "{error}");
     assert_eq!(fs::read_to_string(home.path().join("keys/a.pem")).unwrap(), "secret = 1\n");
 }
+
+#[test]
+fn a_rule_that_names_a_link_holds_for_the_link_and_for_what_it_leads_to() {
+    let home = TempDir::new().unwrap();
+    let path = |name: &str| home.path().join(name);
+    fs::create_dir_all(path("real/keys")).unwrap();
+    for name in ["secret", "real/keys/a.pem", "main.rs", "b.txt"] {
+        fs::write(path(name), "secret = 1\n").unwrap();
+    }
+    let links = [("secret", "link"), ("link", "again"), ("real", "way"), (".", "here")];
+    for (target, name) in links.into_iter().chain([("b.txt", "b.key")]) {
+        symlink(target, path(name)).unwrap();
+    }
+    // The root is given through a link, and the rules through another path.
+    let given = TempDir::new().unwrap();
+    let root_path = given.path().join("project");
+    symlink(home.path(), &root_path).unwrap();
+    let rules = ["Read(./link)", "Read(./way/keys/**)", "Read(*.key)"];
+    let source = Source::new(SourceKind::User, "config.toml", "/");
+    let source = rules.iter().fold(source, |source, rule| source.deny(*rule, 1));
+    let policy = Policy::builder(root_path.to_str().unwrap()).source(source).build();
+    let root = WorkspaceRoot::new(&root_path).with_access(Arc::new(Permissions::new(policy)));
+    let denied_by = |path: &str| {
+        let told = read(&root, path);
+        rules.iter().find(|rule| told.contains(&format!("(rule `{rule}`"))).copied().or_else(|| {
+            assert_eq!(told, "read", "{path}");
+            None
+        })
+    };
+    let cases = [
+        ("link", Some(rules[0])),
+        ("secret", Some(rules[0])),
+        ("again", Some(rules[0])),
+        ("here/link", Some(rules[0])),
+        ("way/keys/a.pem", Some(rules[1])),
+        ("real/keys/a.pem", Some(rules[1])),
+        ("here/real/keys/a.pem", Some(rules[1])),
+        ("b.key", Some(rules[2])),
+        ("here/b.key", Some(rules[2])),
+        // A pattern does not say what all the links lead to that it could name.
+        ("b.txt", None),
+        ("main.rs", None),
+    ];
+    for (path, expect) in cases {
+        assert_eq!(denied_by(path), expect, "{path}");
+    }
+    assert_eq!(grep(&root, None), "b.txt:1:secret = 1\nmain.rs:1:secret = 1");
+    assert_eq!(search(&root, "./again"), "No files found for ./again.");
+}
