@@ -235,7 +235,7 @@ async fn decide(
                 (denied, Some((scope, Decision::Deny)))
             }
         };
-        let request = ShownRequest::of(state, asked);
+        let request = ShownRequest::of(id, state, asked);
         match runtime.execute(id, &DecideShown { request, resolution }).await {
             // A rule is kept only with the decision that it comes from.
             Ok(_) => {

@@ -253,7 +253,8 @@ impl Conversation {
             Ok(_) if !did_begin => Ok(Report::left(&id)),
             Ok(session) => {
                 self.totals = Some((id.clone(), SessionTotals::of(session.state())));
-                let report = Report::of(session.state(), brake.reason(), began.elapsed());
+                let report =
+                    Report::of(Some(&id), session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
                 let report = report.under(self.setup.permissions.policy().mode());
                 let report = report.expecting(&self.setup.model());

@@ -82,7 +82,7 @@ impl RunDisplay {
             let began = Instant::now();
             let options = RunOptions { sinks, cancel, ..RunOptions::default() };
             let state = agent.start(state, options).finish().await;
-            let report = Report::of(&state, brake.reason(), began.elapsed());
+            let report = Report::of(None, &state, brake.reason(), began.elapsed());
             let report = report.under(setup.permissions.policy().mode());
             let report = report.expecting(&setup.model());
             let run = EndedRun { setup, state: &state, session: None };

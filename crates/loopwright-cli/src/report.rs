@@ -116,15 +116,15 @@ pub struct DeniedCall {
 }
 
 impl PendingCall {
-    /// Returns the calls of a state that wait.
-    pub(crate) fn list(state: &AgentState) -> Vec<Self> {
-        state.pending().iter().map(|it| Self::of(state, it)).collect()
+    /// Returns the calls of a session's state that wait.
+    pub(crate) fn list(session: &SessionId, state: &AgentState) -> Vec<Self> {
+        state.pending().iter().map(|it| Self::of(session, state, it)).collect()
     }
 
-    fn of(state: &AgentState, asked: &PendingApproval<'_>) -> Self {
+    fn of(session: &SessionId, state: &AgentState, asked: &PendingApproval<'_>) -> Self {
         Self {
             call: PendingApproval::format_address(&asked.address()),
-            request: ShownRequest::of(state, asked).address().to_string(),
+            request: ShownRequest::of(session, state, asked).address().to_string(),
             agents: asked.path.iter().map(|it| it.agent.to_string()).collect(),
             tool: asked.call.name.to_string(),
             arguments: arguments(asked.call),
@@ -165,8 +165,13 @@ pub struct Tokens {
 }
 
 impl Report {
-    /// Sums a run up.
-    pub fn of(state: &AgentState, interruption: Option<Interruption>, took: Duration) -> Self {
+    /// Sums a run up. Without a session, no call can be decided later, so that none is listed as waiting.
+    pub fn of(
+        session: Option<&SessionId>,
+        state: &AgentState,
+        interruption: Option<Interruption>,
+        took: Duration,
+    ) -> Self {
         let ending = RunEnding::of(state, interruption);
         let spent = state.spent();
         Self {
@@ -182,7 +187,7 @@ impl Report {
             cost_over_limit_usd: excess(state).map(Cost::dollars),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
-            pending: PendingCall::list(state),
+            pending: session.map(|it| PendingCall::list(it, state)).unwrap_or_default(),
             denials: denials(state),
             verification: None,
             permission_mode: None,

@@ -191,7 +191,7 @@ async fn tell_end(
     let session: &SessionId = &record.job.session;
     let repository = SessionRepository::new(std::sync::Arc::clone(&conversation.store));
     let loaded = repository.load(session).await.map_err(SessionsError::from)?;
-    let mut report = Report::of(loaded.state(), None, took).of_session(session);
+    let mut report = Report::of(Some(session), loaded.state(), None, took).of_session(session);
     let is_refused = record.status == JobStatus::Failed && report.exit_code == ExitCode::Done;
     if is_refused {
         let reason = record.reason.as_deref().unwrap_or_default().to_owned();

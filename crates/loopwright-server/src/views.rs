@@ -264,22 +264,23 @@ impl From<&Turn> for MessageView {
 }
 
 impl PendingView {
-    /// Returns the calls of a state that wait for decisions.
-    pub fn list(state: &AgentState) -> Vec<Self> {
-        state.pending().iter().map(|it| Self::of(state, it)).collect()
+    /// Returns the calls of a session that wait for decisions.
+    pub fn list(session: &AgentSession) -> Vec<Self> {
+        session.state().pending().iter().map(|it| Self::of(session, it)).collect()
     }
 
-    /// Returns the view of a call that waits in a state.
-    pub fn of(state: &AgentState, pending: &PendingApproval<'_>) -> Self {
+    /// Returns the view of a call that waits in a session.
+    pub fn of(session: &AgentSession, pending: &PendingApproval<'_>) -> Self {
         let kind = match pending.kind {
             RequestKind::Question { .. } => PendingKind::Answer,
             RequestKind::External { .. } => PendingKind::Result,
             _ => PendingKind::Approval,
         };
         let schema = pending.kind.answer_schema().map(|it| Value::clone(it));
+        let request = ShownRequest::of(session.id(), session.state(), pending);
         Self {
             call: PendingApproval::format_address(&pending.address()),
-            request: ShownRequest::of(state, pending).address().to_string(),
+            request: request.address().to_string(),
             tool: pending.call.name.to_string(),
             arguments: pending.call.arguments.to_string(),
             question: pending.question.text.clone(),

@@ -268,6 +268,34 @@ async fn a_decision_about_a_request_as_it_was_shown_does_not_answer_the_next_one
 }
 
 #[tokio::test]
+async fn an_answer_counts_for_the_session_that_showed_the_request_and_not_for_its_fork() {
+    let world = asking().await;
+    let path = session(&world, LOCAL).await;
+    world.post(LOCAL, &format!("{path}/messages"), json!({"text": "go"})).await;
+    world.work().await;
+    let forked = world.post(LOCAL, &format!("{path}/fork"), json!({})).await.json();
+    let fork = format!("/v1/sessions/{}", forked["id"].as_str().unwrap());
+    let pending = |of: String| {
+        let world = &world;
+        async move { world.get(LOCAL, &format!("{of}/pending")).await.json()["pending"][0].clone() }
+    };
+    let (source, copy) = (pending(path.clone()).await, pending(fork.clone()).await);
+    assert_eq!((&source["call"], &source["question"]), (&copy["call"], &copy["question"]));
+    assert_ne!(source["request"], copy["request"]);
+    let request = source["request"].as_str().unwrap();
+    let answer = json!({"decision": "answer", "answer": "red"});
+    let at = |of: &str, call: &str| format!("{of}/pending/{call}");
+    let conflict = world.post(LOCAL, &at(&fork, request), answer.clone()).await;
+    assert_eq!(conflict.problem(), "conflict");
+    for odd in [format!("%2B{request}"), format!("0{request}"), "0@".to_owned(), "0@1".to_owned()] {
+        let refused = world.post(LOCAL, &at(&path, &odd), answer.clone()).await;
+        assert_eq!(refused.problem(), "not_found", "{odd}");
+    }
+    assert_eq!(world.post(LOCAL, &at(&path, request), answer).await.status, 200);
+    assert_eq!(pending(fork).await, copy);
+}
+
+#[tokio::test]
 async fn a_server_that_shuts_down_begins_nothing_and_ends_its_streams() {
     let world = answering(&["one"]).await;
     let path = session(&world, LOCAL).await;

@@ -14,7 +14,7 @@ use crate::{
     action::{ActionCx, SessionAction},
     actions::decide,
     error::SessionError,
-    id::hex_digits,
+    id::{SessionId, hex_digits},
     session::AgentSession,
 };
 
@@ -24,6 +24,7 @@ const TAG_LENGTH: usize = 16;
 /// A waiting request as it was shown to the person who answers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownRequest {
+    session: SessionId,
     execution: Option<ExecutionId>,
     step: Option<u32>,
     path: Vec<u16>,
@@ -32,10 +33,11 @@ pub struct ShownRequest {
 }
 
 impl ShownRequest {
-    /// Remembers a request of a state.
-    pub fn of(state: &AgentState, asked: &PendingApproval<'_>) -> Self {
+    /// Remembers a request of a session's state.
+    pub fn of(session: &SessionId, state: &AgentState, asked: &PendingApproval<'_>) -> Self {
         let execution = state.execution();
         Self {
+            session: session.clone(),
             execution: execution.map(|it| it.id().clone()),
             step: execution.and_then(|it| Some(it.open_step()?.number())),
             path: asked.address(),
@@ -45,16 +47,17 @@ impl ShownRequest {
     }
 
     /// Returns the tag of what was shown: hexadecimal digits that are the same in every process, and differ for the same call
-    /// in another step or with other arguments.
+    /// in another session, such as a fork, in another step or with other arguments.
     ///
     /// A client that keeps the tag with the question it shows can send it with the answer, to decide about exactly what its
     /// user saw.
     pub fn tag(&self) -> String {
-        let Self { execution, step, path, call, text } = self;
+        let Self { session, execution, step, path, call, text } = self;
+        let session = session.as_str();
         let execution = execution.as_ref().map(ExecutionId::as_str);
         let arguments = call.arguments.to_string();
-        let shown =
-            json!([execution, step, path, call.id.as_deref(), &*call.name, arguments, text]);
+        let (id, name) = (call.id.as_deref(), &*call.name);
+        let shown = json!([session, execution, step, path, id, name, arguments, text]);
         hex_digits(&Sha256::digest(shown.to_string()), TAG_LENGTH)
     }
 
@@ -63,11 +66,11 @@ impl ShownRequest {
         RequestAddress { path: self.path.clone(), tag: Some(self.tag()) }
     }
 
-    /// Returns the request in a later state, if it still waits as it was shown.
-    fn find<'a>(&self, state: &'a AgentState) -> Option<PendingApproval<'a>> {
-        let pending = state.pending();
+    /// Returns the request in a later state of its session, if it still waits as it was shown.
+    fn find<'a>(&self, session: &'a AgentSession) -> Option<PendingApproval<'a>> {
+        let pending = session.state().pending();
         let asked = pending.into_iter().find(|it| it.address() == self.path)?;
-        (Self::of(state, &asked) == *self).then_some(asked)
+        (Self::of(session.id(), session.state(), &asked) == *self).then_some(asked)
     }
 }
 
@@ -102,7 +105,9 @@ impl RequestAddress {
         let asked = state.pending().into_iter().find(|it| it.address() == self.path);
         let Some(tag) = &self.tag else { return Ok(asked) };
         match asked {
-            Some(asked) if ShownRequest::of(state, &asked).tag() == *tag => Ok(Some(asked)),
+            Some(asked) if ShownRequest::of(session.id(), state, &asked).tag() == *tag => {
+                Ok(Some(asked))
+            }
             _ => {
                 let (id, path) = (session.id().clone(), self.path.clone());
                 Err(SessionError::Superseded { id, path })
@@ -117,10 +122,24 @@ impl FromStr for RequestAddress {
     fn from_str(text: &str) -> Result<Self, InvalidRequestAddress> {
         let invalid = || InvalidRequestAddress { text: text.to_owned() };
         let (path, tag) = text.split_once('@').map_or((text, None), |(it, tag)| (it, Some(tag)));
-        let path = path.split('.').map(str::parse).collect::<Result<_, _>>();
-        let path = path.map_err(|_| invalid())?;
+        let path = path.split('.').map(position).collect::<Option<_>>().ok_or_else(invalid)?;
+        if tag.is_some_and(|it| !is_tag(it)) {
+            return Err(invalid());
+        }
         Ok(Self { path, tag: tag.map(str::to_owned) })
     }
+}
+
+/// Reads a position as it is written: digits alone, without a sign or zeros before them, so that each address has one text.
+fn position(text: &str) -> Option<u16> {
+    let is_written = text == "0" || !text.starts_with('0');
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    if is_written && is_number { text.parse().ok() } else { None }
+}
+
+fn is_tag(text: &str) -> bool {
+    let is_digit = |it: u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == TAG_LENGTH && text.bytes().all(is_digit)
 }
 
 impl fmt::Display for RequestAddress {
@@ -152,10 +171,48 @@ impl SessionAction for DecideShown {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let Some(asked) = self.request.find(&session.state) else {
+        let Some(asked) = self.request.find(&session) else {
             let (id, path) = (session.id().clone(), self.request.path.clone());
             return Err(SessionError::Superseded { id, path });
         };
         decide(&session, &asked, self.resolution.clone(), cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_written_and_in_no_other_way() {
+        for text in ["0", "7", "0.2", "65535.0", "0@9f86d081884c7d65", "1.2@0123456789abcdef"] {
+            assert_eq!(text.parse::<RequestAddress>().unwrap().to_string(), text);
+        }
+        let odd = [
+            "",
+            "+0",
+            "-0",
+            "00",
+            "01",
+            " 0",
+            "0 ",
+            "0x1",
+            "65536",
+            ".",
+            "0.",
+            ".0",
+            "0..1",
+            "٣",
+            "+0@9f86d081884c7d65",
+            "0@",
+            "0@9f86",
+            "0@9F86D081884C7D65",
+            "0@9f86d081884c7d65@",
+            "0@9f86d081884c7d6g",
+            "@9f86d081884c7d65",
+        ];
+        for text in odd {
+            assert!(text.parse::<RequestAddress>().is_err(), "{text:?}");
+        }
     }
 }

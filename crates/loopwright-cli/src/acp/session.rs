@@ -356,7 +356,7 @@ impl EditorSession {
                 is_cancelled = true;
                 ApprovalDecision::Deny { reason: permission::CANCELLED.to_owned() }.into()
             });
-            let request = ShownRequest::of(state, asked);
+            let request = ShownRequest::of(&self.id, state, asked);
             let resolution = answered.resolution.clone();
             match runtime.execute(&self.id, &DecideShown { request, resolution }).await {
                 // Rules are kept only with the decision that they come from.

@@ -88,7 +88,7 @@ fn show(
     let state = AgentState::new().with_user_message("hi");
     let run = agent.start(state, RunOptions { sinks, ..RunOptions::default() });
     let state = runtime.block_on(run.finish());
-    feed.tell(UiEvent::Over(Box::new(Report::of(&state, None, Duration::from_millis(1234)))));
+    feed.tell(UiEvent::Over(Box::new(Report::of(None, &state, None, Duration::from_millis(1234)))));
     let (stdout, stderr) = (Sheet::default(), Sheet::default());
     let renderer = renderer(Box::new(stdout.clone()), Box::new(stderr.clone()));
     render_loop(renderer, &notes, || panic!("nobody hangs up")).unwrap();

@@ -96,7 +96,7 @@ async fn find(store: &Arc<dyn SessionStore>, limit: usize) -> Result<Vec<Waiting
                 continue;
             }
             let session = runtime.session(&header.id).await?;
-            let calls = PendingCall::list(session.state());
+            let calls = PendingCall::list(session.id(), session.state());
             found.push(Waiting { header, calls });
         }
         match page.next {

@@ -87,7 +87,8 @@ pub(super) async fn decide(
         _ => maintenance_runtime(store),
     };
     let path = typed.map(|it| it.path);
-    let decided = match asked.filter(|_| is_clear).map(|it| ShownRequest::of(session.state(), it)) {
+    let shown = |it| ShownRequest::of(&header.id, session.state(), it);
+    let decided = match asked.filter(|_| is_clear).map(shown) {
         Some(request) => runtime.execute(&header.id, &DecideShown { request, resolution }).await,
         // Why there is no such request is said.
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,

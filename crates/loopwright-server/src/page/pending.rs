@@ -67,7 +67,7 @@ pub(crate) fn cards(visitor: &Visitor, header: &SessionHeader, state: &AgentStat
     html! {
         @for asked in &pending {
             @let address = PendingApproval::format_address(&asked.address());
-            @let request = ShownRequest::of(state, asked).address().to_string();
+            @let request = ShownRequest::of(&header.id, state, asked).address().to_string();
             @let step = open.map_or(0, OpenStep::number);
             (card(visitor, header, asked, &format!("ask-{step}-{}", address.replace('.', "-")), &request))
         }

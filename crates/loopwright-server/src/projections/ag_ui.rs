@@ -147,10 +147,9 @@ fn results(session: &AgentSession, messages: &[InputMessage]) -> Vec<CallResult>
 /// Returns the calls that wait for decisions, without those that wait for results of the client.
 fn decisions(session: &AgentSession) -> Vec<PendingView> {
     let calls: Vec<_> = waiting(session).into_iter().map(|it| it.0).collect();
-    let state = session.state();
-    let pending = state.pending();
+    let pending = session.state().pending();
     let open = pending.iter().filter(|it| !calls.contains(&it.address()));
-    open.map(|it| PendingView::of(state, it)).collect()
+    open.map(|it| PendingView::of(session, it)).collect()
 }
 
 /// Decides all open interrupts.

@@ -298,7 +298,7 @@ impl RunFollower {
                     self.say_missed(&session);
                 }
                 self.calls = waiting(&session).into_iter().map(|it| it.1).collect();
-                self.end(RunOutcome::NeedsInput(PendingView::list(session.state())));
+                self.end(RunOutcome::NeedsInput(PendingView::list(&session)));
             }
         }
         Ok(true)

@@ -95,7 +95,7 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = server.runtime().session(&header.id).await?;
-    reply_tagged(&headers, &PendingList { pending: PendingView::list(session.state()) })
+    reply_tagged(&headers, &PendingList { pending: PendingView::list(&session) })
 }
 
 async fn decide(
@@ -125,7 +125,8 @@ pub(crate) async fn decided(
     } else {
         server.runtime()
     };
-    let action = DecideShown { request: ShownRequest::of(session.state(), &asked), resolution };
+    let request = ShownRequest::of(session.id(), session.state(), &asked);
+    let action = DecideShown { request, resolution };
     let session = runtime.execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;

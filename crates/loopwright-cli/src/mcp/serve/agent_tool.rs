@@ -162,7 +162,7 @@ impl AgentTool {
             _ => UserDecision::Deny(None),
         };
         let resolution = decision.of(Some(&asked), session.state());
-        let request = ShownRequest::of(session.state(), &asked);
+        let request = ShownRequest::of(session.id(), session.state(), &asked);
         match runtime.execute(id, &DecideShown { request, resolution }).await {
             Ok(_) | Err(SessionError::Superseded { .. }) => Ok(()),
             Err(error) => Err(failed(error)),

@@ -325,7 +325,7 @@ impl Call {
             return Err(Problem::forbidden("this operation requires role `approve`").into());
         }
         let session = self.server.runtime().session(&header.id).await.map_err(Problem::from)?;
-        let pending = PendingView::list(session.state());
+        let pending = PendingView::list(&session);
         let after = last_event(&**self.server.store(), &header.id).await.map_err(Problem::from)?;
         for asked in &pending {
             let decision = decision(&message.parts, asked)?;

@@ -50,8 +50,7 @@ pub(super) fn view(
 ) -> Value {
     let id = record.job.id.to_string();
     let mut state = json!({ "state": state(status), "timestamp": record.updated_at.to_string() });
-    let pending =
-        session.filter(|_| status == JobStatus::NeedsInput).map(|it| PendingView::list(it.state()));
+    let pending = session.filter(|_| status == JobStatus::NeedsInput).map(PendingView::list);
     if let Some(pending) = pending {
         state["message"] = question(&id, context, &pending);
     } else if let Some(reason) = record.reason.as_deref().filter(|_| is_over(status)) {

@@ -104,7 +104,7 @@ impl AgentTool {
             _ => DecisionBody::Deny { reason: None },
         };
         let session = decided(&self.server, &header, call, body).await?;
-        if let Some(asked) = PendingView::list(session.state()).into_iter().next() {
+        if let Some(asked) = PendingView::list(&session).into_iter().next() {
             return Ok(Next::Ask(header.id, asked));
         }
         let record = last_run(&self.server, &header.id).await?;
