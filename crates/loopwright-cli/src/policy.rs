@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use loopwright_permissions::{Call, Policy, Table, TableError};
+use loopwright_agent::Definitions as _;
+use loopwright_capabilities::skills::SkillAudience;
+use loopwright_permissions::{Call, Finding, Policy, Table, TableError};
 use serde_json::{Value, json};
 
 use crate::args::policy::{
@@ -13,10 +16,12 @@ use crate::args::{Cli, PermissionArgs};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
 use crate::console;
+use crate::definitions::Defined;
 use crate::exit::ExitCode;
 use crate::folders::{self, FoldersError};
 use crate::load_config;
 use crate::mcp_servers::ConfiguredServers;
+use crate::model;
 use crate::permissions::{self, ProjectSettings, confined};
 use crate::project::plain;
 use crate::render::sanitize_terminal;
@@ -169,8 +174,17 @@ fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode
 }
 
 fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, PolicyError> {
-    let (_, policy) = of(cli, args, None)?;
-    let findings = policy.lint();
+    let (sources, config) = load(cli, &args.workdir, None)?;
+    let (policy, project) = permissions::policy(&config, &sources)?;
+    permissions::tell_warnings(&policy, &project);
+    let mut findings = policy.lint();
+    for finding in lint_names(&config, &sources, &policy) {
+        // One finding about a rule is enough.
+        if !findings.iter().any(|known| Arc::ptr_eq(&known.rule, &finding.rule)) {
+            findings.push(finding);
+        }
+    }
+    findings.sort_by(|a, b| (&a.rule.file, a.rule.line).cmp(&(&b.rule.file, b.rule.line)));
     let exit_code = if findings.is_empty() { ExitCode::Done } else { ExitCode::Config };
     if typed.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "findings": findings });
@@ -184,6 +198,21 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
         console::tell(&format!("{} rules, no problems found", policy.rules().count()));
     }
     Ok(exit_code)
+}
+
+/// Types of agents that need no definition.
+const AGENTS: [&str; 4] = ["general-purpose", "research", "Explore", "Plan"];
+
+/// Finds rules about agents and skills that the directory does not have.
+fn lint_names(config: &Config, sources: &ConfigSources, policy: &Policy) -> Vec<Finding> {
+    // Without providers, the definitions cannot be read, and nothing is known about names.
+    let Ok(providers) = model::providers(config, sources) else { return Vec::new() };
+    let defined = Defined::find(config, sources, &providers);
+    let (agents, skills) = (defined.agents.names(), defined.skills.names(SkillAudience::All));
+    let remote = config.remote_agents.keys().map(String::as_str);
+    let agents: Vec<&str> = agents.iter().map(String::as_str).chain(remote).chain(AGENTS).collect();
+    let skills: Vec<&str> = skills.iter().map(String::as_str).collect();
+    policy.lint_names(&agents, &skills)
 }
 
 fn test(cli: &Cli, args: &PolicyArgs, typed: &TestArgs) -> Result<ExitCode, PolicyError> {

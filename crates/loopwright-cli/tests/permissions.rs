@@ -511,3 +511,24 @@ fn a_denied_skill_is_hidden_from_the_model_and_its_commands_are_not_started_as_a
     assert_eq!((status, text.as_str()), (3, "null"), "{error}");
     assert!(error.contains("starts with the skill `keys`, which rule `Skill(keys)`"), "{error}");
 }
+
+#[test]
+fn lint_names_agents_and_skills_that_the_folder_does_not_have() {
+    let settings = r#"{
+        "permissions": { "deny": ["Agent(Helper)", "Agent(helper)", "Skill(gone)", "Skill(keys)", "Agent(Explore)"] }
+    }"#;
+    let world = World::new()
+        .file(".agents/skills/keys/SKILL.md", "---\nname: keys\ndescription: D.\n---\nGo.\n")
+        .file(
+            "project/.claude/agents/helper.md",
+            "---\nname: helper\ndescription: D.\n---\n\nGo.\n",
+        )
+        .file("project/.claude/settings.json", settings);
+    let done = world.run(&["policy", "lint"]);
+    let told: Vec<&str> = done.stderr.lines().collect();
+    let expect = [
+        "/project/.claude/settings.json:2: `Agent(Helper)`: unknown agent `Helper`; write `Agent(helper)`",
+        "/project/.claude/settings.json:2: `Skill(gone)`: unknown skill `gone`",
+    ];
+    assert_eq!((done.status, told), (3, expect.to_vec()));
+}

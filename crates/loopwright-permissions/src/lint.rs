@@ -3,6 +3,7 @@
 mod commands;
 mod cover;
 mod files;
+mod names;
 
 pub(crate) use commands::runs_anything;
 
@@ -42,6 +43,8 @@ pub enum LintKind {
     Shadowed,
     /// No tool has this name.
     UnknownTool,
+    /// No agent or no skill has this name.
+    UnknownName,
     /// The rule looks stricter than it is: a call with the same effect is not matched.
     Loose,
     /// The allow rule allows more than it seems to.

@@ -71,6 +71,16 @@ impl NamePattern {
         if self.has_more { name.starts_with(&self.start) } else { name == self.start }
     }
 
+    /// Returns the name, or how the names begin.
+    pub(crate) fn text(&self) -> &str {
+        &self.start
+    }
+
+    /// Returns `true` if names may go on.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more
+    }
+
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self == other || self.has_more && other.start.starts_with(&self.start)
     }

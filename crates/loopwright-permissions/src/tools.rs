@@ -151,14 +151,16 @@ pub(crate) fn covers(rule: ToolName<'_>, tool: ToolName<'_>) -> bool {
 
 /// Returns the names that a misspelt name could mean.
 pub(crate) fn similar(name: &str) -> Option<&'static str> {
-    let key = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
-    let wanted = key(name);
     let others = TOOLS.iter().flat_map(|(_, _, others)| others.iter());
-    let names = others.chain(TOOLS.iter().map(|(ours, _, _)| ours));
-    names.copied().find(|known| {
-        let known = key(known);
-        known == wanted || distance_is_small(&known, &wanted)
-    })
+    let mut names = others.chain(TOOLS.iter().map(|(ours, _, _)| ours)).copied();
+    names.find(|known| is_similar(known, name))
+}
+
+/// Returns `true` if a name could be a misspelt form of another one.
+pub(crate) fn is_similar(one: &str, other: &str) -> bool {
+    let key = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
+    let (one, other) = (key(one), key(other));
+    one == other || distance_is_small(&one, &other)
 }
 
 /// Returns `true` if one character more, less or other makes one text of the other, or two that are exchanged.

@@ -59,3 +59,45 @@ fn tools_of_the_program_are_known() {
     assert_eq!(lint(&[]), [unknown("my_tool"), unknown("other_tool"), unknown("Raed")]);
     assert_eq!(lint(&["my_tool", "other_tool"]), [unknown("Raed")]);
 }
+
+#[test]
+fn an_agent_or_a_skill_of_another_name_is_found_and_one_of_another_project_is_not() {
+    let lint = |kind: SourceKind, rule: &str| {
+        let source = Source::new(kind, "rules", "/").deny(rule, 3);
+        let policy = Policy::builder("/").source(source).build();
+        let findings = policy.lint_names(&["helper", "deploy-all"], &["review", "git:push"]);
+        findings.first().map(ToString::to_string)
+    };
+    let told = |rule: &str, message: &str| Some(format!("rules:3: `{rule}`: {message}"));
+    let (user, project) = (SourceKind::User, SourceKind::Project);
+    let cases = [
+        (
+            user,
+            "Agent(Helper)",
+            told("Agent(Helper)", "unknown agent `Helper`; write `Agent(helper)`"),
+        ),
+        (
+            user,
+            "Agent(helpr)",
+            told("Agent(helpr)", "unknown agent `helpr`; write `Agent(helper)`"),
+        ),
+        (
+            user,
+            "Skill(Review)",
+            told("Skill(Review)", "unknown skill `Review`; write `Skill(review)`"),
+        ),
+        (user, "Agent(other)", None),
+        (user, "Skill(other)", None),
+        (project, "Agent(other)", told("Agent(other)", "unknown agent `other`")),
+        (project, "Skill(other:*)", told("Skill(other:*)", "unknown skill `other*`")),
+        (project, "Agent(review)", told("Agent(review)", "unknown agent `review`")),
+        (project, "Agent(deploy*)", None),
+        (project, "Skill(git:*)", None),
+        (project, "Agent(helper)", None),
+        (project, "Agent", None),
+        (project, "Bash(helper *)", None),
+    ];
+    for (kind, rule, expect) in cases {
+        assert_eq!(lint(kind, rule), expect, "{kind:?} {rule}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Rules about agents and skills that do not exist.
+
+use super::{Finding, Found, LintKind};
+use crate::matcher::{Compiled, Matcher, NamePattern};
+use crate::policy::Policy;
+use crate::source::SourceKind;
+use crate::tools::is_similar;
+
+impl Policy {
+    /// Finds rules about agents and skills that do not exist, or have another name. The program knows the names.
+    ///
+    /// A rule of the user or of the administrator holds in every project, and the agent or the skill may be one of another
+    /// project. It is reported only if its name resembles a known one.
+    ///
+    /// ```
+    /// use loopwright_permissions::{LintKind, Policy, Source, SourceKind};
+    ///
+    /// let source = Source::new(SourceKind::User, "rules", "/").deny("Agent(Deploy)", 1);
+    /// let policy = Policy::builder("/project").source(source).build();
+    /// let findings = policy.lint_names(&["deploy"], &[]);
+    /// assert_eq!(findings[0].kind, LintKind::UnknownName);
+    /// assert_eq!(findings[0].message, "unknown agent `Deploy`; write `Agent(deploy)`");
+    /// ```
+    pub fn lint_names(&self, agents: &[&str], skills: &[&str]) -> Vec<Finding> {
+        let inner = self.inner();
+        let entries = inner.limits.iter().flat_map(|limit| &limit.entries);
+        let mut findings: Vec<Finding> = inner
+            .rules
+            .iter()
+            .chain(entries)
+            .filter_map(|compiled| {
+                let found = match &compiled.matcher {
+                    Matcher::Agent(pattern) => unknown(compiled, "Agent", "agent", pattern, agents),
+                    Matcher::Skill(pattern) => unknown(compiled, "Skill", "skill", pattern, skills),
+                    _ => None,
+                };
+                Some(found?.of(&compiled.rule))
+            })
+            .collect();
+        findings.sort_by(|a, b| (&a.rule.file, a.rule.line).cmp(&(&b.rule.file, b.rule.line)));
+        findings
+    }
+}
+
+fn unknown(
+    compiled: &Compiled,
+    tool: &str,
+    what: &str,
+    pattern: &NamePattern,
+    known: &[&str],
+) -> Option<Found> {
+    if known.iter().any(|name| pattern.matches(name)) {
+        return None;
+    }
+    let text = pattern.text();
+    let meant = known.iter().find(|name| is_similar(name, text));
+    let holds_elsewhere =
+        matches!(compiled.rule.source, SourceKind::Managed | SourceKind::Flags | SourceKind::User);
+    if meant.is_none() && holds_elsewhere {
+        return None;
+    }
+    let more = if pattern.has_more() { "*" } else { "" };
+    let remedy = match meant {
+        Some(name) => format!("; write `{tool}({name})`"),
+        None => String::new(),
+    };
+    Some(Found::new(LintKind::UnknownName, format!("unknown {what} `{text}{more}`{remedy}")))
+}
