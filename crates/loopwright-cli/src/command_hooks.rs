@@ -8,7 +8,7 @@ mod settings;
 mod tests;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,12 +163,32 @@ impl CommandHooks {
     }
 }
 
+/// Where the paths in the conditions of hooks start, as in permission rules.
+#[derive(Clone, Copy, Debug)]
+struct Places<'a> {
+    workdir: &'a Path,
+    /// The root of the project, for its hooks.
+    project: &'a Path,
+    /// The home directory, for hooks of the user.
+    home: Option<&'a Path>,
+}
+
 impl CommandHook {
     /// Returns `true` if the hook applies to the call.
-    fn concerns(&self, tool: &str, arguments: &Value, workdir: &str) -> bool {
+    fn concerns(&self, tool: &str, arguments: &Value, places: Places<'_>) -> bool {
         let Some(rule) = &self.condition else { return true };
-        let source = Source::new(SourceKind::Flags, "if", workdir).deny(rule, 0);
-        let policy = Policy::builder(workdir).mode(Mode::Unconfined).source(source).build();
+        let base = if self.source.starts_with(places.project) {
+            places.project
+        } else {
+            places.home.unwrap_or(Path::new("/"))
+        };
+        let source = Source::new(SourceKind::Flags, "if", base.to_string_lossy()).deny(rule, 0);
+        let workdir = places.workdir.to_string_lossy();
+        let builder = Policy::builder(workdir).mode(Mode::Unconfined).source(source);
+        let policy = match places.home {
+            Some(home) => builder.home(home.to_string_lossy()).build(),
+            None => builder.build(),
+        };
         // A rule that could match counts: in doubt, the hook sees the call.
         policy.decide(&Call::new(tool, arguments)).decision != Decision::Allow
     }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
 
 use super::output::{HookDecision, Said};
-use super::{CommandHooks, HookEvent, OnFailure};
+use super::{CommandHooks, HookEvent, OnFailure, Places};
 use crate::commands::Commands;
 use crate::console;
 use crate::render::sanitize_terminal;
@@ -38,6 +38,8 @@ pub(crate) struct HookSetup {
     pub(crate) sandbox: Arc<dyn Sandbox>,
     pub(crate) policy: SandboxPolicy,
     pub(crate) permissions: Permissions,
+    /// The root of the project.
+    pub(crate) project: PathBuf,
     /// The user's home, where their hooks are.
     pub(crate) home: Option<PathBuf>,
     /// Shows a message to the user.
@@ -159,9 +161,15 @@ impl HookSetup {
             sandbox: auto_select(),
             policy,
             permissions,
+            project: project.to_path_buf(),
             home: commands.home.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         }
+    }
+
+    fn places(&self) -> Places<'_> {
+        let (workdir, project) = (&self.policy.workdir, &self.project);
+        Places { workdir, project, home: self.home.as_deref() }
     }
 
     /// Runs the hooks for a run that waits for the user.
@@ -345,8 +353,8 @@ impl Hook for Runner {
         let input = json!({
             "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
         });
-        let workdir = self.0.policy.workdir.to_string_lossy();
-        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, &workdir);
+        let places = self.0.places();
+        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
         let said = self.run_for(HookEvent::PreToolUse, &names, input, state, concerns).await;
         let key = key(call, state);
         if !said.context.is_empty() {
@@ -394,8 +402,8 @@ impl Hook for Runner {
             "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
             "tool_response": { "text": response, "value": output.value },
         });
-        let workdir = self.0.policy.workdir.to_string_lossy().into_owned();
-        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, &workdir);
+        let places = self.0.places();
+        let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
         let mut stop = None;
         let mut said = vec![
             self.run_for(HookEvent::PostToolUse, &names, input.clone(), state, concerns).await,

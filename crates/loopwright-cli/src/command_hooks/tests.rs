@@ -4,7 +4,7 @@ use loopwright_sandbox::{ExitOutcome, Output, TimeoutKind};
 use serde_json::{Value, json};
 
 use super::output::{HookDecision, Said};
-use super::{CommandHook, HookEvent, Matcher, OnFailure, read};
+use super::{CommandHook, HookEvent, Matcher, OnFailure, Places, read};
 
 fn said(event: HookEvent, output: &Output) -> Said {
     let mut said = Said::default();
@@ -70,12 +70,36 @@ fn settings_are_read_and_what_is_not_run_is_a_warning() {
     );
 }
 
+/// The places of a project in a home directory.
+fn places(workdir: &Path) -> Places<'_> {
+    Places { workdir, project: Path::new("/project"), home: Some(Path::new("/home/ann")) }
+}
+
+#[test]
+fn paths_in_a_condition_start_where_those_of_rules_start() {
+    let concerns = |file: &str, rule: &str, path: &str| {
+        let condition = json!({ "type": "command", "command": "check", "if": rule });
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": [condition] }] } });
+        let (hooks, _) = read(Path::new(file), &settings.to_string());
+        let arguments = json!({ "path": path });
+        hooks[0].concerns("edit_file", &arguments, places(Path::new("/project/sub")))
+    };
+    let project = "/project/.claude/settings.json";
+    assert!(concerns(project, "Edit(/src/**)", "../src/a.rs"));
+    assert!(!concerns(project, "Edit(/src/**)", "src/a.rs"));
+    assert!(concerns(project, "Edit(src/**)", "src/a.rs"));
+    assert!(concerns(project, "Edit(~/notes)", "/home/ann/notes"));
+    let own = "/home/ann/.config/loopwright/hooks.json";
+    assert!(concerns(own, "Edit(/src/**)", "/home/ann/src/a.rs"));
+    assert!(!concerns(own, "Edit(/src/**)", "../src/a.rs"));
+}
+
 #[test]
 fn a_condition_is_a_rule_that_the_call_matches() {
     let condition = json!({ "type": "command", "command": "check", "if": "Bash(rm *)" });
     let (read, _) = hooks(&json!({ "hooks": { "PreToolUse": [{ "hooks": [condition] }] } }));
-    let concerns =
-        |command: &str| read[0].concerns("bash", &json!({ "command": command }), "/project");
+    let places = places(Path::new("/project"));
+    let concerns = |command: &str| read[0].concerns("bash", &json!({ "command": command }), places);
     assert!(concerns("rm a") && concerns("ls && rm a") && concerns("eval $X"));
     assert!(!concerns("ls"));
 }
