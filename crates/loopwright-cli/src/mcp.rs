@@ -22,7 +22,7 @@ use crate::load_config::configured;
 use crate::mcp_servers::{
     ConfiguredServer, ConfiguredServers, FileError, McpServers, change, client, host, user_file,
 };
-use crate::permissions::{MCP_FILE, ProjectSettings};
+use crate::permissions::{self, MCP_FILE, ProjectSettings};
 use crate::project::{plain, project_root};
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
@@ -136,7 +136,8 @@ impl Surroundings {
                 if self.has_changed { CommandError::TrustEnded } else { CommandError::Untrusted };
             return Err(error(name.to_owned()));
         }
-        let commands = Commands::of(&self.config, &self.sources);
+        let (policy, _) = permissions::policy(&self.config, &self.sources)?;
+        let commands = Commands::of(&self.config, &self.sources).denying(&policy);
         let host = host(&self.config, &self.sources, &commands);
         Ok(client(&found.server, &host, &self.sources))
     }

@@ -19,6 +19,7 @@ mod claude;
 mod completions;
 mod consent;
 mod demo;
+mod denied_paths;
 mod documented;
 mod files;
 mod granted;

@@ -1,0 +1,126 @@
+//! Deny rules for paths, wherever commands and servers run.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::world::World;
+
+const SETTINGS: &str = r#"{ "permissions": { "deny": ["Edit(src/**)", "Read(./.env)"] } }"#;
+const SCRIPT: &str = "cat .env; echo more >> src/a.txt; echo ran > out.txt";
+const HELPER: &str = "---\nname: helper\ndescription: D.\ntools: Bash\n---\n\nGo.\n";
+
+fn world(settings: Option<&str>) -> World {
+    let world = World::new()
+        .file("project/src/a.txt", "source")
+        .file("project/.env", "KEY=sesame")
+        .file("project/x.sh", SCRIPT)
+        .file("project/.claude/agents/helper.md", HELPER);
+    match settings {
+        Some(settings) => world.file("project/.claude/settings.json", settings),
+        None => world,
+    }
+}
+
+fn run(world: &World, server: &Server, line: &[&str]) {
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let done = world.run(&[&model[..], line].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+}
+
+fn heard(server: &Server) -> String {
+    server.heard().into_iter().map(|(_, body)| body.to_string()).collect()
+}
+
+/// Whether models were told the secret, what the protected file has, and whether the command ran to its end.
+fn found(world: &World, server: &Server) -> (bool, String, bool) {
+    let text = std::fs::read_to_string(world.path("project/src/a.txt")).unwrap();
+    (heard(server).contains("sesame"), text, world.path("project/out.txt").exists())
+}
+
+const KEPT: (bool, &str, bool) = (false, "source", true);
+const FREE: (bool, &str, bool) = (true, "sourcemore\n", true);
+
+fn delegated(calls: impl IntoIterator<Item = Reply>) -> Server {
+    let spawn = json!({ "subagent": "helper", "prompt": "Run it." });
+    let steps = [streamed_tool("", "spawn_subagent", &spawn)].into_iter().chain(calls);
+    Server::start(steps.chain([streamed("Ran.", "stop"), streamed("Done.", "stop")]))
+}
+
+#[test]
+fn commands_of_a_continued_run_are_kept_from_denied_paths() {
+    for (settings, (told, text, ran)) in [(Some(SETTINGS), KEPT), (None, FREE)] {
+        let world = world(settings);
+        let replies = [streamed("Hello.", "stop"), streamed_call("", "sh x.sh")];
+        let server = Server::start(replies.into_iter().chain([streamed("Done.", "stop")]));
+        run(&world, &server, &["Hello."]);
+        run(&world, &server, &["--continue", "Run it."]);
+        assert_eq!(found(&world, &server), (told, text.to_owned(), ran));
+    }
+}
+
+#[test]
+fn commands_of_a_sub_agent_are_kept_from_denied_paths() {
+    for (settings, (told, text, ran)) in [(Some(SETTINGS), KEPT), (None, FREE)] {
+        let world = world(settings);
+        let server = delegated([streamed_call("", "sh x.sh")]);
+        run(&world, &server, &["Go."]);
+        assert_eq!(found(&world, &server), (told, text.to_owned(), ran));
+    }
+}
+
+#[test]
+fn commands_of_a_sub_agent_cannot_request_the_settings_of_the_program() {
+    let world = world(None).file(".config/loopwright/config.toml", "# sesame");
+    let arguments = json!({
+        "command": "cat ~/.config/loopwright/*", "read": ["~/.config/loopwright"], "why": "x",
+    });
+    let server = delegated([streamed_tool("", "bash", &arguments)]);
+    run(&world, &server, &["--allow", "Read", "Go."]);
+    let heard = heard(&server);
+    assert!(heard.contains("no command may read it, whatever it requests"), "{heard}");
+    assert!(!heard.contains("sesame"), "{heard}");
+}
+
+/// A server whose tool runs the script, and returns what it says.
+fn mcp_server() -> String {
+    let answer = |result: &Value| {
+        let text = json!({ "jsonrpc": "2.0", "id": "ID", "result": result }).to_string();
+        let (before, after) = text.split_once("\"ID\"").unwrap();
+        format!("echo '{before}'$id'{after}'")
+    };
+    let info = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "runner", "version": "1" },
+    });
+    let tools = json!({
+        "tools": [{ "name": "go", "description": "Runs it.", "inputSchema": { "type": "object" } }],
+    });
+    let called = json!({ "content": [{ "type": "text", "text": "TEXT" }] });
+    let called = answer(&called).replace("TEXT", "'\"$text\"'");
+    format!(
+        "#!/bin/sh\nwhile read -r line; do\n\
+        id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p')\n\
+        case \"$line\" in\n*'\"initialize\"'*) {} ;;\n*'\"tools/list\"'*) {} ;;\n\
+        *'\"tools/call\"'*) text=$(sh x.sh 2>&1 | tr -d '\\n\"\\\\'); {called} ;;\nesac\ndone\n",
+        answer(&info),
+        answer(&tools)
+    )
+}
+
+#[test]
+fn a_server_in_the_sandbox_is_kept_from_denied_paths() {
+    for (settings, (told, text, ran)) in [(Some(SETTINGS), KEPT), (None, FREE)] {
+        let world = world(settings).file("project/server.sh", &mcp_server());
+        let added = world.run(&["mcp", "add", "runner", "sh", "server.sh"]);
+        assert_eq!(added.status, 0, "{}", added.stderr);
+        // A run does not wait for a server that it does not know.
+        assert_eq!(world.run(&["mcp", "test"]).status, 0);
+        let calls = [streamed_tool("", "mcp__runner__go", &json!({})), streamed("Done.", "stop")];
+        let server = Server::start(calls);
+        run(&world, &server, &["Go."]);
+        assert_eq!(found(&world, &server), (told, text.to_owned(), ran));
+        // What the user calls is kept from them as well.
+        let called = world.run(&["mcp", "call", "runner", "go"]);
+        assert_eq!((called.status, called.stdout.contains("sesame")), (0, told), "{called:?}");
+    }
+}
