@@ -430,6 +430,7 @@ fn build(
     }
     let is_trusted = project.is_trusted();
     for source in of_project {
+        let source = source.confined();
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
     builder.build()

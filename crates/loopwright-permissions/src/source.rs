@@ -110,6 +110,20 @@ impl Source {
         self
     }
 
+    /// Ignores the mode `unconfined` of the source, with a warning: a source that the user does not write cannot choose it,
+    /// trusted or not.
+    #[must_use]
+    pub fn confined(mut self) -> Self {
+        if let Some((Mode::Unconfined, line)) = self.mode {
+            self.mode = None;
+            self.warn(
+                line,
+                "the mode `unconfined` of a project is ignored; pass `--permission-mode unconfined`",
+            );
+        }
+        self
+    }
+
     /// Adds a rule that allows calls. `line` is its line in the file, 0 if there is none.
     #[must_use]
     pub fn allow(self, rule: impl Into<String>, line: u32) -> Self {

@@ -506,3 +506,13 @@ fn a_skill_is_denied_by_its_name_by_all_skills_or_by_everything() {
     assert_eq!(denied("*"), [true, true]);
     assert_eq!(denied("Agent(ship)"), [false, false]);
 }
+
+#[test]
+fn a_source_that_is_confined_keeps_every_mode_but_unconfined() {
+    for mode in Mode::ALL {
+        let policy = from([source(SourceKind::Project, "project").with_mode(mode).confined()]);
+        let is_ignored = mode == Mode::Unconfined;
+        let expect = if is_ignored { Mode::Ask } else { mode };
+        assert_eq!((policy.mode(), warnings(&policy).len()), (expect, usize::from(is_ignored)));
+    }
+}
