@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use loopwright_sessions::{JobQuery, JobQueue, JobRecord, JobStatus};
+use loopwright_sessions::{JobQuery, JobRecord, JobStatus, Scheduler};
 use loopwright_worker::NoQueue;
 use serde_json::{Map, json};
 
@@ -51,7 +51,7 @@ async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
     Ok(list(queue, args).await?)
 }
 
-async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, SessionsError> {
+async fn list(queue: &dyn Scheduler, args: &JobsArgs) -> Result<ExitCode, SessionsError> {
     let (status, limit) = (args.status.map(Into::into), args.limit as usize);
     let records = queue.records(&JobQuery { status, ..JobQuery::last(limit) }).await?;
     let mut counts = Map::new();

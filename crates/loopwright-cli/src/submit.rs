@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
 use loopwright_sessions::{
-    Job, JobQueue, JobRecord, JobStatus, JobTask, SessionId, SessionRepository, SessionStatus,
+    Job, JobRecord, JobStatus, JobTask, Scheduler, SessionId, SessionRepository, SessionStatus,
     StoreError,
 };
 use serde_json::json;
@@ -104,7 +104,7 @@ fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
 /// Finds what was submitted under that name before.
 async fn pushed(
     args: &SubmitArgs,
-    queue: &dyn JobQueue,
+    queue: &dyn Scheduler,
 ) -> Result<Option<JobRecord>, SessionsError> {
     match &args.id {
         Some(id) => Ok(queue.job(id).await?),
@@ -134,7 +134,7 @@ fn check_same(
 
 async fn push(
     args: &SubmitArgs,
-    queue: &dyn JobQueue,
+    queue: &dyn Scheduler,
     conversation: &mut Conversation,
     said: Option<&str>,
 ) -> Result<JobRecord, SessionsError> {
@@ -165,13 +165,13 @@ async fn push(
     Ok(record)
 }
 
-async fn found(queue: &dyn JobQueue, job: &Job) -> Result<JobRecord, SessionsError> {
+async fn found(queue: &dyn Scheduler, job: &Job) -> Result<JobRecord, SessionsError> {
     let gone = || StoreError::Unavailable(format!("job {} was deleted", job.id).into());
     Ok(queue.job(&job.id).await?.ok_or_else(gone)?)
 }
 
 /// Waits until a job has ended.
-async fn followed(queue: &dyn JobQueue, record: &JobRecord) -> Result<JobRecord, SessionsError> {
+async fn followed(queue: &dyn Scheduler, record: &JobRecord) -> Result<JobRecord, SessionsError> {
     loop {
         let record = found(queue, &record.job).await?;
         if record.status.is_over() {

@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
 use loopwright_sessions::{
-    AgentSession, Job, JobQueue, PushOutcome, SessionHeader, SessionId, SessionRuntime,
+    AgentSession, Job, PushOutcome, Scheduler, SessionHeader, SessionId, SessionRuntime,
     SessionStore,
 };
 use tokio_util::sync::CancellationToken;
@@ -169,8 +169,9 @@ impl Server {
         &self.0.drain
     }
 
-    pub(crate) fn queue(&self) -> Result<&dyn JobQueue, Problem> {
-        self.0.store.jobs().ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
+    pub(crate) fn queue(&self) -> Result<&dyn Scheduler, Problem> {
+        let jobs = self.0.store.jobs().map(|it| it as &dyn Scheduler);
+        jobs.ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
     }
 
     /// Queues a job that starts a run, if the limits of its principal allow another one. Returns `true` if it is new.

@@ -1,105 +1,11 @@
 //! Jobs: work on sessions for any free worker.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
-use async_trait::async_trait;
 use loopwright_core::{Timestamp, messages::Message};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    id::{JobId, SessionId},
-    store::StoreError,
-};
-
-/// A queue of jobs for sessions.
-///
-/// A job is delivered at least once: if the worker that claimed it dies, another worker gets it.
-/// Jobs of one session are delivered one after the other, in the order in which they were pushed. A
-/// job that waits for a retry blocks the later ones. A queue for many machines uses its own clock
-/// for claims and delays. Acknowledged writes survive a crash of the machine.
-/// [`conformance::JOB_CASES`](crate::conformance::JOB_CASES) contains tests of these rules.
-#[async_trait]
-pub trait JobQueue: Send + Sync {
-    /// Adds a job, and returns `true` if it is new. An existing job with the same ID does not
-    /// change.
-    ///
-    /// # Errors
-    ///
-    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
-    async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Adds a job if no other job of its session is queued or running. Of two calls at once for one session, one adds
-    /// its job.
-    ///
-    /// # Errors
-    ///
-    /// [`NotFound`](StoreError::NotFound) if the session does not exist.
-    async fn push_if_idle(&self, job: &Job, now: Timestamp) -> Result<PushOutcome, StoreError>;
-
-    /// Claims the oldest job that is ready, for a limited time. Returns `None` if no job is ready.
-    ///
-    /// A job becomes ready again if its holder did not [`renew`](JobQueue::renew) it in time.
-    async fn claim(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<Option<ClaimedJob>, StoreError>;
-
-    /// Extends all claims of a holder, and returns their number.
-    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
-
-    /// Returns `true` if no other worker has claimed the job since, and it has not ended.
-    async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;
-
-    /// Records the outcome of a job. Returns `true` if the job was still held; otherwise it does
-    /// not change.
-    async fn settle(
-        &self,
-        claimed: &ClaimedJob,
-        outcome: &JobOutcome,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Ends the jobs of a session that wait for a decision, because the session has continued.
-    /// Returns their number.
-    async fn answered(
-        &self,
-        session: &SessionId,
-        outcome: &JobOutcome,
-        now: Timestamp,
-    ) -> Result<u64, StoreError>;
-
-    /// Returns the holders of jobs.
-    async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError>;
-
-    /// Releases all jobs of a holder that has exited. Returns their number.
-    async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
-
-    /// Returns the record of a job, or `None` if it does not exist.
-    async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
-
-    /// Returns the records of jobs up to the limit, the newest first.
-    async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError>;
-
-    /// Returns the number of jobs with a status.
-    async fn count(&self, status: JobStatus) -> Result<u64, StoreError>;
-
-    /// Deletes jobs that ended and last changed their status before a time, and returns their
-    /// number. Their IDs can be used again.
-    async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError>;
-}
-
-/// What became of a job that was to be added only to an idle session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PushOutcome {
-    /// The job is in the queue now.
-    Added,
-    /// A job with the same ID exists; it does not change.
-    Exists,
-    /// Another job of the session is queued or running; the job was not added.
-    Busy,
-}
+use crate::id::{JobId, SessionId};
 
 /// A job for a session. The session defines the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

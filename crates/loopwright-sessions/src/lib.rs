@@ -19,6 +19,7 @@ mod event;
 mod hook;
 mod supervisor;
 mod jobs;
+mod scheduler;
 mod ledger;
 mod client_tools;
 mod action;
@@ -61,14 +62,13 @@ pub use crate::{
     },
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidJobId, InvalidSessionId, JobId, PrincipalTag, SessionId},
-    jobs::{
-        ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, JobTask, PushOutcome,
-    },
+    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobRecord, JobStatus, JobTask},
     ledger::{Allowance, AllowanceRequest, DaySpend, LEDGER_DAY, UsageLedger},
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,
     runtime::SessionRuntime,
+    scheduler::{JobQueue, PushOutcome, Scheduler},
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
     shown::{DecideShown, InvalidRequestAddress, RequestAddress, ShownRequest},

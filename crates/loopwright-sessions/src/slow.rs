@@ -16,8 +16,8 @@ use loopwright_core::{Clock, Seq, Timestamp};
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
-    jobs::JobQueue,
     ledger::UsageLedger,
+    scheduler::JobQueue,
     store::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
         NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
-    jobs::JobQueue,
     ledger::UsageLedger,
+    scheduler::JobQueue,
     status::SessionStatus,
 };
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
     ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
-    SessionId, StoreError,
+    Scheduler, SessionId, StoreError,
 };
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[async_trait]
-impl<D: Database> JobQueue for SqlStore<D> {
+impl<D: Database> Scheduler for SqlStore<D> {
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError> {
         let pushed = within!(self.writing, |it| jobs::push(it, job, now))?;
         if let Some((key, number)) = pushed {
@@ -36,6 +36,35 @@ impl<D: Database> JobQueue for SqlStore<D> {
         }
     }
 
+    async fn answered(
+        &self,
+        session: &SessionId,
+        outcome: &JobOutcome,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        within!(self.writing, session, |it| jobs::answered(it, session, outcome, now))
+    }
+
+    async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+        within!(self.reading, |it| jobs::job(it, id))
+    }
+
+    async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError> {
+        within!(self.reading, |it| jobs::records(it, query))
+    }
+
+    async fn count(&self, status: JobStatus) -> Result<u64, StoreError> {
+        within!(self.reading, |it| jobs::count(it, status))
+    }
+
+    async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.database.forget_jobs();
+        within!(self.writing, |it| jobs::forget(it, before))
+    }
+}
+
+#[async_trait]
+impl<D: Database> JobQueue for SqlStore<D> {
     /// Usually there is nothing to claim, and then nothing is locked.
     async fn claim(
         &self,
@@ -66,37 +95,11 @@ impl<D: Database> JobQueue for SqlStore<D> {
         within!(self.writing, |it| jobs::settle(it, claimed, outcome, now))
     }
 
-    async fn answered(
-        &self,
-        session: &SessionId,
-        outcome: &JobOutcome,
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        within!(self.writing, session, |it| jobs::answered(it, session, outcome, now))
-    }
-
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError> {
         within!(self.reading, |it| jobs::holders(it))
     }
 
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
         within!(self.writing, |it| jobs::give_back(it, owner, now))
-    }
-
-    async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
-        within!(self.reading, |it| jobs::job(it, id))
-    }
-
-    async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError> {
-        within!(self.reading, |it| jobs::records(it, query))
-    }
-
-    async fn count(&self, status: JobStatus) -> Result<u64, StoreError> {
-        within!(self.reading, |it| jobs::count(it, status))
-    }
-
-    async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.database.forget_jobs();
-        within!(self.writing, |it| jobs::forget(it, before))
     }
 }

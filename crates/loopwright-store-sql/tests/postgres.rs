@@ -40,6 +40,15 @@ async fn postgres_wakes_its_readers() {
 }
 
 #[tokio::test]
+async fn postgres_schedules_jobs_as_every_scheduler_must() {
+    for fact in conformance::SCHEDULER_CASES {
+        println!("{}", fact.name);
+        let store = connect(&Server::shared().database().await).await;
+        (fact.check)(&conformance::QueueUnderTest(&store)).await;
+    }
+}
+
+#[tokio::test]
 async fn postgres_is_a_queue_as_every_queue_must_be() {
     for fact in conformance::JOB_CASES {
         println!("{}", fact.name);

@@ -48,6 +48,15 @@ fn empty(path: &Path) {
 }
 
 #[tokio::test]
+async fn sqlite_schedules_jobs_as_every_scheduler_must() {
+    for fact in conformance::SCHEDULER_CASES {
+        println!("{}", fact.name);
+        let (_folder, path) = place();
+        (fact.check)(&conformance::QueueUnderTest(&open(&path).await)).await;
+    }
+}
+
+#[tokio::test]
 async fn sqlite_is_a_queue_as_every_queue_must_be() {
     for fact in conformance::JOB_CASES {
         println!("{}", fact.name);

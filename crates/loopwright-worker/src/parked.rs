@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    JobOutcome, JobQuery, JobQueue, JobStatus, SessionError, SessionId, SessionRepository,
+    JobOutcome, JobQuery, JobStatus, Scheduler, SessionError, SessionId, SessionRepository,
     SessionStore,
 };
 
@@ -34,7 +34,7 @@ impl ParkedJobs {
     pub(crate) async fn resume(
         &self,
         store: &Arc<dyn SessionStore>,
-        queue: &dyn JobQueue,
+        queue: &dyn Scheduler,
         env: &loopwright_core::RunEnv,
     ) -> Result<(), SessionError> {
         if !self.is_due(env.clock.monotonic()) {

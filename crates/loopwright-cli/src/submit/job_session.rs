@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_sessions::{
-    AgentSession, JobId, JobQuery, JobQueue, SessionError, SessionHeader, SessionId, SessionStore,
+    AgentSession, JobId, JobQuery, Scheduler, SessionError, SessionHeader, SessionId, SessionStore,
     StoreError,
 };
 
@@ -20,7 +20,7 @@ use crate::loops::maintenance_runtime;
 /// Returns an error if the store fails.
 pub(super) async fn open(
     store: &Arc<dyn SessionStore>,
-    queue: &dyn JobQueue,
+    queue: &dyn Scheduler,
     job: &JobId,
     make: impl Fn(&SessionId) -> AgentSession,
 ) -> Result<SessionId, SessionError> {
@@ -49,7 +49,7 @@ pub(super) async fn open(
 /// Returns `true` if a session is as it was created, is equal to a new one and has no jobs.
 async fn is_left_over(
     store: &Arc<dyn SessionStore>,
-    queue: &dyn JobQueue,
+    queue: &dyn Scheduler,
     header: &SessionHeader,
     new: &AgentSession,
 ) -> Result<bool, SessionError> {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{ConformanceCase, create, header, id, moment};
 use crate::{
     id::JobId,
-    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobStatus, PushOutcome},
-    store::{SessionStore, StoreError},
+    jobs::{ClaimedJob, Job, JobOutcome, JobStatus},
+    scheduler::JobQueue,
+    store::SessionStore,
 };
 
 macro_rules! job_facts {
@@ -20,21 +21,10 @@ macro_rules! job_facts {
 
 job_facts![
     a_job_is_claimed_by_one_and_is_as_it_was_pushed,
-    a_job_is_for_a_session_that_is_there,
-    a_name_that_is_pushed_again_is_one_job,
-    a_job_for_an_idle_session_is_added_once,
-    jobs_of_one_session_are_done_in_their_order,
-    jobs_of_other_sessions_are_not_kept_waiting,
-    a_job_behind_the_long_queue_of_a_busy_session_is_found,
-    jobs_that_wait_for_a_decision_are_over_once_their_session_went_on,
     a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
     a_job_that_is_renewed_is_not_claimed,
     what_a_holder_that_is_gone_had_is_given_back,
-    a_job_that_failed_is_ready_later,
-    a_job_that_is_left_is_ready_at_once,
     a_job_that_is_over_stays_as_it_is,
-    jobs_are_listed_and_counted,
-    jobs_that_are_over_are_forgotten_once_they_are_old,
 ];
 
 const LASTS: Duration = Duration::from_secs(5);
@@ -84,74 +74,6 @@ async fn a_job_is_claimed_by_one_and_is_as_it_was_pushed(store: &dyn SessionStor
     assert_eq!(claim(queue, "you", 99).await, None);
 }
 
-async fn a_job_is_for_a_session_that_is_there(store: &dyn SessionStore) {
-    let queue = queue(store, &[]).await;
-    let refused = queue.push(&Job::resume(id("nobody")), moment(0)).await;
-    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
-    assert_eq!(queue.job(&JobId::generate()).await.unwrap(), None);
-}
-
-async fn a_name_that_is_pushed_again_is_one_job(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    let job = push(queue, "a", "once").await;
-    let again = Job { session: id("b"), ..job.clone() };
-    assert!(!queue.push(&again, moment(1)).await.unwrap());
-    assert_eq!(queue.job(&job.id).await.unwrap().unwrap().job, job);
-    assert_eq!(claimed(queue, 2).await.as_deref(), Some("once"));
-    assert_eq!(claimed(queue, 2).await, None);
-}
-
-async fn a_job_for_an_idle_session_is_added_once(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    let job = |name: &str| Job::resume(id("a")).with_id(JobId::new(name).unwrap());
-    let names: Vec<String> = (0..8).map(|it| format!("job-{it}")).collect();
-    let jobs: Vec<Job> = names.iter().map(|it| job(it)).collect();
-    let pushed = jobs.iter().map(|it| queue.push_if_idle(it, moment(0)));
-    let pushed = futures::future::try_join_all(pushed).await.unwrap();
-    let added: Vec<usize> = (0..8).filter(|it| pushed[*it] == PushOutcome::Added).collect();
-    assert_eq!(added.len(), 1, "{pushed:?}");
-    assert_eq!(pushed.iter().filter(|it| **it == PushOutcome::Busy).count(), 7);
-    let (first, other) = (&jobs[added[0]], &jobs[(added[0] + 1) % 8]);
-    let again = async |job: &Job, now| queue.push_if_idle(job, moment(now)).await.unwrap();
-    assert_eq!(again(first, 1).await, PushOutcome::Exists);
-    let elsewhere = Job::resume(id("b"));
-    assert_eq!(again(&elsewhere, 1).await, PushOutcome::Added);
-    let claimed = claim(queue, "me", 2).await.unwrap();
-    assert_eq!(again(other, 2).await, PushOutcome::Busy);
-    assert_eq!(claimed.job, *first);
-    assert!(queue.settle(&claimed, &JobOutcome::Done, moment(3)).await.unwrap());
-    assert_eq!(again(other, 3).await, PushOutcome::Added);
-    let refused = queue.push_if_idle(&Job::resume(id("nobody")), moment(3)).await;
-    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
-}
-
-async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    push(queue, "a", "first").await;
-    push(queue, "a", "second").await;
-    let first = claim(queue, "me", 1).await.unwrap();
-    assert_eq!(first.job.id.as_str(), "first");
-    assert_eq!(claimed(queue, 1).await, None);
-    let again = JobOutcome::Retry { at: moment(50), reason: "away".into() };
-    assert!(queue.settle(&first, &again, moment(2)).await.unwrap());
-    assert_eq!(claimed(queue, 3).await, None);
-    push(queue, "b", "third").await;
-    push(queue, "b", "fourth").await;
-    let third = claim(queue, "me", 3).await.unwrap();
-    assert_eq!(third.job.id.as_str(), "third");
-    assert!(queue.settle(&third, &JobOutcome::Done, moment(4)).await.unwrap());
-    assert_eq!(claimed(queue, 4).await.as_deref(), Some("fourth"));
-}
-
-async fn jobs_of_other_sessions_are_not_kept_waiting(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    for (session, name) in [("a", "a1"), ("a", "a2"), ("b", "b1")] {
-        push(queue, session, name).await;
-    }
-    let found = [claimed(queue, 1).await, claimed(queue, 1).await, claimed(queue, 1).await];
-    assert_eq!(found, [Some("a1".to_owned()), Some("b1".to_owned()), None]);
-}
-
 async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost(
     store: &dyn SessionStore,
 ) {
@@ -198,36 +120,6 @@ async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) 
     assert_eq!((found.job.id.as_str(), found.crashes), ("a", 1));
 }
 
-async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    let later = push(queue, "a", "later").await;
-    let at_once = push(queue, "b", "at-once").await;
-    let before = queue.job(&later.id).await.unwrap().unwrap();
-    for (name, seconds) in [("later", 9), ("at-once", 2)] {
-        let found = claim(queue, "me", 1).await.unwrap();
-        assert_eq!(found.job.id.as_str(), name);
-        let again = JobOutcome::Retry { at: moment(seconds), reason: "away".into() };
-        assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
-    }
-    let record = queue.job(&later.id).await.unwrap().unwrap();
-    assert_eq!((record.status, record.reason.as_deref()), (JobStatus::Queued, Some("away")));
-    assert!(record.ready_at.since(before.ready_at) >= Duration::from_secs(7), "{record:?}");
-    assert_eq!((record.attempts, record.claims), (1, 1));
-    let found = claim(queue, "me", 3).await.unwrap();
-    assert_eq!(found.job, at_once);
-    assert_eq!((found.claim, found.attempts, found.crashes), (2, 1, 0));
-    assert_eq!(claimed(queue, 7).await, None);
-}
-
-async fn a_job_that_is_left_is_ready_at_once(store: &dyn SessionStore) {
-    let queue = queue(store, &["a"]).await;
-    push(queue, "a", "job").await;
-    let found = claim(queue, "me", 1).await.unwrap();
-    assert!(queue.settle(&found, &JobOutcome::Released, moment(2)).await.unwrap());
-    let found = claim(queue, "you", 2).await.unwrap();
-    assert_eq!((found.claim, found.attempts, found.crashes), (2, 0, 0));
-}
-
 async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
     let queue = queue(store, &["a"]).await;
     let outcomes = [
@@ -246,76 +138,4 @@ async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
         assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
         assert_eq!(record.updated_at, moment(2));
     }
-}
-
-async fn jobs_are_listed_and_counted(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b"]).await;
-    for (session, name) in [("a", "a1"), ("b", "b1"), ("a", "a2")] {
-        push(queue, session, name).await;
-    }
-    assert!(claim(queue, "me", 1).await.is_some());
-    let names = async |query: JobQuery| -> Vec<String> {
-        let found = queue.records(&query).await.unwrap();
-        found.into_iter().map(|it| it.job.id.to_string()).collect()
-    };
-    assert_eq!(names(JobQuery::last(9)).await, ["a2", "b1", "a1"]);
-    assert_eq!(names(JobQuery::last(2)).await, ["a2", "b1"]);
-    let of_a = JobQuery { session: Some(id("a")), ..JobQuery::last(9) };
-    assert_eq!(names(of_a.clone()).await, ["a2", "a1"]);
-    let waiting = JobQuery { status: Some(JobStatus::Queued), ..of_a };
-    assert_eq!(names(waiting).await, ["a2"]);
-    let mut counts = Vec::new();
-    for status in JobStatus::ALL {
-        counts.push(queue.count(status).await.unwrap());
-    }
-    assert_eq!(counts, [2, 1, 0, 0, 0, 0]);
-}
-
-async fn jobs_that_are_over_are_forgotten_once_they_are_old(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b", "c"]).await;
-    for (session, name, now) in [("a", "old", 1), ("b", "new", 5)] {
-        push(queue, session, name).await;
-        let claimed = claim(queue, "me", now).await.unwrap();
-        assert!(queue.settle(&claimed, &JobOutcome::Done, moment(now)).await.unwrap());
-    }
-    push(queue, "c", "open").await;
-    assert_eq!(queue.delete_finished(moment(5)).await.unwrap(), 1);
-    let left = queue.records(&JobQuery::last(9)).await.unwrap();
-    let left: Vec<String> = left.iter().map(|it| it.job.id.to_string()).collect();
-    assert_eq!(left, ["open", "new"]);
-    push(queue, "a", "old").await;
-    assert_eq!(queue.delete_finished(moment(5)).await.unwrap(), 0);
-}
-
-async fn a_job_behind_the_long_queue_of_a_busy_session_is_found(store: &dyn SessionStore) {
-    let queue = queue(store, &["a", "b", "c"]).await;
-    for number in 0..300 {
-        push(queue, "b", &format!("b{number}")).await;
-    }
-    push(queue, "c", "c0").await;
-    push(queue, "a", "a0").await;
-    for expect in ["b0", "c0", "a0"] {
-        assert_eq!(claimed(queue, 1).await.as_deref(), Some(expect));
-    }
-    assert_eq!(claimed(queue, 1).await, None);
-}
-
-async fn jobs_that_wait_for_a_decision_are_over_once_their_session_went_on(
-    store: &dyn SessionStore,
-) {
-    let queue = queue(store, &["a", "b"]).await;
-    let parked = JobOutcome::NeedsInput("which?".into());
-    for (session, name) in [("a", "a0"), ("b", "b0")] {
-        push(queue, session, name).await;
-        let found = claim(queue, "me", 1).await.unwrap();
-        assert!(queue.settle(&found, &parked, moment(2)).await.unwrap());
-    }
-    let later = push(queue, "a", "a1").await;
-    assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(3)).await.unwrap(), 1);
-    assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(4)).await.unwrap(), 0);
-    let record = async |name| queue.job(&JobId::new(name).unwrap()).await.unwrap().unwrap();
-    let [a, b] = [record("a0").await, record("b0").await];
-    assert_eq!((a.status, a.reason, a.updated_at), (JobStatus::Completed, None, moment(3)));
-    assert_eq!((b.status, b.reason.as_deref()), (JobStatus::NeedsInput, Some("which?")));
-    assert_eq!(status(queue, &later).await, JobStatus::Queued);
 }
