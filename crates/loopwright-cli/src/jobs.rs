@@ -69,10 +69,23 @@ async fn list(queue: &dyn Scheduler, args: &JobsArgs) -> Result<ExitCode, Sessio
     Ok(exit_code)
 }
 
+/// Returns the reason for the status of a job. For one that is queued, also what it needs, and its start.
+fn reason(record: &JobRecord) -> String {
+    let mut parts = Vec::new();
+    if record.status == JobStatus::Queued {
+        let start = record.job.start_at.filter(|at| *at > record.updated_at);
+        parts.extend(start.map(|at| format!("starts at {at}")));
+        let needs = &record.job.needs;
+        parts.extend((!needs.is_empty()).then(|| format!("needs {needs}")));
+    }
+    parts.extend(record.reason.as_deref().map(str::to_owned));
+    parts.join("; ")
+}
+
 fn table(records: &[JobRecord]) -> String {
     let now = now();
     let row = |it: &JobRecord| {
-        let reason = single_line(it.reason.as_deref().unwrap_or_default(), REASON);
+        let reason = single_line(&reason(it), REASON);
         let (age, session) = (age(it.updated_at, now), short(&it.job.session));
         let row =
             format!("{}  {age:>8}  {:11}  {session}  {reason}", it.job.id, it.status.as_str());

@@ -1,5 +1,6 @@
 //! `loopwright submit`.
 
+mod bulk;
 mod job_session;
 
 use std::time::{Duration, Instant};
@@ -45,11 +46,18 @@ async fn perform(
     opening: &mut Startup,
 ) -> Result<ExitCode, StartError> {
     check_kept(args)?;
-    let prompt = args.prompt().map(PromptSource::read_stdin).transpose()?;
+    let prompt = match args.bulk {
+        Some(_) => None,
+        None => args.prompt().map(PromptSource::read_stdin).transpose()?,
+    };
     let mut conversation =
         opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);
     let queue = store.jobs().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
+    let is_json = opening.stage.format != OutputFormat::Text;
+    if let Some(file) = &args.bulk {
+        return Ok(bulk::submit(args, file, queue, &conversation, is_json).await?);
+    }
     let record = match pushed(args, queue).await? {
         Some(record) => {
             check_same(&record, conversation.session.as_ref(), prompt.as_deref())?;
@@ -57,7 +65,6 @@ async fn perform(
         }
         None => push(args, queue, &mut conversation, prompt.as_deref()).await?,
     };
-    let is_json = opening.stage.format != OutputFormat::Text;
     let Job { id, session, .. } = &record.job;
     if !args.follow {
         if is_json {
@@ -118,7 +125,7 @@ fn check_same(
     session: Option<&SessionId>,
     said: Option<&str>,
 ) -> Result<(), SessionsError> {
-    let Job { id, session: before, task } = &record.job;
+    let Job { id, session: before, task, .. } = &record.job;
     let is_same_task = match (task, said) {
         (JobTask::SendMessage(message), Some(said)) => message.text() == said,
         (JobTask::Resume, None) => true,
@@ -150,10 +157,11 @@ async fn push(
     if let Some(status) = status.filter(|it| *it != SessionStatus::Active) {
         return Err(SessionsError::NotActive { id: session, status });
     }
-    let mut job = match said {
+    let job = match said {
         Some(said) => Job::send_message(session, Message::user(said)),
         None => Job::resume(session),
     };
+    let mut job = args.placed(job, now());
     if let Some(id) = &args.id {
         job = job.with_id(id.clone());
     }

@@ -72,6 +72,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
     let worker = worker
         .with_options(options)
+        .with_labels(args.labels.iter().cloned().collect())
         .with_event_log(BroadcastConfig::standard())
         .with_listener(move |event: &WorkerEvent| {
             tell(event, is_json);

@@ -246,3 +246,45 @@ fn permissions_of_a_job_are_those_of_its_worker() {
     }
     assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
 }
+
+#[test]
+fn a_job_waits_for_a_worker_with_its_labels_and_for_its_start() {
+    let place = Place::new(["Hello."]);
+    names(&place.submit(&["--needs", "gpu", "--needs", "zone=eu", "--priority", "-3", "Look."]));
+    names(&place.submit(&["--at", "2999-01-01T00:00:00Z", "Later."]));
+    let work = |labels: &[&str]| {
+        let options = [&["--exit-when-idle"], labels].concat();
+        place.world.run(&place.line("worker", &options)).stdout.lines().count()
+    };
+    assert_eq!(work(&["--label", "gpu"]), 0);
+    let shown = place.world.run(&["jobs"]).stdout;
+    let reasons: Vec<_> = shown.lines().filter_map(|it| it.rsplit("  ").next()).collect();
+    assert_eq!(reasons, ["starts at 2999-01-01T00:00:00.000Z", "needs gpu,zone=eu"]);
+    assert_eq!(work(&["--label", "gpu", "--label", "zone=eu"]), 1);
+    let jobs = place.json(&["jobs", "--json"]);
+    assert_eq!((&jobs["counts"]["completed"], &jobs["counts"]["queued"]), (&json!(1), &json!(1)));
+    assert_eq!(jobs["jobs"][1]["job"]["needs"], json!(["gpu", "zone=eu"]));
+    assert_eq!(jobs["jobs"][1]["job"]["priority"], -3);
+}
+
+#[test]
+fn a_file_of_jobs_is_submitted_at_once_and_again_without_doubles() {
+    let place = Place::new(["One.", "Two."]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.jsonl");
+    let lines = ["{\"prompt\":\"First.\",\"id\":\"one\"}", "{\"prompt\":\"Second.\",\"id\":\"two\",\"needs\":[\"gpu\"]}"];
+    fs::write(&file, lines.join("\n")).unwrap();
+    let submit = || place.submit(&["--bulk", file.to_str().unwrap(), "--needs", "cpu"]);
+    let first = submit();
+    let jobs: Vec<_> = first.stdout.lines().filter_map(|it| it.split(' ').next()).collect();
+    assert_eq!((jobs, submit().stdout), (vec!["one", "two"], first.stdout.clone()), "{first:?}");
+    let needs = |job: &Value| (job["job"]["id"].clone(), job["job"]["needs"].clone());
+    let found = place.json(&["jobs", "--json"]);
+    let found: Vec<_> = found["jobs"].as_array().unwrap().iter().map(needs).collect();
+    assert_eq!(found, [(json!("two"), json!(["gpu"])), (json!("one"), json!(["cpu"]))]);
+    fs::write(&file, "{\"prompt\":\"Third.\"}\n{}").unwrap();
+    let refused = submit();
+    assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
+    assert!(refused.stderr.contains("line 2: missing field `prompt`"), "{refused:?}");
+    assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 2);
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_server::Role;
-use loopwright_sessions::{ControlMessage, LeaseRequest, SessionId, SessionStore as _};
+use loopwright_sessions::{ClaimRequest, ControlMessage, LeaseRequest, SessionId, SessionStore as _};
 use loopwright_testing::FrozenClock;
 use serde_json::{Value, json};
 
@@ -180,7 +180,7 @@ async fn a_task_that_runs_is_cancelled_and_one_that_has_not_begun_is_not() {
     // A worker that is at work holds the job and the session.
     let now = FrozenClock::new().env(0).clock.now();
     let queue = world.store.jobs().unwrap();
-    queue.claim("worker", now, Duration::from_mins(1)).await.unwrap().unwrap();
+    queue.claim(ClaimRequest::new("worker", now, Duration::from_mins(1))).await.unwrap().unwrap();
     let id = SessionId::new(task["contextId"].as_str().unwrap()).unwrap();
     let ttl = Duration::from_mins(1);
     let claim = LeaseRequest { owner: "worker", replaces: None, now, ttl };

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http_body_util::BodyExt as _;
 use loopwright_core::{ToolOutput, ToolPause};
 use loopwright_server::Role;
-use loopwright_sessions::{ControlMessage, SessionId, SessionStore as _};
+use loopwright_sessions::{ClaimRequest, ControlMessage, SessionId, SessionStore as _};
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -124,7 +124,7 @@ async fn a_steered_message_reaches_the_run_and_an_interrupting_one_cancels_it() 
     let now = FrozenClock::new().env(0).clock.now();
     let lasts = std::time::Duration::from_mins(1);
     let queue = world.store.jobs().unwrap();
-    queue.claim("worker", now, lasts).await.unwrap().unwrap();
+    queue.claim(ClaimRequest::new("worker", now, lasts)).await.unwrap().unwrap();
     let claim = loopwright_sessions::LeaseRequest { owner: "w", replaces: None, now, ttl: lasts };
     let lease = world.store.lease(&id, claim).await.unwrap();
     let steered = world.post(LOCAL, &messages, json!({"text": "left", "mode": "steer"})).await;

@@ -5,7 +5,10 @@ use std::{fmt, sync::Arc};
 use loopwright_core::{Timestamp, messages::Message};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, SessionId};
+use crate::{
+    id::{JobId, SessionId},
+    labels::JobLabels,
+};
 
 /// A job for a session. The session defines the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,23 +19,59 @@ pub struct Job {
     pub session: SessionId,
     /// The task.
     pub task: JobTask,
+    /// The labels that a worker needs to run it.
+    #[serde(default, skip_serializing_if = "JobLabels::is_empty")]
+    pub needs: JobLabels,
+    /// The priority; 0 by default. Jobs with a higher one start first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// The earliest start. `None` starts as soon as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+}
+
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
 }
 
 impl Job {
     /// Creates a job that sends a message to a session's agent.
     pub fn send_message(session: SessionId, message: impl Into<Message>) -> Self {
-        Self { id: JobId::generate(), session, task: JobTask::SendMessage(message.into()) }
+        Self::new(session, JobTask::SendMessage(message.into()))
     }
 
     /// Creates a job that resumes a session.
     pub fn resume(session: SessionId) -> Self {
-        Self { id: JobId::generate(), session, task: JobTask::Resume }
+        Self::new(session, JobTask::Resume)
+    }
+
+    fn new(session: SessionId, task: JobTask) -> Self {
+        let (id, needs) = (JobId::generate(), JobLabels::default());
+        Self { id, session, task, needs, priority: 0, start_at: None }
     }
 
     /// Sets the ID.
     #[must_use]
     pub fn with_id(self, id: JobId) -> Self {
         Self { id, ..self }
+    }
+
+    /// Sets the labels that a worker needs to run it.
+    #[must_use]
+    pub fn with_needs(self, needs: JobLabels) -> Self {
+        Self { needs, ..self }
+    }
+
+    /// Sets the priority. Jobs with a higher one start first.
+    #[must_use]
+    pub fn with_priority(self, priority: i32) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Sets the earliest start. Until then, later jobs of its session do not wait for it.
+    #[must_use]
+    pub fn with_start_at(self, at: Timestamp) -> Self {
+        Self { start_at: Some(at), ..self }
     }
 }
 

@@ -19,6 +19,7 @@ mod event;
 mod hook;
 mod supervisor;
 mod jobs;
+mod labels;
 mod scheduler;
 mod ledger;
 mod client_tools;
@@ -63,12 +64,13 @@ pub use crate::{
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidJobId, InvalidSessionId, JobId, PrincipalTag, SessionId},
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobRecord, JobStatus, JobTask},
+    labels::{InvalidJobLabel, JobLabel, JobLabels},
     ledger::{Allowance, AllowanceRequest, DaySpend, LEDGER_DAY, UsageLedger},
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,
     runtime::SessionRuntime,
-    scheduler::{JobQueue, PushOutcome, Scheduler},
+    scheduler::{ClaimRequest, JobQueue, PushOutcome, Scheduler},
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
     shown::{DecideShown, InvalidRequestAddress, RequestAddress, ShownRequest},

@@ -8,6 +8,7 @@ use loopwright_core::Timestamp;
 use crate::{
     id::{JobId, SessionId},
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobRecord, JobStatus},
+    labels::JobLabels,
     store::StoreError,
 };
 
@@ -17,8 +18,14 @@ use crate::{
 /// calls workers itself is another. In both, the session store has the conversation and what took effect, and the
 /// scheduler has only references to it.
 ///
+/// A job runs on a worker that has every label that it [needs](Job::needs), and not before its [start](Job::start_at).
+/// Among jobs that can run, those with the highest [priority](Job::priority) start first. Among those, each principal, which
+/// the [tag](SessionId::tag) of the session names, gets its turn, so a principal with many jobs does not delay the
+/// others. Jobs of one principal start in the order in which they could run.
+///
 /// A job is delivered at least once: if its worker dies, another worker gets it. Jobs of one session are delivered one
-/// after the other, in the order in which they were pushed. A job that waits for a retry blocks the later ones.
+/// after the other, in the order in which they were pushed. A job that waits for a retry blocks the later ones; one that
+/// waits for its start does not.
 /// Acknowledged writes survive a crash of the machine.
 /// [`conformance::SCHEDULER_CASES`](crate::conformance::SCHEDULER_CASES) contains tests of these rules.
 #[async_trait]
@@ -30,6 +37,20 @@ pub trait Scheduler: Send + Sync {
     ///
     /// [`NotFound`](StoreError::NotFound) if the session does not exist.
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Adds jobs as [`push`](Scheduler::push) does, and returns for each of them whether it is new. If this fails, some of
+    /// them may have been added.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if a session does not exist.
+    async fn push_all(&self, jobs: &[Job], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let mut are_new = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            are_new.push(self.push(job, now).await?);
+        }
+        Ok(are_new)
+    }
 
     /// Adds a job if no other job of its session is queued or running. Of two calls at once for one session, one adds
     /// its job.
@@ -68,15 +89,15 @@ pub trait Scheduler: Send + Sync {
 /// [`conformance::JOB_CASES`](crate::conformance::JOB_CASES) contains tests of these rules.
 #[async_trait]
 pub trait JobQueue: Scheduler {
-    /// Claims the oldest job that is ready, for a limited time. Returns `None` if no job is ready.
+    /// Claims the next job for a worker, for a limited time. Returns `None` if the worker can run none now. The cost does
+    /// not grow with the number of jobs that wait.
     ///
-    /// A job becomes ready again if its holder did not [`renew`](JobQueue::renew) it in time.
-    async fn claim(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<Option<ClaimedJob>, StoreError>;
+    /// A job can be claimed again if its holder did not [`renew`](JobQueue::renew) it in time.
+    async fn claim(&self, request: ClaimRequest<'_>) -> Result<Option<ClaimedJob>, StoreError>;
+
+    /// Returns `true` if a job runs, or waits for a worker with these labels. A job that waits for its
+    /// [start](Job::start_at) does not count.
+    async fn has_work(&self, labels: &JobLabels) -> Result<bool, StoreError>;
 
     /// Extends all claims of a holder, and returns their number.
     async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
@@ -98,6 +119,32 @@ pub trait JobQueue: Scheduler {
 
     /// Releases all jobs of a holder that has exited. Returns their number.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// A request for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimRequest<'a> {
+    /// The new holder.
+    pub owner: &'a str,
+    /// The labels of the worker.
+    pub labels: &'a JobLabels,
+    /// The current time.
+    pub now: Timestamp,
+    /// The duration of the claim.
+    pub ttl: Duration,
+}
+
+impl<'a> ClaimRequest<'a> {
+    /// Creates a request of a worker without labels.
+    pub fn new(owner: &'a str, now: Timestamp, ttl: Duration) -> Self {
+        Self { owner, labels: JobLabels::EMPTY, now, ttl }
+    }
+
+    /// Sets the labels of the worker.
+    #[must_use]
+    pub fn with_labels(self, labels: &'a JobLabels) -> Self {
+        Self { labels, ..self }
+    }
 }
 
 /// What became of a job that was to be added only to an idle session.

@@ -1,114 +1,99 @@
 //! The queue of jobs.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobRecord, JobStatus, SessionId,
+    ClaimedJob, Job, JobId, JobLabels, JobOutcome, JobQuery, JobRecord, JobStatus, SessionId,
     stored::{decode, encode},
 };
 
 use crate::{
+    claiming,
     database::Transaction,
     error::Failure,
     head::{SessionRow, session_id},
+    ledger,
     row::{Row, values},
 };
 
 /// The columns of a record, which [`record`] reads.
 const RECORD: &str = "
-    SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.reason,
-        j.created_at, j.updated_at, j.crashes
+    SELECT j.id, s.id, j.task, j.needs, j.priority, j.start_at, j.claims, j.attempts, j.crashes, j.status,
+        j.ready_at, j.owner, j.reason, j.created_at, j.updated_at
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
-/// The number of oldest open jobs that are examined first, one after the other.
-const OLDEST: usize = 256;
-/// The number of jobs that are found at once, because others may claim the first ones.
-const FOUND: usize = 16;
+/// The columns of a claimed job, which [`claimed`] reads.
+pub(crate) const CLAIMED: &str = "
+    id, (SELECT s.id FROM sessions s WHERE s.key = jobs.session), task, needs, priority, start_at, claims, attempts,
+        crashes";
 
-/// Returns the condition for a job that can run now and that no earlier job of its session blocks.
-fn is_ready(transaction: &dyn Transaction) -> String {
-    let by = transaction.indexed_by("jobs_open_by_session");
-    format!(
-        "(CASE j.status WHEN 'queued' THEN j.ready_at ELSE j.until END) <= $1
-        AND j.number = (
-            SELECT e.number FROM jobs e{by} WHERE e.session = j.session
-                AND e.status IN ('queued', 'running') ORDER BY e.number LIMIT 1
-        )"
-    )
-}
-
-/// Returns the statements that find the oldest jobs that can run now and that no earlier jobs of their sessions
-/// block. The second statement is only needed if the first one finds none.
-///
-/// Usually one of the first jobs can run. If sessions have long queues, only the first job of each is examined.
-pub(crate) fn looks(transaction: &dyn Transaction) -> [String; 2] {
-    let (by, is_ready) = (transaction.indexed_by("jobs_open"), is_ready(transaction));
-    let first = format!(
-        "SELECT j.number FROM (
-            SELECT o.number, o.session, o.status, o.ready_at, o.until FROM jobs o{by}
-            WHERE o.status IN ('queued', 'running') ORDER BY o.number LIMIT {OLDEST}
-        ) j WHERE {is_ready} ORDER BY j.number LIMIT {FOUND}"
-    );
-    let by = transaction.indexed_by("jobs_open_by_session");
-    let of_each_session = format!(
-        "WITH RECURSIVE heads (session) AS (
-            SELECT MIN(o.session) FROM jobs o{by} WHERE o.status IN ('queued', 'running')
-            UNION ALL
-            SELECT (
-                SELECT MIN(n.session) FROM jobs n{by}
-                WHERE n.status IN ('queued', 'running') AND n.session > h.session
-            ) FROM heads h WHERE h.session IS NOT NULL
-        )
-        SELECT j.number FROM heads h JOIN jobs j ON j.number = (
-            SELECT e.number FROM jobs e{by} WHERE e.session = h.session
-                AND e.status IN ('queued', 'running') ORDER BY e.number LIMIT 1
-        )
-        WHERE (CASE j.status WHEN 'queued' THEN j.ready_at ELSE j.until END) <= $1
-        ORDER BY j.number LIMIT {FOUND}"
-    );
-    [first, of_each_session]
-}
-
-async fn ready(transaction: &mut dyn Transaction, clock: Timestamp) -> Result<Vec<i64>, Failure> {
-    for look in looks(transaction) {
-        let found = numbers(transaction, &look, clock).await?;
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Ok(Vec::new())
-}
-
-async fn numbers(
-    transaction: &mut dyn Transaction,
-    sql: &str,
-    clock: Timestamp,
-) -> Result<Vec<i64>, Failure> {
-    let rows = transaction.rows(sql, values![clock]).await?;
-    rows.into_iter().map(|mut row| row.int(0)).collect()
-}
-
-/// Implements [`JobQueue::push`](loopwright_sessions::JobQueue::push).
+/// Implements [`Scheduler::push`](loopwright_sessions::Scheduler::push).
 pub(crate) async fn push(
     transaction: &mut dyn Transaction,
     job: &Job,
     now: Timestamp,
 ) -> Result<Option<(i64, u64)>, Failure> {
-    // Jobs of one session are numbered in the order in which they become visible.
-    let key = SessionRow::locked(transaction, &job.session).await?.key;
-    let task = encode(&job.session, &job.task)?;
-    let sql = "
-        INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
-        VALUES ($1, $2, $3, 'queued', $4, $5, $5) ON CONFLICT (id) DO NOTHING
-        RETURNING number";
-    let ready_at = transaction.clock(now).await?;
-    let values = values![job.id.as_str(), key, &*task, ready_at, now];
-    let row = transaction.row(sql, values).await?;
-    row.map(|mut row| Ok((key, row.number(0)?))).transpose()
+    Ok(push_all(transaction, std::slice::from_ref(job), now).await?.pop().flatten())
 }
 
-/// Implements [`JobQueue::push_if_idle`](loopwright_sessions::JobQueue::push_if_idle). Returns `None` if the
+/// Implements [`Scheduler::push_all`](loopwright_sessions::Scheduler::push_all). Returns the key of the session and the
+/// number of each job that is new.
+pub(crate) async fn push_all(
+    transaction: &mut dyn Transaction,
+    jobs: &[Job],
+    now: Timestamp,
+) -> Result<Vec<Option<(i64, u64)>>, Failure> {
+    let by = transaction.indexed_by("jobs_in_order");
+    let sql = format!(
+        "INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at, needs,
+            priority, principal, start_at, held)
+        VALUES ($1, $2, $3, 'queued', $4, $5, $5, $6, $7, $8, $9, CASE WHEN $4 > $10 THEN 2
+            WHEN EXISTS (
+                SELECT 1 FROM jobs e{by} WHERE e.session = $2
+                    AND e.status IN ('queued', 'running') AND (e.held IS NULL OR e.held = 1)
+            ) THEN 1 END)
+        ON CONFLICT (id) DO NOTHING RETURNING number, held"
+    );
+    // Jobs of one session are numbered in the order in which they become visible. Two transactions lock sessions in the
+    // same order.
+    let sessions: BTreeSet<_> = jobs.iter().map(|it| &it.session).collect();
+    let mut keys = BTreeMap::new();
+    for session in sessions {
+        keys.insert(session, SessionRow::locked(transaction, session).await?.key);
+    }
+    let clock = transaction.clock(now).await?;
+    let (mut pushed, mut ready) = (Vec::with_capacity(jobs.len()), Vec::new());
+    for job in jobs {
+        let Some(&key) = keys.get(&job.session) else { continue };
+        let task = encode(&job.session, &job.task)?;
+        let ready_at = job.start_at.map_or(clock, |at| clock.plus(at.since(now)));
+        let (needs, tag) = (job.needs.to_string(), job.session.tag());
+        let (priority, start) = (i64::from(job.priority), job.start_at.map(Timestamp::millis));
+        let start = start.and_then(|it| i64::try_from(it).ok());
+        let (id, principal) = (job.id.as_str(), ledger::name(tag.as_ref()));
+        let values =
+            values![id, key, &*task, ready_at, now, &*needs, priority, principal, start, clock];
+        let Some(mut row) = transaction.row(&sql, values).await? else {
+            pushed.push(None);
+            continue;
+        };
+        let number = row.int(0)?;
+        if row.maybe_int(1)?.is_none() {
+            ready.push(number);
+        }
+        let is_no = |_| Failure::Form(format!("a job has the number {number}"));
+        pushed.push(Some((key, u64::try_from(number).map_err(is_no)?)));
+    }
+    claiming::enter(transaction, &ready, clock).await?;
+    Ok(pushed)
+}
+
+/// Implements [`Scheduler::push_if_idle`](loopwright_sessions::Scheduler::push_if_idle). Returns `None` if the
 /// session is busy.
 pub(crate) async fn push_if_idle(
     transaction: &mut dyn Transaction,
@@ -126,50 +111,6 @@ pub(crate) async fn push_if_idle(
         return Ok(None);
     }
     push(transaction, job, now).await.map(Some)
-}
-
-/// Returns `true` if there is anything to claim.
-pub(crate) async fn has_ready(
-    transaction: &mut dyn Transaction,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    let clock = transaction.clock(now).await?;
-    Ok(!ready(transaction, clock).await?.is_empty())
-}
-
-/// Implements [`JobQueue::claim`](loopwright_sessions::JobQueue::claim).
-pub(crate) async fn claim(
-    transaction: &mut dyn Transaction,
-    owner: &str,
-    now: Timestamp,
-    lasts: Duration,
-) -> Result<Option<ClaimedJob>, Failure> {
-    let clock = transaction.clock(now).await?;
-    let found = ready(transaction, clock).await?;
-    if found.is_empty() {
-        return Ok(None);
-    }
-    // Jobs that another process is about to claim are skipped, if there can be other processes.
-    let lock = transaction.for_update();
-    let skip = if lock.is_empty() { "" } else { " SKIP LOCKED" };
-    let found = found.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-    let is_ready = is_ready(transaction);
-    let sql = format!(
-        "SELECT j.number FROM jobs j WHERE j.number IN ({found})
-            AND j.status IN ('queued', 'running') AND {is_ready}
-        ORDER BY j.number LIMIT 1{lock}{skip}"
-    );
-    let Some(mut found) = transaction.row(&sql, values![clock]).await? else { return Ok(None) };
-    let number = found.int(0)?;
-    let sql = "
-        UPDATE jobs SET status = 'running', claims = claims + 1, owner = $1, until = $2,
-            updated_at = $3, crashes = crashes + CASE status WHEN 'running' THEN 1 ELSE 0 END
-        WHERE number = $4";
-    transaction.run(sql, values![owner, clock.plus(lasts), now, number]).await?;
-    let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
-    let Some(mut row) = row else { return Ok(None) };
-    let JobRecord { job, claims, attempts, crashes, .. } = record(&mut row)?;
-    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes }))
 }
 
 /// Implements [`JobQueue::renew`](loopwright_sessions::JobQueue::renew).
@@ -216,7 +157,7 @@ pub(crate) async fn settle(
     Ok(transaction.run(sql, values).await? > 0)
 }
 
-/// Implements [`JobQueue::answered`](loopwright_sessions::JobQueue::answered).
+/// Implements [`Scheduler::answered`](loopwright_sessions::Scheduler::answered).
 pub(crate) async fn answered(
     transaction: &mut dyn Transaction,
     session: &SessionId,
@@ -237,7 +178,7 @@ pub(crate) async fn holders(transaction: &mut dyn Transaction) -> Result<Vec<Arc
     rows.into_iter().map(|mut row| Ok(row.text(0)?.into())).collect()
 }
 
-/// Implements [`JobQueue::give_back`](loopwright_sessions::JobQueue::give_back).
+/// Implements [`JobQueue::release_all`](loopwright_sessions::JobQueue::release_all).
 pub(crate) async fn give_back(
     transaction: &mut dyn Transaction,
     owner: &str,
@@ -251,7 +192,7 @@ pub(crate) async fn give_back(
     Ok(transaction.run(sql, values![ready_at, now, owner]).await?)
 }
 
-/// Implements [`JobQueue::job`](loopwright_sessions::JobQueue::job).
+/// Implements [`Scheduler::job`](loopwright_sessions::Scheduler::job).
 pub(crate) async fn job(
     transaction: &mut dyn Transaction,
     id: &JobId,
@@ -260,7 +201,7 @@ pub(crate) async fn job(
     row.map(|mut row| record(&mut row)).transpose()
 }
 
-/// Implements [`JobQueue::records`](loopwright_sessions::JobQueue::records).
+/// Implements [`Scheduler::records`](loopwright_sessions::Scheduler::records).
 pub(crate) async fn records(
     transaction: &mut dyn Transaction,
     query: &JobQuery,
@@ -282,7 +223,7 @@ pub(crate) async fn records(
     rows.into_iter().map(|mut row| record(&mut row)).collect()
 }
 
-/// Implements [`JobQueue::count`](loopwright_sessions::JobQueue::count).
+/// Implements [`Scheduler::count`](loopwright_sessions::Scheduler::count).
 pub(crate) async fn count(
     transaction: &mut dyn Transaction,
     status: JobStatus,
@@ -292,7 +233,7 @@ pub(crate) async fn count(
     row.map_or(Ok(0), |mut row| row.number(0))
 }
 
-/// Implements [`JobQueue::forget`](loopwright_sessions::JobQueue::forget).
+/// Implements [`Scheduler::delete_finished`](loopwright_sessions::Scheduler::delete_finished).
 pub(crate) async fn forget(
     transaction: &mut dyn Transaction,
     before: Timestamp,
@@ -301,23 +242,56 @@ pub(crate) async fn forget(
     Ok(transaction.run(sql, values![before]).await?)
 }
 
-fn record(row: &mut Row) -> Result<JobRecord, Failure> {
+/// Implements [`JobQueue::has_work`](loopwright_sessions::JobQueue::has_work).
+pub(crate) async fn has_work(
+    transaction: &mut dyn Transaction,
+    labels: &JobLabels,
+) -> Result<bool, Failure> {
+    let sql = "SELECT number FROM jobs WHERE status = 'running' LIMIT 1";
+    if transaction.row(sql, &[]).await?.is_some() {
+        return Ok(true);
+    }
+    let sql = "
+        SELECT DISTINCT COALESCE(needs, '') FROM jobs
+        WHERE status = 'queued' AND (held IS NULL OR held = 1)";
+    for mut row in transaction.rows(sql, &[]).await? {
+        if claiming::covers(labels, &row.text(0)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Reads a row of [`CLAIMED`].
+pub(crate) fn claimed(row: &mut Row) -> Result<ClaimedJob, Failure> {
     let form = |error: &dyn std::fmt::Display| Failure::Form(error.to_string());
     let id = JobId::new(row.text(0)?).map_err(|error| form(&error))?;
     let session = session_id(row.text(1)?)?;
     let task = decode(&session, &row.bytes(2)?)?;
-    let word = row.text(3)?;
+    let needs = row.maybe_text(3)?.unwrap_or_default().parse().map_err(|error| form(&error))?;
+    let priority = row.maybe_int(4)?.unwrap_or_default();
+    let priority = i32::try_from(priority).map_err(|error| form(&error))?;
+    let start_at = row.maybe_int(5)?.map(u64::try_from).transpose().map_err(|error| form(&error))?;
+    let start_at = start_at.map(Timestamp::from_millis);
+    let job = Job { id, session, task, needs, priority, start_at };
+    let (claim, attempts, crashes) = (row.number(6)?, row.number(7)?, row.number(8)?);
+    Ok(ClaimedJob { job, claim, attempts, crashes })
+}
+
+fn record(row: &mut Row) -> Result<JobRecord, Failure> {
+    let ClaimedJob { job, claim, attempts, crashes } = claimed(row)?;
+    let word = row.text(9)?;
     let status = JobStatus::named(&word);
     Ok(JobRecord {
-        job: Job { id, session, task },
+        job,
         status: status.ok_or_else(|| Failure::Form(format!("`{word}` is not a job status")))?,
-        claims: row.number(4)?,
-        attempts: row.number(5)?,
-        crashes: row.number(11)?,
-        ready_at: row.moment(6)?,
-        owner: row.maybe_text(7)?.map(Into::into),
-        reason: row.maybe_text(8)?.map(Into::into),
-        created_at: row.moment(9)?,
-        updated_at: row.moment(10)?,
+        claims: claim,
+        attempts,
+        crashes,
+        ready_at: row.moment(10)?,
+        owner: row.maybe_text(11)?.map(Into::into),
+        reason: row.maybe_text(12)?.map(Into::into),
+        created_at: row.moment(13)?,
+        updated_at: row.moment(14)?,
     })
 }

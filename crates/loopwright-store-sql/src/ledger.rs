@@ -54,7 +54,8 @@ impl<D: Database> UsageLedger for SqlStore<D> {
     }
 }
 
-fn name(principal: Option<&PrincipalTag>) -> &str {
+/// Returns the name under which a principal is counted.
+pub(crate) fn name(principal: Option<&PrincipalTag>) -> &str {
     principal.map_or(LOCAL, PrincipalTag::as_str)
 }
 

@@ -31,6 +31,7 @@ mod leasing;
 mod ledger;
 mod notes;
 mod maintenance;
+mod claiming;
 mod jobs;
 mod queue;
 mod open;

@@ -69,6 +69,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/4.sql"),
     include_str!("../migrations/postgres/5.sql"),
     include_str!("../migrations/postgres/6.sql"),
+    include_str!("../migrations/postgres/7.sql"),
 ];
 
 impl PostgresStore {

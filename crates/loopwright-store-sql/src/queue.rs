@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
+    ClaimRequest, ClaimedJob, Job, JobId, JobLabels, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
     Scheduler, SessionId, StoreError,
 };
 
 use crate::{
+    claiming::{self, MAX_ENTERING},
     database::{Counter, Database},
     jobs,
     store::{SqlStore, within},
@@ -23,6 +24,21 @@ impl<D: Database> Scheduler for SqlStore<D> {
             self.database.acknowledge(Counter::Jobs, key, &job.session, number);
         }
         Ok(pushed.is_some())
+    }
+
+    /// Some hundred jobs at a time are one transaction.
+    async fn push_all(&self, jobs: &[Job], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let mut are_new = Vec::with_capacity(jobs.len());
+        for jobs in jobs.chunks(MAX_ENTERING) {
+            let pushed = within!(self.writing, |it| jobs::push_all(it, jobs, now))?;
+            for (job, pushed) in jobs.iter().zip(pushed) {
+                if let Some((key, number)) = pushed {
+                    self.database.acknowledge(Counter::Jobs, key, &job.session, number);
+                }
+                are_new.push(pushed.is_some());
+            }
+        }
+        Ok(are_new)
     }
 
     async fn push_if_idle(&self, job: &Job, now: Timestamp) -> Result<PushOutcome, StoreError> {
@@ -66,16 +82,16 @@ impl<D: Database> Scheduler for SqlStore<D> {
 #[async_trait]
 impl<D: Database> JobQueue for SqlStore<D> {
     /// Usually there is nothing to claim, and then nothing is locked.
-    async fn claim(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<Option<ClaimedJob>, StoreError> {
-        if !within!(self.reading, |it| jobs::has_ready(it, now))? {
+    async fn claim(&self, request: ClaimRequest<'_>) -> Result<Option<ClaimedJob>, StoreError> {
+        let ClaimRequest { labels, now, .. } = request;
+        if !within!(self.reading, |it| claiming::has_ready(it, labels, now))? {
             return Ok(None);
         }
-        within!(self.writing, |it| jobs::claim(it, owner, now, lasts))
+        within!(self.writing, |it| claiming::claim(it, request))
+    }
+
+    async fn has_work(&self, labels: &JobLabels) -> Result<bool, StoreError> {
+        within!(self.reading, |it| jobs::has_work(it, labels))
     }
 
     async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError> {

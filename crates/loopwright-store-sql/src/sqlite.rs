@@ -80,6 +80,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/4.sql"),
     include_str!("../migrations/sqlite/5.sql"),
     include_str!("../migrations/sqlite/6.sql"),
+    include_str!("../migrations/sqlite/7.sql"),
 ];
 
 impl SqliteStore {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use loopwright_core::{Clock, Timestamp};
 use loopwright_sessions::{
-    Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError, conformance,
+    ClaimRequest, Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError, conformance,
 };
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ use crate::{
     samples,
     server::{GUARDED, PASSWORD, Server},
     support::{
-        create, each_job_is_claimed_once, id, is_kept, keep, one_writer_wins_each_version, said,
+        create, each_job_is_claimed_once, id, is_kept, keep, older_workers_share_the_queue, one_writer_wins_each_version, said,
         say,
     },
 };
@@ -120,8 +120,8 @@ async fn tables_of_a_newer_version_are_refused_and_left_as_they_are() {
     keep(&connect(&address).await).await;
     server.script(&address, "UPDATE loopwright.version SET number = 99").await;
     let refused = PostgresStore::connect(&address).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 6, .. }), "{refused:?}");
-    server.script(&address, "UPDATE loopwright.version SET number = 6").await;
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 7, .. }), "{refused:?}");
+    server.script(&address, "UPDATE loopwright.version SET number = 7").await;
     is_kept(&connect(&address).await).await;
 }
 
@@ -179,13 +179,13 @@ async fn clocks_of_workers_that_differ_take_no_job_over_and_keep_none_waiting() 
     let at = |hours| claim_at("", hours).now;
     let lasts = Duration::from_secs(30);
     queue.push(&Job::resume(id("a")), at(1)).await.unwrap();
-    let claimed = queue.claim("me", at(-1), lasts).await.unwrap().unwrap();
-    assert_eq!(queue.claim("ahead", at(1), lasts).await.unwrap(), None);
+    let claimed = queue.claim(ClaimRequest::new("me", at(-1), lasts)).await.unwrap().unwrap();
+    assert_eq!(queue.claim(ClaimRequest::new("ahead", at(1), lasts)).await.unwrap(), None);
     let again = JobOutcome::Retry { at: at(1), reason: "away".into() };
     assert!(queue.settle(&claimed, &again, at(1)).await.unwrap());
-    let claimed = queue.claim("me", at(0), lasts).await.unwrap().unwrap();
+    let claimed = queue.claim(ClaimRequest::new("me", at(0), lasts)).await.unwrap().unwrap();
     assert!(queue.settle(&claimed, &JobOutcome::Released, at(1)).await.unwrap());
-    assert!(queue.claim("behind", at(-1), lasts).await.unwrap().is_some());
+    assert!(queue.claim(ClaimRequest::new("behind", at(-1), lasts)).await.unwrap().is_some());
 }
 
 /// Returns all that an error says, to people and to programmers.
@@ -302,4 +302,11 @@ async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
     note(&store, "y").await;
     let expect = LogEntry { number: 2, body: b"y".as_slice().into() };
     assert_eq!(waiting.await.unwrap(), [expect]);
+}
+
+#[tokio::test]
+async fn older_workers_share_the_queue_of_a_database() {
+    let (server, address) = (Server::shared(), Server::shared().database().await);
+    let store = connect(&address).await;
+    older_workers_share_the_queue(&store, async |sql| server.script(&address, sql).await).await;
 }

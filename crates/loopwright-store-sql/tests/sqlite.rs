@@ -8,14 +8,14 @@ use std::{
 };
 
 use loopwright_sessions::{
-    Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError, conformance,
+    ClaimRequest, Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError, conformance,
 };
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use crate::support::{
-    create, each_job_is_claimed_once, id, is_kept, keep, moment, one_writer_wins_each_version,
+    create, each_job_is_claimed_once, id, is_kept, keep, older_workers_share_the_queue, moment, one_writer_wins_each_version,
     said, say, texts,
 };
 
@@ -197,9 +197,9 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     keep(&open(&path).await).await;
     script(&path, "PRAGMA user_version = 99; CREATE TABLE more (a)").await;
     let refused = SqliteStore::open(&path).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 6, .. }), "{refused:?}");
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 7, .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("update the program"), "{refused}");
-    script(&path, "PRAGMA user_version = 6").await;
+    script(&path, "PRAGMA user_version = 7").await;
     is_kept(&open(&path).await).await;
 }
 
@@ -380,11 +380,19 @@ async fn leases_and_jobs_of_sqlite_last_by_the_clock_of_the_caller() {
     assert_eq!(lease.until, moment(31));
     let queue = store.jobs().unwrap();
     queue.push(&Job::resume(id("a")), moment(1)).await.unwrap();
-    let claimed = queue.claim("me", moment(2), lasts).await.unwrap().unwrap();
+    let claimed = queue.claim(ClaimRequest::new("me", moment(2), lasts)).await.unwrap().unwrap();
     let again = JobOutcome::Retry { at: moment(9), reason: "away".into() };
     assert!(queue.settle(&claimed, &again, moment(3)).await.unwrap());
-    assert_eq!(queue.claim("me", moment(8), lasts).await.unwrap(), None);
-    assert!(queue.claim("me", moment(9), lasts).await.unwrap().is_some());
-    assert_eq!(queue.claim("you", moment(38), lasts).await.unwrap(), None);
-    assert!(queue.claim("you", moment(39), lasts).await.unwrap().is_some());
+    assert_eq!(queue.claim(ClaimRequest::new("me", moment(8), lasts)).await.unwrap(), None);
+    assert!(queue.claim(ClaimRequest::new("me", moment(9), lasts)).await.unwrap().is_some());
+    assert_eq!(queue.claim(ClaimRequest::new("you", moment(38), lasts)).await.unwrap(), None);
+    assert!(queue.claim(ClaimRequest::new("you", moment(39), lasts)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn older_workers_share_the_queue_of_a_file() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    let script = async |sql: &'static str| script(&path, &sql.replace("loopwright.", "")).await;
+    older_workers_share_the_queue(&store, script).await;
 }

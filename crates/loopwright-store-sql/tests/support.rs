@@ -8,7 +8,7 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    AppendRequest, ChangeBatch, Job, JobOutcome, JobStatus, LogEntry, NewSession, SessionHeader,
+    ClaimRequest, AppendRequest, ChangeBatch, Job, JobOutcome, JobStatus, LogEntry, NewSession, SessionHeader,
     SessionId, SessionLog, SessionStore, StoreError,
 };
 
@@ -140,7 +140,7 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
             running + queue.count(JobStatus::Queued).await.unwrap()
         };
         while open().await > 0 {
-            let claimed = queue.claim(&owner, moment(1), Duration::from_secs(9)).await.unwrap();
+            let claimed = queue.claim(ClaimRequest::new(&owner, moment(1), Duration::from_secs(9))).await.unwrap();
             let Some(claimed) = claimed else { continue };
             assert_eq!(claimed.claim, 1);
             done.push(claimed.job.id.clone());
@@ -156,4 +156,59 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
     }
     assert_eq!(claimed.len(), JOBS);
     assert_eq!(claimed.into_iter().collect::<BTreeSet<_>>(), expect);
+}
+
+/// Shows that workers of the tables' version 6 can push, claim and settle jobs beside those of this one. `script` runs a
+/// statement as they do.
+pub(crate) async fn older_workers_share_the_queue<F: Future<Output = ()>>(
+    store: &dyn SessionStore,
+    script: impl Fn(&'static str) -> F,
+) {
+    let queue = store.jobs().unwrap();
+    let named = |session: &str, name: &str| Job::resume(id(session)).with_id(name.parse().unwrap());
+    for session in ["a", "b", "c"] {
+        create(store, session).await;
+    }
+    let claim = async || {
+        let request = ClaimRequest::new("new", moment(1), Duration::from_secs(9));
+        queue.claim(request).await.unwrap()
+    };
+    let done = async |expect: &str| {
+        let claimed = claim().await.unwrap();
+        assert_eq!(claimed.job.id.as_str(), expect);
+        assert!(queue.settle(&claimed, &JobOutcome::Done, moment(2)).await.unwrap());
+    };
+    let jobs = [named("a", "a1"), named("a", "a2"), named("c", "c1")];
+    assert_eq!(queue.push_all(&jobs, moment(0)).await.unwrap(), [true; 3]);
+    // A job behind another one can run once an older worker has done that.
+    script(
+        "UPDATE loopwright.jobs SET status = 'running', claims = claims + 1, owner = 'old',
+            until = 9000000000000000 WHERE id IN ('a1', 'c1')",
+    )
+    .await;
+    assert_eq!(claim().await, None);
+    script("UPDATE loopwright.jobs SET status = 'completed', owner = NULL WHERE id = 'a1'").await;
+    done("a2").await;
+    // A retry of an older worker waits for its time.
+    script(
+        "UPDATE loopwright.jobs SET status = 'queued', owner = NULL, attempts = 1,
+            ready_at = 9000000000000000 WHERE id = 'c1'",
+    )
+    .await;
+    assert_eq!(claim().await, None);
+    script("UPDATE loopwright.jobs SET ready_at = 0 WHERE id = 'c1'").await;
+    done("c1").await;
+    // Jobs of older programs run in the order of their session.
+    script(
+        "INSERT INTO loopwright.jobs (id, session, task, status, ready_at, created_at, updated_at)
+        SELECT n.id, s.key, j.task, 'queued', 0, 0, 0
+        FROM loopwright.jobs j, loopwright.sessions s, (SELECT 'b1' AS id UNION SELECT 'b2') n
+        WHERE j.id = 'a1' AND s.id = 'b' ORDER BY n.id",
+    )
+    .await;
+    let first = claim().await.unwrap();
+    assert_eq!((first.job.id.as_str(), claim().await), ("b1", None));
+    assert!(queue.settle(&first, &JobOutcome::Done, moment(2)).await.unwrap());
+    done("b2").await;
+    assert_eq!(claim().await, None);
 }

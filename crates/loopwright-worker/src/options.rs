@@ -41,7 +41,9 @@ pub enum OnIdle {
     /// Waits for more jobs.
     #[default]
     Wait,
-    /// Exits once no job waits or runs on any worker.
+    /// Exits once no job runs on any worker, and none waits that this worker could run now.
+    ///
+    /// Jobs that need other labels, and jobs that wait for their start, do not count.
     Exit,
 }
 

@@ -16,7 +16,7 @@ use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{EventSink, OnInterrupted, RunEnv};
 use loopwright_sessions::{
-    ClaimedJob, JobOutcome, JobQueue, JobStatus, Owner, SessionError, SessionRuntime, SessionStore,
+    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionRuntime, SessionStore,
     StoreError,
 };
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,7 @@ pub struct Worker {
     options: WorkerOptions,
     env: RunEnv,
     owner: Arc<str>,
+    labels: JobLabels,
     listeners: Vec<Arc<dyn WorkerListener>>,
     sinks: Vec<Arc<dyn EventSink>>,
     event_log: Option<BroadcastConfig>,
@@ -86,6 +87,7 @@ impl Worker {
             options: WorkerOptions::default(),
             env: RunEnv::system(),
             owner: Owner::this_process().to_string().into(),
+            labels: JobLabels::default(),
             listeners: Vec::new(),
             sinks: Vec::new(),
             event_log: None,
@@ -109,6 +111,12 @@ impl Worker {
     #[must_use]
     pub fn with_owner(self, owner: impl Into<Arc<str>>) -> Self {
         Self { owner: owner.into(), ..self }
+    }
+
+    /// Sets the labels of the worker. It runs the jobs that need no others.
+    #[must_use]
+    pub fn with_labels(self, labels: JobLabels) -> Self {
+        Self { labels, ..self }
     }
 
     /// Adds a listener to the events of the worker.
@@ -188,6 +196,7 @@ impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
             .field("owner", &self.owner)
+            .field("labels", &self.labels)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
@@ -205,10 +214,11 @@ struct WorkerRun<'a> {
 impl WorkerRun<'_> {
     /// Waits for a job; `None` once the worker drains, or if it exits when idle.
     async fn next(&self) -> Option<ClaimedJob> {
-        let Worker { options, env, owner, .. } = self.worker;
+        let Worker { options, env, owner, labels, .. } = self.worker;
         while !self.drain.is_cancelled() {
             self.resume_parked().await;
-            let pause = match self.queue.claim(owner, env.clock.now(), options.lease_ttl).await {
+            let request = ClaimRequest::new(owner, env.clock.now(), options.lease_ttl);
+            let pause = match self.queue.claim(request.with_labels(labels)).await {
                 Ok(Some(claimed)) => return Some(claimed),
                 Ok(None) if options.on_idle == OnIdle::Exit && self.is_all_over().await => {
                     return None;
@@ -228,9 +238,7 @@ impl WorkerRun<'_> {
     }
 
     async fn is_all_over(&self) -> bool {
-        let waiting = self.queue.count(JobStatus::Queued).await;
-        let running = self.queue.count(JobStatus::Running).await;
-        matches!((waiting, running), (Ok(0), Ok(0)))
+        matches!(self.queue.has_work(&self.worker.labels).await, Ok(false))
     }
 
     /// Renews the claims while jobs run.

@@ -19,7 +19,7 @@ use loopwright_core::{
     messages::{Message, ToolCall, TurnBody},
 };
 use loopwright_sessions::{
-    ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobOutcome, JobQueue,
+    ClaimRequest, ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobOutcome, JobQueue,
     JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId, SessionLog,
     SessionRepository, SessionRuntime, SessionStore as _,
 };
@@ -145,7 +145,7 @@ async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
     // A job may end without a run.
     let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(1 << 50));
-    let claimed = queue.claim("another", now, wait).await.unwrap().unwrap();
+    let claimed = queue.claim(ClaimRequest::new("another", now, wait)).await.unwrap().unwrap();
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
     assert!(queue.settle(&claimed, &JobOutcome::Failed("refused".into()), now).await.unwrap());
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
@@ -189,7 +189,7 @@ async fn a_job_that_workers_die_of_is_given_up() {
     let now = FrozenClock::new().env(0).clock.now();
     for _ in 0..WorkerOptions::default().max_crashes {
         let lasts = WorkerOptions::default().lease_ttl;
-        assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
+        assert!(world.queue().claim(ClaimRequest::new("gone", now, lasts)).await.unwrap().is_some());
         assert_eq!(world.queue().release_all("gone", now).await.unwrap(), 1);
     }
     let tally = world.work(&agent(&FakeModel::echo())).await;
@@ -270,7 +270,7 @@ async fn a_request_to_stop_that_a_dead_worker_could_not_heed_stops_the_next_one_
     world.push("a", "hi").await;
     let now = FrozenClock::new().env(0).clock.now();
     let lasts = WorkerOptions::default().lease_ttl;
-    assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
+    assert!(world.queue().claim(ClaimRequest::new("gone", now, lasts)).await.unwrap().is_some());
     world.store.send_control(&id("a"), &ControlMessage::Cancel).await.unwrap();
     assert_eq!(world.queue().release_all("gone", now).await.unwrap(), 1);
     let tally = world.work(&agent(&FakeModel::echo())).await;
@@ -514,4 +514,26 @@ async fn a_parked_job_that_a_later_one_went_on_with_is_not_done_again() {
     for job in [first, second] {
         assert_eq!(world.record(&job).await.status, JobStatus::Completed, "{said:?}");
     }
+}
+
+#[tokio::test]
+async fn a_worker_runs_the_jobs_whose_needs_it_covers_and_then_exits_if_it_was_told_to() {
+    let world = World::with(&["a", "b", "c"]).await;
+    let now = FrozenClock::new().env(0).clock.now();
+    let job = |session, needs: &str| {
+        Job::send_message(id(session), Message::user("hi")).with_needs(needs.parse().unwrap())
+    };
+    let (gpu, eu) = (job("a", "gpu"), job("b", "zone=eu"));
+    let later = job("c", "").with_start_at(now.plus(Duration::from_hours(1)));
+    assert_eq!(world.queue().push_all(&[gpu, eu, later], now).await.unwrap(), [true; 3]);
+    let agent = agent(&FakeModel::echo());
+    let work = async |labels: &str| {
+        let worker = world.worker(&agent).with_env(FrozenClock::new().env(0));
+        worker.with_labels(labels.parse().unwrap()).run(&CancellationToken::new()).await.completed
+    };
+    assert_eq!(work("").await, 0);
+    assert_eq!(work("gpu,cuda").await, 1);
+    assert_eq!(work("gpu,cuda").await, 0);
+    assert_eq!(work("zone=eu").await, 1);
+    assert_eq!(world.queue().count(JobStatus::Queued).await.unwrap(), 1);
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
-use loopwright_sessions::{JobId, JobStatus, SessionId};
+use loopwright_core::Timestamp;
+use loopwright_sessions::{Job, JobId, JobLabel, JobStatus, SessionId};
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
@@ -31,6 +32,21 @@ pub struct SubmitArgs {
     /// Set the job ID; a job submitted twice under one ID runs once
     #[arg(long, value_name = "NAME")]
     pub id: Option<JobId>,
+    /// Run it only on workers with this label, such as `gpu` or `zone=eu`; repeatable
+    #[arg(long, value_name = "LABEL")]
+    pub needs: Vec<JobLabel>,
+    /// Start jobs with a higher priority first
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
+    pub priority: i32,
+    /// Start it after this duration, such as `90s` or `2h`
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "at")]
+    pub after: Option<Duration>,
+    /// Start it at this time, such as 2027-01-31T07:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<Timestamp>,
+    /// Submit a job for each line of a file of JSON objects; `-` reads standard input
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = ["prompt", "id", "follow", "session", "after", "at"])]
+    pub bulk: Option<PathBuf>,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
     pub store: Option<Text>,
@@ -45,7 +61,10 @@ pub struct WorkerArgs {
     /// Run up to N jobs concurrently
     #[arg(short = 'j', long, value_name = "N", default_value = "1")]
     pub concurrency: NonZeroUsize,
-    /// Exit when the queue is empty
+    /// Run jobs that need this label, such as `gpu` or `zone=eu`; repeatable
+    #[arg(long = "label", value_name = "LABEL")]
+    pub labels: Vec<JobLabel>,
+    /// Exit when no job is left that this worker can run now
     #[arg(long)]
     pub exit_when_idle: bool,
     /// Give running steps S seconds to finish after a stop signal
@@ -125,6 +144,17 @@ impl SubmitArgs {
     pub fn prompt(&self) -> Option<PromptSource> {
         let typed = self.prompt.as_deref().map(|it| PromptSource::new(Some(it)));
         typed.or_else(|| self.named().is_none().then(|| PromptSource::new(None)))
+    }
+}
+
+impl SubmitArgs {
+    /// Sets where, when and how urgently a job runs.
+    pub fn placed(&self, job: Job, now: Timestamp) -> Job {
+        let job = job.with_needs(self.needs.iter().cloned().collect()).with_priority(self.priority);
+        match self.at.or_else(|| self.after.map(|after| now.plus(after))) {
+            Some(at) => job.with_start_at(at),
+            None => job,
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::{ConformanceCase, create, header, id, moment};
 use crate::{
     id::JobId,
     jobs::{ClaimedJob, Job, JobOutcome, JobStatus},
-    scheduler::JobQueue,
+    labels::JobLabels,
+    scheduler::{ClaimRequest, JobQueue},
     store::SessionStore,
 };
 
@@ -24,6 +25,7 @@ job_facts![
     a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
     a_job_that_is_renewed_is_not_claimed,
     what_a_holder_that_is_gone_had_is_given_back,
+    a_worker_has_work_while_jobs_run_or_wait_for_its_labels,
     a_job_that_is_over_stays_as_it_is,
 ];
 
@@ -43,7 +45,7 @@ async fn push(queue: &dyn JobQueue, session: &str, name: &str) -> Job {
 }
 
 async fn claim(queue: &dyn JobQueue, owner: &str, now: u64) -> Option<ClaimedJob> {
-    queue.claim(owner, moment(now), LASTS).await.unwrap()
+    queue.claim(ClaimRequest::new(owner, moment(now), LASTS)).await.unwrap()
 }
 
 /// Claims, and tells which job it is.
@@ -96,7 +98,7 @@ async fn a_job_that_is_renewed_is_not_claimed(store: &dyn SessionStore) {
     let queue = queue(store, &["a", "b"]).await;
     push(queue, "a", "a").await;
     push(queue, "b", "b").await;
-    assert!(queue.claim("me", moment(1), Duration::ZERO).await.unwrap().is_some());
+    assert!(queue.claim(ClaimRequest::new("me", moment(1), Duration::ZERO)).await.unwrap().is_some());
     assert_eq!(queue.renew("me", moment(5), LASTS).await.unwrap(), 1);
     assert_eq!(claimed(queue, 6).await.as_deref(), Some("b"));
     assert_eq!(claimed(queue, 9).await, None);
@@ -138,4 +140,26 @@ async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
         assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
         assert_eq!(record.updated_at, moment(2));
     }
+}
+
+async fn a_worker_has_work_while_jobs_run_or_wait_for_its_labels(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b", "c"]).await;
+    let gpu = "gpu".parse().unwrap();
+    let has_work = async || {
+        let [plain, with_gpu] = [JobLabels::EMPTY, &gpu].map(|it| queue.has_work(it));
+        (plain.await.unwrap(), with_gpu.await.unwrap())
+    };
+    assert_eq!(has_work().await, (false, false));
+    let later = Job::resume(id("c")).with_start_at(moment(99));
+    assert!(queue.push(&later, moment(0)).await.unwrap());
+    assert_eq!(has_work().await, (false, false));
+    let needs = Job::resume(id("b")).with_needs(gpu.clone());
+    assert!(queue.push(&needs, moment(0)).await.unwrap());
+    assert_eq!(has_work().await, (false, true));
+    let request = ClaimRequest::new("me", moment(1), LASTS).with_labels(&gpu);
+    let running = queue.claim(request).await.unwrap().unwrap();
+    assert_eq!(has_work().await, (true, true));
+    assert!(queue.settle(&running, &JobOutcome::Done, moment(2)).await.unwrap());
+    push(queue, "a", "plain").await;
+    assert_eq!(has_work().await, (true, true));
 }

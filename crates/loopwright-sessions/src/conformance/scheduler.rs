@@ -8,9 +8,10 @@ use loopwright_core::Timestamp;
 
 use super::{create, header, id, moment};
 use crate::{
-    id::JobId,
+    id::{JobId, PrincipalTag, SessionId},
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobStatus},
-    scheduler::{PushOutcome, Scheduler},
+    labels::JobLabels,
+    scheduler::{ClaimRequest, PushOutcome, Scheduler},
     store::SessionStore,
 };
 
@@ -23,8 +24,9 @@ pub trait SchedulerUnderTest: Send + Sync {
     /// Returns the scheduler; it has no jobs.
     fn scheduler(&self) -> &dyn Scheduler;
 
-    /// Returns the next job that a worker gets, or `None` if no job can run now. It runs until it is finished.
-    async fn start(&self, now: Timestamp) -> Option<ClaimedJob>;
+    /// Returns the next job that a worker with these labels gets, or `None` if it can run none now. The job runs until it is
+    /// finished.
+    async fn start(&self, labels: &JobLabels, now: Timestamp) -> Option<ClaimedJob>;
 
     /// Reports the outcome of a job that runs.
     async fn finish(&self, running: &ClaimedJob, outcome: &JobOutcome, now: Timestamp);
@@ -46,8 +48,9 @@ impl SchedulerUnderTest for QueueUnderTest<'_> {
         self.0.jobs().unwrap()
     }
 
-    async fn start(&self, now: Timestamp) -> Option<ClaimedJob> {
-        self.0.jobs().unwrap().claim("worker", now, LASTS).await.unwrap()
+    async fn start(&self, labels: &JobLabels, now: Timestamp) -> Option<ClaimedJob> {
+        let request = ClaimRequest::new("worker", now, LASTS).with_labels(labels);
+        self.0.jobs().unwrap().claim(request).await.unwrap()
     }
 
     async fn finish(&self, running: &ClaimedJob, outcome: &JobOutcome, now: Timestamp) {
@@ -96,6 +99,11 @@ scheduler_facts![
     jobs_that_wait_for_a_decision_are_over_once_their_session_went_on,
     a_job_that_failed_is_ready_later,
     a_job_that_is_left_is_ready_at_once,
+    a_job_that_waits_for_its_start_is_started_then_and_blocks_no_other,
+    a_job_waits_for_a_worker_that_has_every_label_it_needs,
+    jobs_of_a_higher_priority_start_first,
+    a_principal_with_many_jobs_does_not_delay_the_others,
+    many_jobs_are_pushed_at_once_and_each_of_them_once,
     jobs_are_listed_and_counted,
     jobs_that_are_over_are_forgotten_once_they_are_old,
 ];
@@ -114,7 +122,7 @@ async fn push(scheduler: &dyn Scheduler, session: &str, name: &str) -> Job {
 }
 
 async fn start(world: &dyn SchedulerUnderTest, now: u64) -> Option<ClaimedJob> {
-    world.start(moment(now)).await
+    world.start(JobLabels::EMPTY, moment(now)).await
 }
 
 /// Starts the next job, and returns its name.
@@ -309,4 +317,108 @@ async fn jobs_that_are_over_are_forgotten_once_they_are_old(world: &dyn Schedule
     assert_eq!(left, ["open", "new"]);
     push(scheduler, "a", "old").await;
     assert_eq!(scheduler.delete_finished(moment(5)).await.unwrap(), 0);
+}
+
+async fn a_job_that_waits_for_its_start_is_started_then_and_blocks_no_other(
+    world: &dyn SchedulerUnderTest,
+) {
+    let scheduler = scheduler(world, &["a"]).await;
+    let name = |name: &str| JobId::new(name).unwrap();
+    let later = Job::resume(id("a")).with_id(name("later")).with_start_at(moment(3_600));
+    let past = Job::resume(id("a")).with_id(name("past")).with_start_at(moment(0));
+    assert!(scheduler.push(&later, moment(1)).await.unwrap());
+    assert!(scheduler.push(&past, moment(1)).await.unwrap());
+    push(scheduler, "a", "now").await;
+    let record = scheduler.job(&later.id).await.unwrap().unwrap();
+    assert_eq!((&record.job, record.status), (&later, JobStatus::Queued));
+    for expect in ["past", "now"] {
+        let running = start(world, 2).await.unwrap();
+        assert_eq!(running.job.id.as_str(), expect);
+        world.finish(&running, &JobOutcome::Done, moment(2)).await;
+    }
+    assert_eq!(started(world, 2).await, None);
+}
+
+async fn a_job_waits_for_a_worker_that_has_every_label_it_needs(world: &dyn SchedulerUnderTest) {
+    let scheduler = scheduler(world, &["a", "b", "c"]).await;
+    let labels = |text: &str| text.parse::<JobLabels>().unwrap();
+    for (session, needs) in [("a", "gpu,zone=eu"), ("b", "gpu"), ("c", "")] {
+        let job = Job::resume(id(session)).with_needs(labels(needs));
+        assert!(scheduler.push(&job, moment(0)).await.unwrap());
+    }
+    let started = async |has: &str| {
+        let running = world.start(&labels(has), moment(1)).await;
+        running.map(|it| (it.job.session.to_string(), it.job.needs.to_string()))
+    };
+    let found = |session: &str, needs: &str| Some((session.to_owned(), needs.to_owned()));
+    assert_eq!(started("zone=eu").await, found("c", ""));
+    assert_eq!(started("zone=eu").await, None);
+    assert_eq!(started("gpu,zone=us").await, found("b", "gpu"));
+    assert_eq!(started("gpu,zone=us").await, None);
+    assert_eq!(started("cuda,gpu,zone=eu").await, found("a", "gpu,zone=eu"));
+}
+
+async fn jobs_of_a_higher_priority_start_first(world: &dyn SchedulerUnderTest) {
+    let sessions = ["a", "b", "c", "d", "e"];
+    let scheduler = scheduler(world, &sessions).await;
+    for (session, priority) in sessions.iter().zip([0, 5, -1, 5, i32::MAX]) {
+        let job = Job::resume(id(session)).with_priority(priority);
+        assert!(scheduler.push(&job, moment(0)).await.unwrap());
+    }
+    let mut order = Vec::new();
+    while let Some(running) = start(world, 1).await {
+        order.push((running.job.session.to_string(), running.job.priority));
+    }
+    let expect = [("e", i32::MAX), ("b", 5), ("d", 5), ("a", 0), ("c", -1)];
+    assert_eq!(order, expect.map(|(session, priority)| (session.to_owned(), priority)));
+}
+
+async fn a_principal_with_many_jobs_does_not_delay_the_others(world: &dyn SchedulerUnderTest) {
+    let [flood, ada, bob] = ["flood", "ada", "bob"].map(PrincipalTag::of);
+    let job = async |tag: &PrincipalTag, number: usize| {
+        let session = SessionId::derived_tagged(Some(tag), &number.to_string());
+        create(world.store(), &header(session.as_str()), &[]).await;
+        Job::resume(session)
+    };
+    let scheduler = world.scheduler();
+    for number in 0..20 {
+        assert!(scheduler.push(&job(&flood, number).await, moment(0)).await.unwrap());
+    }
+    let mut order = String::new();
+    let start = async |order: &mut String, jobs: usize| {
+        for _ in 0..jobs {
+            let running = start(world, 1).await.unwrap();
+            let tag = running.job.session.tag().unwrap();
+            order.push(if tag == flood { 'f' } else if tag == ada { 'a' } else { 'b' });
+            world.finish(&running, &JobOutcome::Done, moment(1)).await;
+        }
+    };
+    start(&mut order, 3).await;
+    for number in 0..3 {
+        assert!(scheduler.push(&job(&ada, number).await, moment(1)).await.unwrap());
+    }
+    start(&mut order, 2).await;
+    assert!(scheduler.push(&job(&bob, 0).await, moment(1)).await.unwrap());
+    start(&mut order, 20 + 4 - 5).await;
+    assert_eq!(order, format!("fff{}{}", "fafabfa", "f".repeat(14)));
+    assert_eq!(started(world, 1).await, None);
+}
+
+async fn many_jobs_are_pushed_at_once_and_each_of_them_once(world: &dyn SchedulerUnderTest) {
+    let scheduler = scheduler(world, &["a", "b"]).await;
+    let known = push(scheduler, "b", "known").await;
+    let of_a = |number| Job::resume(id("a")).with_id(JobId::new(format!("a{number}")).unwrap());
+    let mut jobs: Vec<Job> = (0..300).map(of_a).collect();
+    jobs.insert(7, known);
+    let are_new = scheduler.push_all(&jobs, moment(0)).await.unwrap();
+    let expect: Vec<bool> = (0..301).map(|it| it != 7).collect();
+    assert_eq!(are_new, expect);
+    assert_eq!(scheduler.push_all(&jobs, moment(0)).await.unwrap(), [false; 301]);
+    assert_eq!(scheduler.count(JobStatus::Queued).await.unwrap(), 301);
+    for expect in ["known", "a0"] {
+        assert_eq!(started(world, 1).await.as_deref(), Some(expect));
+    }
+    assert_eq!(started(world, 1).await, None);
+    let gone = scheduler.push_all(&[Job::resume(id("nobody"))], moment(0)).await;
+    assert!(matches!(gone, Err(crate::StoreError::NotFound(_))), "{gone:?}");
 }

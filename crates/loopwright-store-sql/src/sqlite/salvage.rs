@@ -102,7 +102,7 @@ const COLUMNS: [&str; 10] = [
     "SELECT number, session, body FROM control_messages LIMIT 0",
     "SELECT session, log, number, body FROM log_entries LIMIT 0",
     "SELECT number, id, session, task, status, claims, attempts, crashes, ready_at, owner, until, reason, created_at,
-        updated_at FROM jobs LIMIT 0",
+        updated_at, needs, priority, principal, start_at, turn, held FROM jobs LIMIT 0",
     "SELECT principal, period, taken FROM allowances LIMIT 0",
     "SELECT principal, day, tokens, cost FROM daily_spend LIMIT 0",
     "SELECT session, tokens, cost FROM recorded_spend LIMIT 0",

@@ -5,7 +5,7 @@ use loopwright_core::{
     AgentLoop, Budget, ModelError, ModelErrorKind, OnInterrupted, Timestamp, messages::Message,
 };
 use loopwright_sessions::{
-    ChangeBudget, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+    ClaimRequest, ChangeBudget, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
@@ -71,7 +71,7 @@ impl World {
     }
 
     async fn claim(&self) -> ClaimedJob {
-        self.queue().claim("me", now(), Duration::from_secs(9)).await.unwrap().unwrap()
+        self.queue().claim(ClaimRequest::new("me", now(), Duration::from_secs(9))).await.unwrap().unwrap()
     }
 
     /// Claims a job whose holder died.

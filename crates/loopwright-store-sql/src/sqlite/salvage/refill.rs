@@ -50,7 +50,8 @@ const SESSION: &str = "
     WHERE (excluded.version, excluded.leases, excluded.lease_until)
         > (sessions.version, sessions.leases, sessions.lease_until)";
 const JOB: &str = "
-    INSERT OR IGNORE INTO jobs VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    INSERT OR IGNORE INTO jobs VALUES
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
     ON CONFLICT (number) DO UPDATE SET
         status = excluded.status, claims = excluded.claims, attempts = excluded.attempts,
         crashes = excluded.crashes, ready_at = excluded.ready_at, owner = excluded.owner,
@@ -128,6 +129,7 @@ impl<'a> Rebuild<'a> {
                 DELETE FROM branches WHERE session NOT IN (SELECT key FROM sessions);
                 DELETE FROM log_entries WHERE session NOT IN (SELECT key FROM sessions);
                 DELETE FROM jobs WHERE session NOT IN (SELECT key FROM sessions);
+                UPDATE jobs SET turn = NULL, held = NULL;
                 UPDATE sessions SET lease_owner = NULL, lease_until = 0;",
             )
             .await?;
@@ -243,7 +245,7 @@ impl Table {
             Self::Branches => 5,
             Self::Batches => 6,
             Self::Notes => 4,
-            Self::Jobs => 14,
+            Self::Jobs => 20,
         }
     }
 }
@@ -265,7 +267,7 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
         (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if matches!(cells.len(), 19..=21) => {
             (is_name(id) && SessionStatus::named(status).is_some()).then_some(Table::Sessions)
         }
-        (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if cells.len() == 14 => {
+        (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if matches!(cells.len(), 14 | 20) => {
             Some(Table::Jobs)
         }
         (Some(_), [Null, Bytes(body), sum @ ..]) if is_sum(sum, body) => {
