@@ -272,7 +272,10 @@ fn a_file_of_jobs_is_submitted_at_once_and_again_without_doubles() {
     let place = Place::new(["One.", "Two."]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jobs.jsonl");
-    let lines = ["{\"prompt\":\"First.\",\"id\":\"one\"}", "{\"prompt\":\"Second.\",\"id\":\"two\",\"needs\":[\"gpu\"]}"];
+    let lines = [
+        "{\"prompt\":\"First.\",\"id\":\"one\"}",
+        "{\"prompt\":\"Second.\",\"id\":\"two\",\"needs\":[\"gpu\"]}",
+    ];
     fs::write(&file, lines.join("\n")).unwrap();
     let submit = || place.submit(&["--bulk", file.to_str().unwrap(), "--needs", "cpu"]);
     let first = submit();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use loopwright_server::Role;
-use loopwright_sessions::{ClaimRequest, ControlMessage, LeaseRequest, SessionId, SessionStore as _};
+use loopwright_sessions::{
+    ClaimRequest, ControlMessage, LeaseRequest, SessionId, SessionStore as _,
+};
 use loopwright_testing::FrozenClock;
 use serde_json::{Value, json};
 

@@ -7,7 +7,9 @@ use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt as _;
 use loopwright_core::{ApprovalRequest, CallableHook, Interceptor, Timestamp, ToolDecision};
 use loopwright_server::Role;
-use loopwright_sessions::{ClaimRequest, Job, JobOutcome, SessionId, SessionLog, SessionStore as _};
+use loopwright_sessions::{
+    ClaimRequest, Job, JobOutcome, SessionId, SessionLog, SessionStore as _,
+};
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -482,7 +484,11 @@ async fn a_page_is_told_when_the_queue_knows_that_a_run_has_ended() {
     // As between the last event of a run and the end of its job.
     let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(0));
     queue.push(&Job::resume(session_id(&path)), now).await.unwrap();
-    let claimed = queue.claim(ClaimRequest::new("worker", now, Duration::from_hours(1))).await.unwrap().unwrap();
+    let claimed = queue
+        .claim(ClaimRequest::new("worker", now, Duration::from_hours(1)))
+        .await
+        .unwrap()
+        .unwrap();
     let page = browser.page(&path).await;
     assert!(page.contains("Working on step"), "{page}");
     let following = between(&page, "data-live=\"", "\"");
@@ -506,7 +512,11 @@ async fn a_message_is_shown_once_while_it_is_queued_while_its_run_begins_and_aft
     browser.sends(&format!("{path}/messages"), &[("text", "go on"), ("mode", "queue")]).await;
     shown(1).await;
     let (queue, now) = (world.store.jobs().unwrap(), Timestamp::from_millis(1 << 50));
-    let claimed = queue.claim(ClaimRequest::new("worker", now, Duration::from_hours(1))).await.unwrap().unwrap();
+    let claimed = queue
+        .claim(ClaimRequest::new("worker", now, Duration::from_hours(1)))
+        .await
+        .unwrap()
+        .unwrap();
     shown(1).await;
     assert!(queue.settle(&claimed, &JobOutcome::Failed("lost".into()), now).await.unwrap());
     browser.sends(&format!("{path}/messages"), &[("text", "go on"), ("mode", "queue")]).await;

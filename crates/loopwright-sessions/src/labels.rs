@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn a_worker_covers_needs_if_it_has_every_label() {
         let worker = labels("gpu,zone=eu");
-        let covered = ["", "gpu", "gpu,zone=eu", "zone=us", "gpu,cuda"].map(|it| worker.covers(&labels(it)));
+        let covered =
+            ["", "gpu", "gpu,zone=eu", "zone=us", "gpu,cuda"].map(|it| worker.covers(&labels(it)));
         assert_eq!(covered, [true, true, true, false, false]);
         assert!(JobLabels::EMPTY.covers(&labels("")) && !JobLabels::EMPTY.covers(&labels("gpu")));
     }

@@ -70,7 +70,7 @@ pub use crate::{
     owner::Owner,
     repository::SessionRepository,
     runtime::SessionRuntime,
-    scheduler::{ClaimRequest, JobQueue, PushOutcome, Scheduler},
+    scheduler::{ClaimRequest, JobNews, JobQueue, PushOutcome, Scheduler},
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
     shown::{DecideShown, InvalidRequestAddress, RequestAddress, ShownRequest},

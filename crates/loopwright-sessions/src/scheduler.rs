@@ -1,8 +1,9 @@
 //! Who runs jobs, and when: the trait of schedulers, and that of queues from which workers claim jobs.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::stream::BoxStream;
 use loopwright_core::Timestamp;
 
 use crate::{
@@ -52,8 +53,8 @@ pub trait Scheduler: Send + Sync {
         Ok(are_new)
     }
 
-    /// Adds a job if no other job of its session is queued or running. Of two calls at once for one session, one adds
-    /// its job.
+    /// Adds a job if no other job of its session is queued or running. One that waits for its start does not count. Of two
+    /// calls at once for one session, one adds its job.
     ///
     /// # Errors
     ///
@@ -119,6 +120,27 @@ pub trait JobQueue: Scheduler {
 
     /// Releases all jobs of a holder that has exited. Returns their number.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Returns notifications that jobs may be ready. `None`, the default, means that workers must poll.
+    fn news(&self) -> Option<JobNews> {
+        None
+    }
+}
+
+/// Notifications that jobs may be ready, because they were pushed or released, or the job before them has ended.
+///
+/// Nothing is reported of jobs whose time has come, and of those of a worker that has died: workers poll for these.
+pub struct JobNews {
+    /// Yields when there are news. Several at once can be one item.
+    pub changes: BoxStream<'static, ()>,
+    /// Whether it reports the jobs of all processes. If not, it reports those of this process only.
+    pub is_complete: bool,
+}
+
+impl fmt::Debug for JobNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobNews").field("is_complete", &self.is_complete).finish_non_exhaustive()
+    }
 }
 
 /// A request for a job.

@@ -21,6 +21,8 @@ use crate::{
 
 /// The most jobs that enter the line with one claim.
 pub(crate) const MAX_ENTERING: usize = 256;
+/// The numbers of jobs that one statement lets enter the line. The database prepares each statement once.
+const AT_ONCE: [usize; 4] = [MAX_ENTERING, 16, 4, 1];
 /// The number of jobs that are found at once, because others may claim the first ones.
 const FOUND: usize = 16;
 /// The most attempts of one claim, if jobs in line turn out to be unable to run.
@@ -114,7 +116,8 @@ fn leave(transaction: &dyn Transaction, sets: usize) -> String {
 /// Returns the queries for the jobs whose claims have expired, whose start has come, and that no claim has examined yet.
 fn due(transaction: &dyn Transaction) -> [String; 3] {
     let by = |index| transaction.indexed_by(index);
-    let (running, delayed, before) = (by("jobs_running"), by("jobs_delayed"), by("jobs_before_line"));
+    let (running, delayed, before) =
+        (by("jobs_running"), by("jobs_delayed"), by("jobs_before_line"));
     [
         format!(
             "SELECT j.number FROM jobs j{running} WHERE j.status = 'running' AND j.until <= $1
@@ -170,7 +173,8 @@ pub(crate) async fn claim(
             return Ok(None);
         }
         let sets = || needs.iter().map(|it| Value::from(&**it));
-        let mut values = values![request.owner, clock.plus(request.ttl), request.now, clock].to_vec();
+        let mut values =
+            values![request.owner, clock.plus(request.ttl), request.now, clock].to_vec();
         values.extend(sets());
         let sql = take(transaction, needs.len());
         if let Some(mut row) = transaction.row(&sql, &values).await? {
@@ -203,7 +207,7 @@ async fn covered(
 
 /// Returns `true` if a worker with these labels covers stored needs. No worker covers damaged ones.
 pub(crate) fn covers(labels: &JobLabels, needs: &str) -> bool {
-    needs.parse().is_ok_and(|needs| labels.covers(&needs))
+    needs.parse::<JobLabels>().is_ok_and(|needs| labels.covers(&needs))
 }
 
 /// Returns the query for the jobs that no claim has examined yet, and whether each is the next one of its session.
@@ -243,19 +247,24 @@ pub(crate) async fn enter(
     jobs: &[i64],
     clock: Timestamp,
 ) -> Result<(), Failure> {
-    for jobs in jobs.chunks(MAX_ENTERING) {
-        let sql = entering(transaction, jobs);
-        transaction.run(&sql, values![clock]).await?;
+    let mut rest = jobs;
+    while let Some(count) = AT_ONCE.into_iter().find(|it| *it <= rest.len()) {
+        let (entering, later) = rest.split_at(count);
+        let sql = self::entering(transaction, count);
+        let jobs = entering.iter().map(|it| Value::from(*it));
+        let values: Vec<_> = std::iter::once(clock.into()).chain(jobs).collect();
+        transaction.run(&sql, &values).await?;
+        rest = later;
     }
     Ok(())
 }
 
-/// Returns the statement that lets these jobs enter the line.
-fn entering(transaction: &dyn Transaction, jobs: &[i64]) -> String {
+/// Returns the statement that lets so many jobs enter the line.
+fn entering(transaction: &dyn Transaction, jobs: usize) -> String {
     let by = transaction.indexed_by("jobs_in_line");
     let by_principal = transaction.indexed_by("jobs_in_line_by_principal");
     let skip = skip_locked(transaction);
-    let list = jobs.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let list = (0..jobs).map(|job| format!("${}", job + 2)).collect::<Vec<_>>().join(", ");
     let first = format!(
         "SELECT l.turn FROM jobs l{by} WHERE l.status = 'queued' AND l.turn IS NOT NULL
             AND l.needs = d.needs AND l.priority = d.priority ORDER BY l.turn LIMIT 1"
@@ -289,7 +298,7 @@ fn entering(transaction: &dyn Transaction, jobs: &[i64]) -> String {
 #[cfg(all(test, feature = "sqlite"))]
 pub(crate) fn statements(transaction: &dyn Transaction) -> Vec<String> {
     let mut statements = due(transaction).to_vec();
-    statements.extend([examining(transaction), entering(transaction, &[1, 2])]);
+    statements.extend([examining(transaction), entering(transaction, 4)]);
     statements.push(needs_in_line(transaction));
     statements.extend([1, 3].map(|sets| take(transaction, sets)));
     statements.push(leave(transaction, 2));

@@ -5,6 +5,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{Finding, SessionId, SessionLog};
+use tokio::sync::watch::Receiver;
 
 use crate::{
     error::{Failure, SqlError},
@@ -28,6 +29,12 @@ pub trait Database: Send + Sync + 'static {
 
     /// Returns notifications about new log entries. `None` means that the database sends none.
     fn news(&self) -> Option<LogNotification>;
+
+    /// Returns notifications about jobs, and whether they report the jobs of all processes.
+    fn job_news(&self) -> (Receiver<()>, bool);
+
+    /// Notifies the workers of this process that jobs may be ready, if the database does not do so.
+    fn tell_jobs(&self) {}
 
     /// Returns freed space to the file system.
     async fn give_back(&self) -> Result<(), SqlError>;

@@ -102,10 +102,11 @@ pub(crate) async fn push_if_idle(
 ) -> Result<Option<Option<(i64, u64)>>, Failure> {
     // Other transactions that push for the session wait until this one has ended.
     let key = SessionRow::locked(transaction, &job.session).await?.key;
-    let by = transaction.indexed_by("jobs_open_by_session");
+    let by = transaction.indexed_by("jobs_in_order");
     let sql = format!(
         "SELECT j.number FROM jobs j{by} WHERE j.session = $1
-            AND j.status IN ('queued', 'running') AND j.id <> $2 LIMIT 1"
+            AND j.status IN ('queued', 'running') AND (j.held IS NULL OR j.held = 1)
+            AND j.id <> $2 LIMIT 1"
     );
     if transaction.row(&sql, values![key, job.id.as_str()]).await?.is_some() {
         return Ok(None);
@@ -268,10 +269,12 @@ pub(crate) fn claimed(row: &mut Row) -> Result<ClaimedJob, Failure> {
     let id = JobId::new(row.text(0)?).map_err(|error| form(&error))?;
     let session = session_id(row.text(1)?)?;
     let task = decode(&session, &row.bytes(2)?)?;
-    let needs = row.maybe_text(3)?.unwrap_or_default().parse().map_err(|error| form(&error))?;
+    let needs = row.maybe_text(3)?.unwrap_or_default();
+    let needs = needs.parse::<JobLabels>().map_err(|error| form(&error))?;
     let priority = row.maybe_int(4)?.unwrap_or_default();
     let priority = i32::try_from(priority).map_err(|error| form(&error))?;
-    let start_at = row.maybe_int(5)?.map(u64::try_from).transpose().map_err(|error| form(&error))?;
+    let start_at =
+        row.maybe_int(5)?.map(u64::try_from).transpose().map_err(|error| form(&error))?;
     let start_at = start_at.map(Timestamp::from_millis);
     let job = Job { id, session, task, needs, priority, start_at };
     let (claim, attempts, crashes) = (row.number(6)?, row.number(7)?, row.number(8)?);

@@ -13,6 +13,7 @@ use sqlx::{
     pool::{Pool, PoolOptions},
     postgres::{PgConnectOptions, PgConnection},
 };
+use tokio::sync::watch::Receiver;
 
 use crate::{
     database::{Access, Database, LogNotification, Transaction},
@@ -21,9 +22,11 @@ use crate::{
     store::SqlStore,
 };
 
+mod job_listener;
 mod listener;
 mod transaction;
 
+use job_listener::JobListener;
 use listener::Listener;
 use transaction::{PostgresTransaction, failed};
 
@@ -40,6 +43,8 @@ pub struct Postgres {
     pool: Pool<Driver>,
     /// The connection that receives notifications, opened for the first waiting reader.
     listener: OnceLock<Listener>,
+    /// The same for the first waiting worker.
+    job_listener: OnceLock<JobListener>,
     ears: Pool<Driver>,
     /// The maximum wait for a server that does not respond.
     stall: Duration,
@@ -47,6 +52,8 @@ pub struct Postgres {
 
 /// The maximum number of connections.
 const CONNECTIONS: u32 = 8;
+/// The number of connections that receive notifications.
+const LISTENERS: u32 = 2;
 /// The maximum wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum wait for a server that was available and no longer responds, for example while its machine is moved
@@ -93,10 +100,11 @@ impl PostgresStore {
                 })
                 .connect_lazy_with(options.clone())
         };
-        let (pool, ears) = (pool(CONNECTIONS), pool(1));
-        let listener = OnceLock::new();
+        let (pool, ears) = (pool(CONNECTIONS), pool(LISTENERS));
+        let (listener, job_listener) = (OnceLock::new(), OnceLock::new());
         let stall = Duration::ZERO;
-        let mut database = Postgres { place: Arc::clone(&place), pool, listener, ears, stall };
+        let mut database =
+            Postgres { place: Arc::clone(&place), pool, listener, job_listener, ears, stall };
         database.prepare().await?;
         database.stall = STALL;
         Ok(Self::new(database, place))
@@ -175,6 +183,12 @@ impl Database for Postgres {
 
     fn news(&self) -> Option<LogNotification> {
         Some(self.listener.get_or_init(|| Listener::start(self.ears.clone())).news())
+    }
+
+    /// Triggers notify all processes.
+    fn job_news(&self) -> (Receiver<()>, bool) {
+        let listener = self.job_listener.get_or_init(|| JobListener::start(self.ears.clone()));
+        (listener.news(), true)
     }
 
     /// The server does this automatically.

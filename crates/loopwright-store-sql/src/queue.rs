@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimRequest, ClaimedJob, Job, JobId, JobLabels, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
-    Scheduler, SessionId, StoreError,
+    ClaimRequest, ClaimedJob, Job, JobId, JobLabels, JobNews, JobOutcome, JobQuery, JobQueue,
+    JobRecord, JobStatus, PushOutcome, Scheduler, SessionId, StoreError,
 };
 
 use crate::{
@@ -22,6 +23,7 @@ impl<D: Database> Scheduler for SqlStore<D> {
         let pushed = within!(self.writing, |it| jobs::push(it, job, now))?;
         if let Some((key, number)) = pushed {
             self.database.acknowledge(Counter::Jobs, key, &job.session, number);
+            self.database.tell_jobs();
         }
         Ok(pushed.is_some())
     }
@@ -37,6 +39,7 @@ impl<D: Database> Scheduler for SqlStore<D> {
                 }
                 are_new.push(pushed.is_some());
             }
+            self.database.tell_jobs();
         }
         Ok(are_new)
     }
@@ -47,6 +50,7 @@ impl<D: Database> Scheduler for SqlStore<D> {
             Some(None) => Ok(PushOutcome::Exists),
             Some(Some((key, number))) => {
                 self.database.acknowledge(Counter::Jobs, key, &job.session, number);
+                self.database.tell_jobs();
                 Ok(PushOutcome::Added)
             }
         }
@@ -58,7 +62,9 @@ impl<D: Database> Scheduler for SqlStore<D> {
         outcome: &JobOutcome,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        within!(self.writing, session, |it| jobs::answered(it, session, outcome, now))
+        let jobs = within!(self.writing, session, |it| jobs::answered(it, session, outcome, now))?;
+        self.database.tell_jobs();
+        Ok(jobs)
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
@@ -108,7 +114,9 @@ impl<D: Database> JobQueue for SqlStore<D> {
         outcome: &JobOutcome,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        within!(self.writing, |it| jobs::settle(it, claimed, outcome, now))
+        let is_settled = within!(self.writing, |it| jobs::settle(it, claimed, outcome, now))?;
+        self.database.tell_jobs();
+        Ok(is_settled)
     }
 
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError> {
@@ -116,6 +124,17 @@ impl<D: Database> JobQueue for SqlStore<D> {
     }
 
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
-        within!(self.writing, |it| jobs::give_back(it, owner, now))
+        let jobs = within!(self.writing, |it| jobs::give_back(it, owner, now))?;
+        self.database.tell_jobs();
+        Ok(jobs)
+    }
+
+    fn news(&self) -> Option<JobNews> {
+        let (news, is_complete) = self.database.job_news();
+        let changes = stream::unfold(news, async |mut news| {
+            // There are no news once the store is gone.
+            news.changed().await.ok().map(|()| ((), news))
+        });
+        Some(JobNews { changes: changes.boxed(), is_complete })
     }
 }

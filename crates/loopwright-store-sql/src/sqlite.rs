@@ -15,6 +15,7 @@ use sqlx::{
     pool::{Pool, PoolOptions},
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
+use tokio::sync::watch::{Receiver, Sender};
 
 use crate::{
     database::{Access, Counter, Database, LogNotification, Transaction},
@@ -55,6 +56,8 @@ pub struct Sqlite {
     acknowledged: Acknowledged,
     /// Acknowledged sessions of which no data is left.
     lost: Mutex<Vec<Mark>>,
+    /// Notifies the workers of this process.
+    jobs: Sender<()>,
 }
 
 /// The maximum time that other processes can lock the file.
@@ -181,6 +184,7 @@ impl Sqlite {
             writer,
             readers,
             lost: Mutex::default(),
+            jobs: Sender::new(()),
         };
         database.prepare(patience).await?;
         database.compare().await?;
@@ -344,6 +348,14 @@ impl Database for Sqlite {
 
     fn news(&self) -> Option<LogNotification> {
         None
+    }
+
+    fn job_news(&self) -> (Receiver<()>, bool) {
+        (self.jobs.subscribe(), false)
+    }
+
+    fn tell_jobs(&self) {
+        self.jobs.send_replace(());
     }
 
     fn acknowledge(&self, counter: Counter, key: i64, id: &SessionId, number: u64) {

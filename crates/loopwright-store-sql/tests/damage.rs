@@ -10,8 +10,9 @@ use std::{
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimRequest, AppendRequest, ChangeBatch, ControlMessage, Job, JobOutcome, JobQuery, LeaseRequest,
-    SessionLog, SessionQuery, SessionRelation, SessionStatus, SessionStore as _, StoreError,
+    AppendRequest, ChangeBatch, ClaimRequest, ControlMessage, Job, JobOutcome, JobQuery,
+    LeaseRequest, SessionLog, SessionQuery, SessionRelation, SessionStatus, SessionStore as _,
+    StoreError,
 };
 use loopwright_store_sql::SqliteStore;
 use tempfile::TempDir;
@@ -341,7 +342,11 @@ async fn jobs_that_were_removed_when_they_were_over_are_not_missing() {
     let now = Timestamp::from_millis(1);
     let jobs = store.jobs().unwrap();
     jobs.push(&Job::resume(id("a")), now).await.unwrap();
-    let claimed = jobs.claim(ClaimRequest::new("worker", now, Duration::from_secs(1))).await.unwrap().unwrap();
+    let claimed = jobs
+        .claim(ClaimRequest::new("worker", now, Duration::from_secs(1)))
+        .await
+        .unwrap()
+        .unwrap();
     jobs.settle(&claimed, &JobOutcome::Done, now).await.unwrap();
     assert_eq!(jobs.delete_finished(Timestamp::from_millis(2)).await.unwrap(), 1);
     let other = open(&path).await;

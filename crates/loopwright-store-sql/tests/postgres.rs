@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::{StreamExt as _, future::BoxFuture};
 use loopwright_core::{Clock, Timestamp};
 use loopwright_sessions::{
-    ClaimRequest, Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError, conformance,
+    ClaimRequest, Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError,
+    conformance,
 };
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
@@ -14,8 +15,8 @@ use crate::{
     samples,
     server::{GUARDED, PASSWORD, Server},
     support::{
-        create, each_job_is_claimed_once, id, is_kept, keep, older_workers_share_the_queue, one_writer_wins_each_version, said,
-        say,
+        create, each_job_is_claimed_once, id, is_kept, keep, older_workers_share_the_queue,
+        one_writer_wins_each_version, said, say,
     },
 };
 
@@ -309,4 +310,32 @@ async fn older_workers_share_the_queue_of_a_database() {
     let (server, address) = (Server::shared(), Server::shared().database().await);
     let store = connect(&address).await;
     older_workers_share_the_queue(&store, async |sql| server.script(&address, sql).await).await;
+}
+
+#[tokio::test]
+async fn workers_of_every_process_are_notified_of_jobs_that_can_run() {
+    let address = Server::shared().database().await;
+    let (one, other) = (connect(&address).await, connect(&address).await);
+    create(&one, "a").await;
+    let queue = one.jobs().unwrap();
+    let now = Timestamp::from_millis(0);
+    // The first news are that listening has started.
+    let mut news = other.jobs().unwrap().news().unwrap();
+    assert_eq!((news.is_complete, news.changes.next().await), (true, Some(())));
+    let jobs = [Job::resume(id("a")), Job::resume(id("a"))];
+    assert_eq!(queue.push_all(&jobs, now).await.unwrap(), [true; 2]);
+    assert_eq!(news.changes.next().await, Some(()));
+    let request = ClaimRequest::new("me", now, Duration::from_secs(30));
+    let claimed = queue.claim(request).await.unwrap().unwrap();
+    for outcome in [JobOutcome::Released, JobOutcome::NeedsInput("which?".into())] {
+        let third = connect(&address).await;
+        let mut news = third.jobs().unwrap().news().unwrap().changes;
+        assert_eq!(news.next().await, Some(()));
+        let claimed = match queue.claim(request).await.unwrap() {
+            Some(again) => again,
+            None => claimed.clone(),
+        };
+        assert!(queue.settle(&claimed, &outcome, now).await.unwrap());
+        assert_eq!(news.next().await, Some(()), "{outcome:?}");
+    }
 }

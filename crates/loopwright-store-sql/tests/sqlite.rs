@@ -8,15 +8,16 @@ use std::{
 };
 
 use loopwright_sessions::{
-    ClaimRequest, Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError, conformance,
+    ClaimRequest, Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError,
+    conformance,
 };
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use crate::support::{
-    create, each_job_is_claimed_once, id, is_kept, keep, older_workers_share_the_queue, moment, one_writer_wins_each_version,
-    said, say, texts,
+    create, each_job_is_claimed_once, id, is_kept, keep, moment, older_workers_share_the_queue,
+    one_writer_wins_each_version, said, say, texts,
 };
 
 /// A folder, and the path of a file in it.

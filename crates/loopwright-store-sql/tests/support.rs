@@ -8,8 +8,8 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    ClaimRequest, AppendRequest, ChangeBatch, Job, JobOutcome, JobStatus, LogEntry, NewSession, SessionHeader,
-    SessionId, SessionLog, SessionStore, StoreError,
+    AppendRequest, ChangeBatch, ClaimRequest, Job, JobOutcome, JobStatus, LogEntry, NewSession,
+    SessionHeader, SessionId, SessionLog, SessionStore, StoreError,
 };
 
 pub(crate) fn id(name: &str) -> SessionId {
@@ -140,7 +140,10 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
             running + queue.count(JobStatus::Queued).await.unwrap()
         };
         while open().await > 0 {
-            let claimed = queue.claim(ClaimRequest::new(&owner, moment(1), Duration::from_secs(9))).await.unwrap();
+            let claimed = queue
+                .claim(ClaimRequest::new(&owner, moment(1), Duration::from_secs(9)))
+                .await
+                .unwrap();
             let Some(claimed) = claimed else { continue };
             assert_eq!(claimed.claim, 1);
             done.push(claimed.job.id.clone());
@@ -160,9 +163,9 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
 
 /// Shows that workers of the tables' version 6 can push, claim and settle jobs beside those of this one. `script` runs a
 /// statement as they do.
-pub(crate) async fn older_workers_share_the_queue<F: Future<Output = ()>>(
+pub(crate) async fn older_workers_share_the_queue(
     store: &dyn SessionStore,
-    script: impl Fn(&'static str) -> F,
+    script: impl AsyncFn(&'static str),
 ) {
     let queue = store.jobs().unwrap();
     let named = |session: &str, name: &str| Job::resume(id(session)).with_id(name.parse().unwrap());

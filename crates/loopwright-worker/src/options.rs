@@ -11,7 +11,8 @@ pub struct WorkerOptions {
     /// renews them three times as often. Other workers wait this long if the whole machine dies.
     /// Workers on the same machine detect the death of a process at once.
     pub lease_ttl: Duration,
-    /// The polling interval while there are no jobs; a quarter of a second by default.
+    /// The polling interval while there are no jobs; a quarter of a second by default. If the queue [reports](loopwright_sessions::JobNews)
+    /// the jobs of all processes, the worker polls four times less often.
     pub poll_interval: Duration,
     /// The maximum number of attempts of a job; 10 by default. An attempt whose worker died does
     /// not count.

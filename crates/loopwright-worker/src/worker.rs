@@ -10,14 +10,14 @@ use std::{
 use futures::{
     StreamExt as _,
     future::{Either, select},
-    stream,
+    stream::{self, BoxStream},
 };
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{EventSink, OnInterrupted, RunEnv};
 use loopwright_sessions::{
-    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionRuntime, SessionStore,
-    StoreError,
+    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionRuntime,
+    SessionStore, StoreError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -133,7 +133,7 @@ impl Worker {
         Self { event_log: Some(config), ..self }
     }
 
-    /// Looks for jobs as soon as this signal fires, in addition to polling.
+    /// Looks for jobs as soon as this signal fires, in addition to the notifications of the queue and to polling.
     #[must_use]
     pub fn with_signal(self, signal: JobSignal) -> Self {
         Self { signal, ..self }
@@ -161,7 +161,9 @@ impl Worker {
             tally: Mutex::default(),
             parked: ParkedJobs::default(),
         };
-        let jobs = stream::unfold((), async |()| shift.next().await.map(|job| (job, ())));
+        let jobs = stream::unfold(News::of(queue), async |mut news| {
+            shift.next(&mut news).await.map(|job| (job, news))
+        });
         let limit = self.options.concurrency.get();
         let work = jobs.for_each_concurrent(limit, async |claimed| shift.perform(claimed).await);
         let late = async {
@@ -202,6 +204,23 @@ impl fmt::Debug for Worker {
     }
 }
 
+/// What a queue reports, while a worker waits for jobs.
+struct News {
+    changes: BoxStream<'static, ()>,
+    /// How many times the polling interval the worker waits.
+    patience: u32,
+}
+
+impl News {
+    fn of(queue: &dyn JobQueue) -> Self {
+        let news = queue.news();
+        let patience = if news.as_ref().is_some_and(|it| it.is_complete) { 4 } else { 1 };
+        let changes = news.map_or_else(|| stream::empty().boxed(), |it| it.changes);
+        // A stream that has ended reports nothing.
+        Self { changes: changes.chain(stream::pending()).boxed(), patience }
+    }
+}
+
 /// A running worker.
 struct WorkerRun<'a> {
     worker: &'a Worker,
@@ -213,7 +232,7 @@ struct WorkerRun<'a> {
 
 impl WorkerRun<'_> {
     /// Waits for a job; `None` once the worker drains, or if it exits when idle.
-    async fn next(&self) -> Option<ClaimedJob> {
+    async fn next(&self, news: &mut News) -> Option<ClaimedJob> {
         let Worker { options, env, owner, labels, .. } = self.worker;
         while !self.drain.is_cancelled() {
             self.resume_parked().await;
@@ -223,7 +242,7 @@ impl WorkerRun<'_> {
                 Ok(None) if options.on_idle == OnIdle::Exit && self.is_all_over().await => {
                     return None;
                 }
-                Ok(None) => options.poll_interval,
+                Ok(None) => options.poll_interval * news.patience,
                 Err(error) => {
                     self.worker.troubled(&error);
                     TROUBLE
@@ -232,7 +251,8 @@ impl WorkerRun<'_> {
             self.take_over().await;
             let drained = pin!(self.drain.cancelled());
             let signalled = pin!(self.worker.signal.received());
-            let _woken = select(env.clock.sleep(pause), select(drained, signalled)).await;
+            let woken = select(news.changes.next(), select(drained, signalled));
+            let _woken = select(env.clock.sleep(pause), woken).await;
         }
         None
     }

@@ -10,18 +10,19 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, ExecutionStatus, Hook,
-    HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, SideEffects, Timestamp,
-    ToolDecision, ToolOptions, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Clock, ExecutionStatus,
+    Hook, HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, RunEnv,
+    SideEffects, Timestamp, ToolDecision, ToolOptions, ToolOutput,
     messages::{Message, ToolCall, TurnBody},
 };
 use loopwright_sessions::{
-    ClaimRequest, ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobOutcome, JobQueue,
-    JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId, SessionLog,
-    SessionRepository, SessionRuntime, SessionStore as _,
+    ClaimRequest, ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job,
+    JobOutcome, JobQueue, JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId,
+    SessionLog, SessionRepository, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
@@ -30,6 +31,7 @@ use loopwright_worker::{
 };
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 struct Same(AgentLoop);
@@ -189,7 +191,9 @@ async fn a_job_that_workers_die_of_is_given_up() {
     let now = FrozenClock::new().env(0).clock.now();
     for _ in 0..WorkerOptions::default().max_crashes {
         let lasts = WorkerOptions::default().lease_ttl;
-        assert!(world.queue().claim(ClaimRequest::new("gone", now, lasts)).await.unwrap().is_some());
+        assert!(
+            world.queue().claim(ClaimRequest::new("gone", now, lasts)).await.unwrap().is_some()
+        );
         assert_eq!(world.queue().release_all("gone", now).await.unwrap(), 1);
     }
     let tally = world.work(&agent(&FakeModel::echo())).await;
@@ -536,4 +540,45 @@ async fn a_worker_runs_the_jobs_whose_needs_it_covers_and_then_exits_if_it_was_t
     assert_eq!(work("gpu,cuda").await, 0);
     assert_eq!(work("zone=eu").await, 1);
     assert_eq!(world.queue().count(JobStatus::Queued).await.unwrap(), 1);
+}
+
+/// A clock at which no time passes; it reports when the worker starts to wait.
+#[derive(Default)]
+struct Stopped(Notify);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        if duration == WorkerOptions::default().poll_interval {
+            self.0.notify_one();
+        }
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test]
+async fn a_worker_starts_a_job_that_its_process_pushes_without_waiting_for_its_next_poll() {
+    let world = World::with(&["a"]).await;
+    let (clock, drain) = (Arc::new(Stopped::default()), CancellationToken::new());
+    let env = RunEnv { clock: Arc::clone(&clock) as _, ..FrozenClock::new().env(0) };
+    let drains = drain.clone();
+    let worker = world.worker(&agent(&FakeModel::echo())).with_options(WorkerOptions::default());
+    let worker = worker.with_env(env).with_listener(move |event: &WorkerEvent| {
+        if matches!(event, WorkerEvent::JobFinished { .. }) {
+            drains.cancel();
+        }
+    });
+    let push = async {
+        clock.0.notified().await;
+        world.push("a", "hi").await;
+    };
+    let (tally, ()) = tokio::join!(worker.run(&drain), push);
+    assert_eq!(tally, JobCounts { completed: 1, ..JobCounts::default() });
 }

@@ -60,7 +60,9 @@ fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (counts, databases): (Vec<String>, Vec<String>) =
         env::args().skip(1).partition(|it| it.parse::<usize>().is_ok());
-    println!("| database | jobs that wait | number | push, each | claim p50 | p99 | end p50 | p99 |");
+    println!(
+        "| database | jobs that wait | number | push, each | claim p50 | p99 | end p50 | p99 |"
+    );
     println!("|---|---|--:|--:|--:|--:|--:|--:|");
     for database in &databases {
         for waiting in Waiting::ALL {

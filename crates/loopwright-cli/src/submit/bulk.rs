@@ -113,12 +113,18 @@ async fn read(file: &Path) -> Result<Vec<JobLine>, SessionsError> {
     let is_input = file == Path::new("-");
     let path = file.to_owned();
     let text = tokio::task::spawn_blocking(move || {
-        if is_input { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) }
+        if is_input {
+            std::io::read_to_string(std::io::stdin())
+        } else {
+            std::fs::read_to_string(path)
+        }
     });
     let text = text.await.map_err(std::io::Error::other).and_then(|it| it);
     let name = file.display();
-    let text = text.map_err(|error| SessionsError::Usage(format!("cannot read `{name}`: {error}")))?;
-    parse(&text).map_err(|error| SessionsError::Usage(format!("`{name}`, {error}; no job was submitted")))
+    let text =
+        text.map_err(|error| SessionsError::Usage(format!("cannot read `{name}`: {error}")))?;
+    parse(&text)
+        .map_err(|error| SessionsError::Usage(format!("`{name}`, {error}; no job was submitted")))
 }
 
 /// Parses lines; empty ones are skipped.
@@ -141,7 +147,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_job_and_an_invalid_line_is_named() {
-        let lines = parse("{\"prompt\":\"a\"}\n\n{\"prompt\":\"b\",\"needs\":[\"gpu\"],\"priority\":-2}\n").unwrap();
+        let lines =
+            parse("{\"prompt\":\"a\"}\n\n{\"prompt\":\"b\",\"needs\":[\"gpu\"],\"priority\":-2}\n")
+                .unwrap();
         let [first, second] = &lines[..] else { panic!("{lines:?}") };
         let expect = (None, Some("gpu".parse().unwrap()), Some(-2));
         assert_eq!((first.priority, second.needs.clone(), second.priority), expect);

@@ -98,7 +98,9 @@ async fn a_job_that_is_renewed_is_not_claimed(store: &dyn SessionStore) {
     let queue = queue(store, &["a", "b"]).await;
     push(queue, "a", "a").await;
     push(queue, "b", "b").await;
-    assert!(queue.claim(ClaimRequest::new("me", moment(1), Duration::ZERO)).await.unwrap().is_some());
+    assert!(
+        queue.claim(ClaimRequest::new("me", moment(1), Duration::ZERO)).await.unwrap().is_some()
+    );
     assert_eq!(queue.renew("me", moment(5), LASTS).await.unwrap(), 1);
     assert_eq!(claimed(queue, 6).await.as_deref(), Some("b"));
     assert_eq!(claimed(queue, 9).await, None);

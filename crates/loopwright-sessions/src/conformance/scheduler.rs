@@ -327,7 +327,7 @@ async fn a_job_that_waits_for_its_start_is_started_then_and_blocks_no_other(
     let later = Job::resume(id("a")).with_id(name("later")).with_start_at(moment(3_600));
     let past = Job::resume(id("a")).with_id(name("past")).with_start_at(moment(0));
     assert!(scheduler.push(&later, moment(1)).await.unwrap());
-    assert!(scheduler.push(&past, moment(1)).await.unwrap());
+    assert_eq!(scheduler.push_if_idle(&past, moment(1)).await.unwrap(), PushOutcome::Added);
     push(scheduler, "a", "now").await;
     let record = scheduler.job(&later.id).await.unwrap().unwrap();
     assert_eq!((&record.job, record.status), (&later, JobStatus::Queued));
@@ -389,7 +389,13 @@ async fn a_principal_with_many_jobs_does_not_delay_the_others(world: &dyn Schedu
         for _ in 0..jobs {
             let running = start(world, 1).await.unwrap();
             let tag = running.job.session.tag().unwrap();
-            order.push(if tag == flood { 'f' } else if tag == ada { 'a' } else { 'b' });
+            order.push(if tag == flood {
+                'f'
+            } else if tag == ada {
+                'a'
+            } else {
+                'b'
+            });
             world.finish(&running, &JobOutcome::Done, moment(1)).await;
         }
     };

@@ -5,7 +5,8 @@ use loopwright_core::{
     AgentLoop, Budget, ModelError, ModelErrorKind, OnInterrupted, Timestamp, messages::Message,
 };
 use loopwright_sessions::{
-    ClaimRequest, ChangeBudget, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+    ChangeBudget, ClaimRequest, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime,
+    SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
@@ -71,7 +72,11 @@ impl World {
     }
 
     async fn claim(&self) -> ClaimedJob {
-        self.queue().claim(ClaimRequest::new("me", now(), Duration::from_secs(9))).await.unwrap().unwrap()
+        self.queue()
+            .claim(ClaimRequest::new("me", now(), Duration::from_secs(9)))
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// Claims a job whose holder died.

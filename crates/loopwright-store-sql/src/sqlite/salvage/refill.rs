@@ -267,7 +267,9 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
         (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if matches!(cells.len(), 19..=21) => {
             (is_name(id) && SessionStatus::named(status).is_some()).then_some(Table::Sessions)
         }
-        (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if matches!(cells.len(), 14 | 20) => {
+        (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..])
+            if matches!(cells.len(), 14 | 20) =>
+        {
             Some(Table::Jobs)
         }
         (Some(_), [Null, Bytes(body), sum @ ..]) if is_sum(sum, body) => {
