@@ -68,7 +68,8 @@ pub enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Create, list and revoke the access tokens of the server
     Tokens(serve::TokensArgs),
-    /// List submitted jobs, latest first
+    /// List submitted jobs, latest first, or submit jobs at set times
+    #[command(after_help = help::JOBS)]
     Jobs(jobs::JobsArgs),
     /// Serve an editor over standard input and output with the Agent Client Protocol
     #[command(after_help = help::ACP)]

@@ -1,13 +1,15 @@
 //! `loopwright jobs`.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use loopwright_sessions::{JobQuery, JobRecord, JobStatus, Scheduler};
+use loopwright_sessions::{JobQuery, JobRecord, JobStatus, Scheduler, SessionStore};
 use loopwright_worker::NoQueue;
 use serde_json::{Map, json};
 
 use crate::args::Cli;
 use crate::args::jobs::JobsArgs;
+use crate::config::Text;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::load_config::configured;
@@ -43,10 +45,18 @@ pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
     })
 }
 
-async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
-    let (sources, config) = configured(cli, Path::new("."), args.store.as_ref())?;
+/// Opens the store that the arguments or the configuration name.
+pub(crate) async fn opened(
+    cli: &Cli,
+    store: Option<&Text>,
+) -> Result<Arc<dyn SessionStore>, StartError> {
+    let (sources, config) = configured(cli, Path::new("."), store)?;
     let store = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?.open().await;
-    let store = store.map_err(SessionsError::from)?;
+    Ok(store.map_err(SessionsError::from)?)
+}
+
+async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
+    let store = opened(cli, args.store.as_ref()).await?;
     let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
     Ok(list(queue, args).await?)
 }

@@ -73,6 +73,7 @@ pub mod render;
 pub mod report;
 pub mod run;
 pub mod sandbox;
+pub mod schedule;
 pub mod session;
 pub mod session_budget;
 pub mod sessions;

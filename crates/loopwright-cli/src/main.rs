@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode as ProcessExitCode;
 
+use loopwright_cli::args::jobs::JobsCommand;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
     acp, agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy,
-    run, sandbox, serve, sessions, settings, skills, submit, tokens, worker,
+    run, sandbox, schedule, serve, sessions, settings, skills, submit, tokens, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -41,7 +42,10 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Worker(args) => worker::worker(cli, args),
         Command::Serve(args) => serve::serve(cli, args),
         Command::Tokens(args) => tokens::tokens(cli, args),
-        Command::Jobs(args) => jobs::jobs(cli, args),
+        Command::Jobs(args) => match &args.command {
+            Some(JobsCommand::Schedule(command)) => schedule::schedule(cli, command),
+            None => jobs::jobs(cli, args),
+        },
         Command::Acp(args) => acp::acp(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),

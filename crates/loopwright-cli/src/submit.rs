@@ -83,7 +83,7 @@ async fn perform(
 
 /// Checks that nothing is typed that no worker would see: permissions are those of the worker, and a session keeps its own
 /// prompt and limits.
-fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
+pub(crate) fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
     if args.agent.permissions != PermissionArgs::default()
         || args.agent.on_ask != OnAskArg::default()
         || args.agent.answer_within.is_some()

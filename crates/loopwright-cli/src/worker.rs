@@ -35,7 +35,7 @@ const REASON: usize = 200;
 pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
     console::set_color(args.agent.surroundings.color);
     with_runtime(async {
-        match perform(cli, args).await {
+        match Box::pin(perform(cli, args)).await {
             Ok(exit_code) => exit_code,
             Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
         }
@@ -141,6 +141,9 @@ fn tell(event: &WorkerEvent, is_json: bool) {
         }
         WorkerEvent::JobsTakenOver { jobs, .. } => {
             console::warn(&format!("{jobs} jobs of a worker that died were requeued"));
+        }
+        WorkerEvent::ScheduleSkipped { schedule, reason } => {
+            console::warn(&format!("schedule `{schedule}` was skipped: {reason}"));
         }
         WorkerEvent::QueueUnavailable(reason) => console::warn(reason),
         _ => {}

@@ -291,3 +291,34 @@ fn a_file_of_jobs_is_submitted_at_once_and_again_without_doubles() {
     assert!(refused.stderr.contains("line 2: missing field `prompt`"), "{refused:?}");
     assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 2);
 }
+
+#[test]
+fn a_schedule_is_added_once_listed_and_removed() {
+    let place = Place::new([]);
+    let add = |options: &[&str]| {
+        let model = ["-m", "openai-compatible/test", "--base-url", &place.server.url];
+        place.world.run(&[&["jobs", "schedule", "add"], options, &model].concat())
+    };
+    let added = add(&["morning", "30 7 1 1 *", "Sum up.", "--needs", "gpu"]);
+    assert!(added.stdout.ends_with("-01-01T07:30:00.000Z\n"), "{added:?}");
+    let again = add(&["morning", "* * * * *", "Sum up."]);
+    assert_eq!((again.status, again.stdout.as_str()), (2, ""));
+    assert!(again.stderr.contains("schedule `morning` exists"), "{again:?}");
+    let wrong = add(&["other", "30 7 * * * *", "Sum up."]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("invalid cron pattern `30 7 * * * *`"), "{wrong:?}");
+    let found = place.json(&["jobs", "schedule", "list", "--json"]);
+    assert_eq!(found["schedules"].as_array().map(Vec::len), Some(1));
+    let schedule = &found["schedules"][0];
+    assert_eq!((&schedule["cron"], &schedule["needs"]), (&json!("30 7 1 1 *"), &json!(["gpu"])));
+    assert_eq!(schedule["runs_in"], "fork");
+    let row = place.world.run(&["jobs", "schedule", "list"]).stdout;
+    assert!(
+        row.starts_with("morning  30 7 1 1 *  next ") && row.ends_with("  new  Sum up.\n"),
+        "{row}"
+    );
+    assert_eq!(place.world.run(&["jobs", "schedule", "remove", "morning"]).status, 0);
+    let gone = place.world.run(&["jobs", "schedule", "remove", "morning"]);
+    assert_eq!(gone.status, 2);
+    assert!(gone.stderr.contains("unknown schedule `morning`"), "{gone:?}");
+}

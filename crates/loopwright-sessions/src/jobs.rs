@@ -23,15 +23,11 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "JobLabels::is_empty")]
     pub needs: JobLabels,
     /// The priority; 0 by default. Jobs with a higher one start first.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub priority: i32,
     /// The earliest start. `None` starts as soon as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-}
-
-fn is_zero(priority: &i32) -> bool {
-    *priority == 0
 }
 
 impl Job {

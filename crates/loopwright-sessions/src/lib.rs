@@ -20,6 +20,7 @@ mod hook;
 mod supervisor;
 mod jobs;
 mod labels;
+mod schedule;
 mod scheduler;
 mod ledger;
 mod client_tools;
@@ -70,6 +71,7 @@ pub use crate::{
     owner::Owner,
     repository::SessionRepository,
     runtime::SessionRuntime,
+    schedule::{Schedule, ScheduleSession},
     scheduler::{ClaimRequest, JobNews, JobQueue, PushOutcome, Scheduler},
     session::{AgentSession, SessionFactory},
     sessions::Sessions,

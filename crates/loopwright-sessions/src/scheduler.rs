@@ -10,6 +10,7 @@ use crate::{
     id::{JobId, SessionId},
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobRecord, JobStatus},
     labels::JobLabels,
+    schedule::Schedule,
     store::StoreError,
 };
 
@@ -82,6 +83,18 @@ pub trait Scheduler: Send + Sync {
     /// Deletes jobs that ended and last changed their status before a time, and returns their
     /// number. Their IDs can be used again.
     async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError>;
+
+    /// Adds a schedule, and returns `true` if its name is new. An existing schedule does not change.
+    ///
+    /// At each time, one job is pushed, however many workers there are. Times that have passed when the scheduler runs again are
+    /// one job.
+    async fn add_schedule(&self, schedule: &Schedule) -> Result<bool, StoreError>;
+
+    /// Returns all schedules, ordered by name.
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError>;
+
+    /// Removes a schedule, and returns `true` if it existed. Its jobs stay.
+    async fn remove_schedule(&self, name: &JobId) -> Result<bool, StoreError>;
 }
 
 /// A scheduler from which workers claim jobs.
@@ -120,6 +133,24 @@ pub trait JobQueue: Scheduler {
 
     /// Releases all jobs of a holder that has exited. Returns their number.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Returns the current time of the queue, and the schedules whose next time has come.
+    async fn due_schedules(&self, now: Timestamp)
+    -> Result<(Timestamp, Vec<Schedule>), StoreError>;
+
+    /// Pushes the job of a due schedule and sets the next time, or removes the schedule if that is `None`. Returns `false` and
+    /// changes nothing if another worker has done so.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if the session of the job does not exist. The schedule is not changed.
+    async fn push_due(
+        &self,
+        schedule: &Schedule,
+        job: Option<&Job>,
+        next_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Returns notifications that jobs may be ready. `None`, the default, means that workers must poll.
     fn news(&self) -> Option<JobNews> {

@@ -264,7 +264,7 @@ fn entering(transaction: &dyn Transaction, jobs: usize) -> String {
     let by = transaction.indexed_by("jobs_in_line");
     let by_principal = transaction.indexed_by("jobs_in_line_by_principal");
     let skip = skip_locked(transaction);
-    let list = (0..jobs).map(|job| format!("${}", job + 2)).collect::<Vec<_>>().join(", ");
+    let numbers = (0..jobs).map(|job| format!("${}", job + 2)).collect::<Vec<_>>().join(", ");
     let first = format!(
         "SELECT l.turn FROM jobs l{by} WHERE l.status = 'queued' AND l.turn IS NOT NULL
             AND l.needs = d.needs AND l.priority = d.priority ORDER BY l.turn LIMIT 1"
@@ -286,7 +286,7 @@ fn entering(transaction: &dyn Transaction, jobs: usize) -> String {
             FROM (
                 SELECT j.number, COALESCE(j.needs, '') AS needs, COALESCE(j.priority, 0) AS priority,
                     COALESCE(j.principal, '') AS principal, j.claims, j.attempts
-                FROM jobs j WHERE j.number IN ({list}) AND j.status = 'queued'
+                FROM jobs j WHERE j.number IN ({numbers}) AND j.status = 'queued'
                     AND j.turn IS NULL AND j.held IS NULL AND j.ready_at <= $1{skip}
             ) AS d
         ) AS p

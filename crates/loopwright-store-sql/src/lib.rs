@@ -33,6 +33,7 @@ mod notes;
 mod maintenance;
 mod claiming;
 mod jobs;
+mod schedules;
 mod queue;
 mod open;
 #[cfg(feature = "postgres")]

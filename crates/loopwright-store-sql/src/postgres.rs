@@ -77,6 +77,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/5.sql"),
     include_str!("../migrations/postgres/6.sql"),
     include_str!("../migrations/postgres/7.sql"),
+    include_str!("../migrations/postgres/8.sql"),
 ];
 
 impl PostgresStore {

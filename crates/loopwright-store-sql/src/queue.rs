@@ -7,13 +7,14 @@ use futures::{StreamExt as _, stream};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
     ClaimRequest, ClaimedJob, Job, JobId, JobLabels, JobNews, JobOutcome, JobQuery, JobQueue,
-    JobRecord, JobStatus, PushOutcome, Scheduler, SessionId, StoreError,
+    JobRecord, JobStatus, PushOutcome, Schedule, Scheduler, SessionId, StoreError,
 };
 
 use crate::{
     claiming::{self, MAX_ENTERING},
     database::{Counter, Database},
     jobs,
+    schedules::{self, Pushed},
     store::{SqlStore, within},
 };
 
@@ -83,6 +84,18 @@ impl<D: Database> Scheduler for SqlStore<D> {
         self.database.forget_jobs();
         within!(self.writing, |it| jobs::forget(it, before))
     }
+
+    async fn add_schedule(&self, schedule: &Schedule) -> Result<bool, StoreError> {
+        within!(self.writing, |it| schedules::add(it, schedule))
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        within!(self.reading, |it| schedules::all(it))
+    }
+
+    async fn remove_schedule(&self, name: &JobId) -> Result<bool, StoreError> {
+        within!(self.writing, |it| schedules::remove(it, name))
+    }
 }
 
 #[async_trait]
@@ -127,6 +140,32 @@ impl<D: Database> JobQueue for SqlStore<D> {
         let jobs = within!(self.writing, |it| jobs::give_back(it, owner, now))?;
         self.database.tell_jobs();
         Ok(jobs)
+    }
+
+    async fn due_schedules(
+        &self,
+        now: Timestamp,
+    ) -> Result<(Timestamp, Vec<Schedule>), StoreError> {
+        within!(self.reading, |it| schedules::due(it, now))
+    }
+
+    async fn push_due(
+        &self,
+        schedule: &Schedule,
+        job: Option<&Job>,
+        next_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let session = job.map_or(&schedule.session, |it| &it.session);
+        let pushed = within!(self.writing, session, |it| {
+            schedules::push_due(it, schedule, job, next_at, now)
+        })?;
+        let Pushed::Done(pushed) = pushed else { return Ok(false) };
+        if let Some((key, number)) = pushed {
+            self.database.acknowledge(Counter::Jobs, key, session, number);
+            self.database.tell_jobs();
+        }
+        Ok(true)
     }
 
     fn news(&self) -> Option<JobNews> {

@@ -84,6 +84,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/5.sql"),
     include_str!("../migrations/sqlite/6.sql"),
     include_str!("../migrations/sqlite/7.sql"),
+    include_str!("../migrations/sqlite/8.sql"),
 ];
 
 impl SqliteStore {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_sessions::{Job, JobOutcome};
+use loopwright_sessions::{Job, JobId, JobOutcome};
 use serde::{Deserialize, Serialize};
 
 /// An event of a worker.
@@ -26,6 +26,13 @@ pub enum WorkerEvent {
         owner: Arc<str>,
         /// The number of its jobs.
         jobs: u64,
+    },
+    /// A time of a schedule has no job.
+    ScheduleSkipped {
+        /// The name of the schedule.
+        schedule: JobId,
+        /// The reason, such as that its session was deleted.
+        reason: Arc<str>,
     },
     /// The queue did not respond; the worker tries again.
     QueueUnavailable(Arc<str>),

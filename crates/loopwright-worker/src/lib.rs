@@ -30,16 +30,19 @@
 //! once every call is decided.
 
 mod agents;
+mod cron;
 mod deliver;
 mod event;
 mod options;
 mod signal;
 mod parked;
+mod schedules;
 mod verdict;
 mod worker;
 
 pub use crate::{
     agents::AgentResolver,
+    cron::{CronTimes, InvalidCron},
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{Backoff, OnIdle, WorkerOptions},
     signal::JobSignal,

@@ -27,6 +27,7 @@ use crate::{
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
     parked::ParkedJobs,
+    schedules::DueSchedules,
     signal::JobSignal,
     verdict::JobResult,
 };
@@ -160,6 +161,7 @@ impl Worker {
             drain,
             tally: Mutex::default(),
             parked: ParkedJobs::default(),
+            schedules: DueSchedules::default(),
         };
         let jobs = stream::unfold(News::of(queue), async |mut news| {
             shift.next(&mut news).await.map(|job| (job, news))
@@ -228,6 +230,7 @@ struct WorkerRun<'a> {
     drain: &'a CancellationToken,
     tally: Mutex<JobCounts>,
     parked: ParkedJobs,
+    schedules: DueSchedules,
 }
 
 impl WorkerRun<'_> {
@@ -236,6 +239,7 @@ impl WorkerRun<'_> {
         let Worker { options, env, owner, labels, .. } = self.worker;
         while !self.drain.is_cancelled() {
             self.resume_parked().await;
+            self.push_scheduled().await;
             let request = ClaimRequest::new(owner, env.clock.now(), options.lease_ttl);
             let pause = match self.queue.claim(request.with_labels(labels)).await {
                 Ok(Some(claimed)) => return Some(claimed),
@@ -272,6 +276,7 @@ impl WorkerRun<'_> {
             }
             self.take_over().await;
             self.resume_parked().await;
+            self.push_scheduled().await;
         }
     }
 
@@ -280,6 +285,21 @@ impl WorkerRun<'_> {
         let Worker { store, env, .. } = self.worker;
         if let Err(error) = self.parked.resume(store, self.queue, env).await {
             self.worker.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
+        }
+    }
+
+    /// Pushes the jobs of schedules that are due. If that fails, the next attempt pushes them.
+    async fn push_scheduled(&self) {
+        let Worker { store, env, .. } = self.worker;
+        // Boxed, because it is rarely more than a look at the time.
+        match Box::pin(self.schedules.push(store, self.queue, env)).await {
+            Ok(skipped) => {
+                for (schedule, reason) in skipped {
+                    let schedule = schedule.name;
+                    self.worker.tell(|| WorkerEvent::ScheduleSkipped { schedule, reason });
+                }
+            }
+            Err(error) => self.worker.troubled(&error),
         }
     }
 

@@ -2,4 +2,5 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
+mod schedules;
 mod worker;

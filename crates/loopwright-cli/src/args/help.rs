@@ -141,6 +141,15 @@ Examples:
   Submit a job that runs once even if submitted again
     loopwright submit --id nightly-2026-11-22 \"Summarize the log\"";
 
+/// The end of `loopwright jobs --help`.
+pub(super) const JOBS: &str = "\
+Examples:
+  List the jobs that wait for a decision
+    loopwright jobs --status needs-input
+
+  Submit a job at 7:30 UTC on workdays, each in a new session
+    loopwright jobs schedule add morning \"30 7 * * 1-5\" \"Summarize the log of the last day\"";
+
 /// The end of `loopwright worker --help`.
 pub(super) const WORKER: &str = "\
 Examples:

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{Job, JobId, JobLabel, JobStatus, SessionId};
@@ -41,7 +41,7 @@ pub struct SubmitArgs {
     /// Start it after this duration, such as `90s` or `2h`
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "at")]
     pub after: Option<Duration>,
-    /// Start it at this time, such as 2027-01-31T07:00:00Z
+    /// Start it at this time, such as `2027-01-31T07:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub at: Option<Timestamp>,
     /// Submit a job for each line of a file of JSON objects; `-` reads standard input
@@ -83,7 +83,11 @@ pub struct WorkerArgs {
 
 /// Arguments of `jobs`.
 #[derive(Clone, Debug, PartialEq, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct JobsArgs {
+    /// The command to run; `None` lists jobs.
+    #[command(subcommand)]
+    pub command: Option<JobsCommand>,
     /// List only jobs with this status
     #[arg(long, value_name = "STATUS", value_enum)]
     pub status: Option<JobStatusArg>,
@@ -96,6 +100,92 @@ pub struct JobsArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// The commands of `jobs`.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum JobsCommand {
+    /// Submit a job at set times
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
+}
+
+/// The commands of `jobs schedule`.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum ScheduleCommand {
+    /// Add a schedule
+    Add(Box<ScheduleAddArgs>),
+    /// List schedules
+    List(ScheduleListArgs),
+    /// Remove a schedule; its jobs and sessions stay
+    Remove(ScheduleRemoveArgs),
+}
+
+/// Arguments of `jobs schedule add`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ScheduleAddArgs {
+    /// The name of the schedule
+    pub name: JobId,
+    /// Its times in UTC, as a cron pattern of five fields, such as `30 7 * * 1-5`
+    #[arg(value_name = "CRON")]
+    pub cron: String,
+    /// The task of each job
+    pub prompt: String,
+    /// Send each task to this session, by ID or unique prefix; `new` uses a new session for each job
+    #[arg(long, value_name = "ID|new", default_value = "new", conflicts_with = "definition", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
+    pub session: SessionId,
+    /// Run it only on workers with this label, such as `gpu` or `zone=eu`; repeatable
+    #[arg(long, value_name = "LABEL")]
+    pub needs: Vec<JobLabel>,
+    /// Start jobs with a higher priority first
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
+    pub priority: i32,
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
+    pub store: Option<Text>,
+    /// The agent, its limits and its output.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// Arguments of `jobs schedule list`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ScheduleListArgs {
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `jobs schedule remove`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ScheduleRemoveArgs {
+    /// The name of the schedule
+    pub name: JobId,
+    /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+}
+
+impl ScheduleAddArgs {
+    /// Returns the options as those of a job.
+    pub fn submit_args(&self) -> SubmitArgs {
+        SubmitArgs {
+            prompt: Some(self.prompt.clone()),
+            session: self.session.clone(),
+            follow: false,
+            id: None,
+            needs: self.needs.clone(),
+            priority: self.priority,
+            after: None,
+            at: None,
+            bulk: None,
+            store: self.store.clone(),
+            agent: self.agent.clone(),
+        }
+    }
 }
 
 /// The values of `--status`.

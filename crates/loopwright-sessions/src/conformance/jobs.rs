@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use loopwright_core::Timestamp;
+
 use super::{ConformanceCase, create, header, id, moment};
 use crate::{
     id::JobId,
-    jobs::{ClaimedJob, Job, JobOutcome, JobStatus},
+    jobs::{ClaimedJob, Job, JobOutcome, JobStatus, JobTask},
     labels::JobLabels,
+    schedule::{Schedule, ScheduleSession},
     scheduler::{ClaimRequest, JobQueue},
-    store::SessionStore,
+    store::{SessionStore, StoreError},
 };
 
 macro_rules! job_facts {
@@ -27,6 +30,8 @@ job_facts![
     what_a_holder_that_is_gone_had_is_given_back,
     a_worker_has_work_while_jobs_run_or_wait_for_its_labels,
     a_job_that_is_over_stays_as_it_is,
+    a_time_of_a_schedule_is_one_job_however_many_workers_push_it,
+    a_schedule_whose_session_is_gone_can_be_skipped,
 ];
 
 const LASTS: Duration = Duration::from_secs(5);
@@ -164,4 +169,56 @@ async fn a_worker_has_work_while_jobs_run_or_wait_for_its_labels(store: &dyn Ses
     assert!(queue.settle(&running, &JobOutcome::Done, moment(2)).await.unwrap());
     push(queue, "a", "plain").await;
     assert_eq!(has_work().await, (true, true));
+}
+
+/// A schedule whose time came long ago by any clock.
+fn schedule(name: &str, session: &str) -> Schedule {
+    Schedule {
+        name: JobId::new(name).unwrap(),
+        cron: "0 * * * *".into(),
+        session: id(session),
+        runs_in: ScheduleSession::Same,
+        task: JobTask::Resume,
+        needs: "gpu".parse().unwrap(),
+        priority: 7,
+        next_at: Timestamp::from_millis(3_600_000),
+    }
+}
+
+async fn a_time_of_a_schedule_is_one_job_however_many_workers_push_it(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    let due = schedule("hourly", "a");
+    let later = Schedule { next_at: Timestamp::from_millis(1 << 50), ..schedule("later", "a") };
+    for schedule in [&later, &due] {
+        assert!(queue.add_schedule(schedule).await.unwrap());
+    }
+    let (clock, found) = queue.due_schedules(moment(1)).await.unwrap();
+    assert!(clock > due.next_at, "{clock}");
+    assert_eq!(found, std::slice::from_ref(&due));
+    let job = due.next_job(id("a")).unwrap();
+    let next = Timestamp::from_millis(1 << 50);
+    let push = async |next| queue.push_due(&due, Some(&job), Some(next), moment(1)).await.unwrap();
+    let pushed = futures::future::join_all((0..8).map(|_| push(next))).await;
+    assert_eq!(pushed.iter().filter(|it| **it).count(), 1, "{pushed:?}");
+    assert_eq!(queue.count(JobStatus::Queued).await.unwrap(), 1);
+    assert_eq!(queue.job(&job.id).await.unwrap().unwrap().job, job);
+    assert_eq!(queue.due_schedules(moment(1)).await.unwrap().1, []);
+    let next = Schedule { next_at: next, ..due };
+    assert_eq!(queue.schedules().await.unwrap(), [next.clone(), later.clone()]);
+    // It has no further time.
+    assert!(queue.push_due(&next, None, None, moment(2)).await.unwrap());
+    assert_eq!(queue.schedules().await.unwrap(), [later]);
+}
+
+async fn a_schedule_whose_session_is_gone_can_be_skipped(store: &dyn SessionStore) {
+    let queue = queue(store, &[]).await;
+    let due = schedule("hourly", "gone");
+    assert!(queue.add_schedule(&due).await.unwrap());
+    let (job, next) = (due.next_job(id("gone")).unwrap(), Some(moment(99)));
+    let refused = queue.push_due(&due, Some(&job), next, moment(1)).await;
+    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
+    assert_eq!(queue.schedules().await.unwrap(), std::slice::from_ref(&due));
+    assert!(queue.push_due(&due, None, next, moment(1)).await.unwrap());
+    assert!(!queue.push_due(&due, None, next, moment(1)).await.unwrap());
+    assert_eq!(queue.schedules().await.unwrap(), [Schedule { next_at: moment(99), ..due }]);
 }

@@ -9,8 +9,9 @@ use loopwright_core::Timestamp;
 use super::{create, header, id, moment};
 use crate::{
     id::{JobId, PrincipalTag, SessionId},
-    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobStatus},
+    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobStatus, JobTask},
     labels::JobLabels,
+    schedule::{Schedule, ScheduleSession},
     scheduler::{ClaimRequest, PushOutcome, Scheduler},
     store::SessionStore,
 };
@@ -104,6 +105,7 @@ scheduler_facts![
     jobs_of_a_higher_priority_start_first,
     a_principal_with_many_jobs_does_not_delay_the_others,
     many_jobs_are_pushed_at_once_and_each_of_them_once,
+    schedules_are_listed_by_name_until_they_are_removed,
     jobs_are_listed_and_counted,
     jobs_that_are_over_are_forgotten_once_they_are_old,
 ];
@@ -427,4 +429,27 @@ async fn many_jobs_are_pushed_at_once_and_each_of_them_once(world: &dyn Schedule
     assert_eq!(started(world, 1).await, None);
     let gone = scheduler.push_all(&[Job::resume(id("nobody"))], moment(0)).await;
     assert!(matches!(gone, Err(crate::StoreError::NotFound(_))), "{gone:?}");
+}
+
+async fn schedules_are_listed_by_name_until_they_are_removed(world: &dyn SchedulerUnderTest) {
+    let scheduler = scheduler(world, &["a"]).await;
+    let schedule = |name: &str| Schedule {
+        name: JobId::new(name).unwrap(),
+        cron: "0 7 * * 1-5".into(),
+        session: id("a"),
+        runs_in: ScheduleSession::Fork,
+        task: JobTask::SendMessage(loopwright_core::messages::Message::user("Grüße")),
+        needs: JobLabels::default(),
+        priority: 0,
+        next_at: Timestamp::from_millis(1 << 50),
+    };
+    let [one, two] = ["two", "one"].map(schedule);
+    assert!(scheduler.add_schedule(&one).await.unwrap());
+    assert!(scheduler.add_schedule(&two).await.unwrap());
+    let other = Schedule { cron: "* * * * *".into(), ..one.clone() };
+    assert!(!scheduler.add_schedule(&other).await.unwrap());
+    assert_eq!(scheduler.schedules().await.unwrap(), [two, one.clone()]);
+    assert!(scheduler.remove_schedule(&JobId::new("one").unwrap()).await.unwrap());
+    assert!(!scheduler.remove_schedule(&JobId::new("one").unwrap()).await.unwrap());
+    assert_eq!(scheduler.schedules().await.unwrap(), [one]);
 }

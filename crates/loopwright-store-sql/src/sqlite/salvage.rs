@@ -93,7 +93,7 @@ fn described(source: &sqlx::Error) -> String {
 }
 
 /// The columns of all tables.
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "SELECT key, id, format, status, version, branch, length, parent, call, workdir, agent_name, agent_label, title,
         created_at, updated_at, last, leases, lease_owner, lease_until, missing, sum FROM sessions LIMIT 0",
     "SELECT session, body, sum FROM definitions LIMIT 0",
@@ -106,6 +106,7 @@ const COLUMNS: [&str; 10] = [
     "SELECT principal, period, taken FROM allowances LIMIT 0",
     "SELECT principal, day, tokens, cost FROM daily_spend LIMIT 0",
     "SELECT session, tokens, cost FROM recorded_spend LIMIT 0",
+    "SELECT name, next_at, body FROM schedules LIMIT 0",
 ];
 
 impl Sqlite {
