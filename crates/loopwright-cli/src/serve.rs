@@ -244,7 +244,7 @@ fn tell(args: &ServeArgs, url: &str, page: Option<&str>, token: Option<&str>) {
     let told = [line("url", Some(url)), line("page", page), line("token", token)].concat();
     console::print(told.as_bytes());
     if !args.agent.surroundings.quiet {
-        let page = page.map_or("", |_| "the address of the page signs you in once; ");
+        let page = page.map_or("", |_| "the page address signs you in once; ");
         console::tell(&format!("serving; {page}press Ctrl-C to stop"));
     }
 }

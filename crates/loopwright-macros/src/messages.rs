@@ -415,7 +415,9 @@ fn the_state_is_lent_and_unknown_to_the_model() {
         ),
         (
             "#[state] notes: &dyn Display",
-            &["the state is a field of the tool; take `&Arc<dyn …>` @ dyn Display"],
+            &[
+                "a tool cannot store a bare trait object as its state; take `&Arc<dyn …>` @ dyn Display",
+            ],
         ),
         (
             "#[state(shared)] #[serde(default)] notes: &String",

@@ -113,7 +113,10 @@ fn field(ty: &Type, problems: &mut Errors) -> Box<Type> {
         );
     }
     if let Type::TraitObject(object) = types::ungrouped(&reference.elem) {
-        problems.add(object, "the state is a field of the tool; take `&Arc<dyn …>`");
+        problems.add(
+            object,
+            "a tool cannot store a bare trait object as its state; take `&Arc<dyn …>`",
+        );
         return Box::new(syn::parse_quote!(()));
     }
     reference.elem.clone()

@@ -63,7 +63,7 @@ pub(crate) async fn note(
         transaction.tell(&news_of(id, log)).await?;
     }
     let number = u64::try_from(last);
-    Ok((key, number.map_err(|_| Failure::Form(format!("a note has the number {last}")))?))
+    Ok((key, number.map_err(|_| Failure::Form(format!("a note has the invalid number {last}")))?))
 }
 
 /// Returns `true` if one statement can add so many entries.

@@ -121,7 +121,7 @@ impl<D: Database> SqlStore<D> {
         within!(self.writing, id, |it| maintenance::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
             "it continues after its first {readable} changes when it is resumed; later tool \
-                calls may have taken effect; no session deleted"
+                calls may have taken effect; no session was deleted"
         );
         Ok(Some(maintenance::finding(id, &error, Some(repaired))))
     }

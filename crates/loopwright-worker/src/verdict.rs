@@ -73,7 +73,7 @@ impl JobResult {
             Self::Is(outcome) => Some(outcome),
             Self::Lost => None,
             Self::ForNow(reason) if claimed.attempts + 1 >= options.max_attempts => {
-                let reason = format!("given up after {} attempts: {reason}", claimed.attempts + 1);
+                let reason = format!("gave up after {} attempts: {reason}", claimed.attempts + 1);
                 Some(JobOutcome::Failed(reason.into()))
             }
             Self::ForNow(reason) => {
@@ -123,7 +123,7 @@ mod tests {
             reason: "away".into(),
         };
         assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
-        assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
+        assert_eq!(outcome(2), JobOutcome::Failed("gave up after 3 attempts: away".into()));
     }
 
     #[test]

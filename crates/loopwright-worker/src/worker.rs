@@ -339,7 +339,7 @@ impl WorkerRun<'_> {
         let (worker, job) = (self.worker, &claimed.job);
         if claimed.crashes >= worker.options.max_crashes {
             let reason =
-                format!("given up: {} workers died while processing the job", claimed.crashes);
+                format!("gave up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
         let header = match worker.store.header(&job.session).await {

@@ -199,7 +199,7 @@ async fn a_job_that_workers_die_of_is_given_up() {
     let tally = world.work(&agent(&FakeModel::echo())).await;
     assert_eq!(tally, JobCounts { failed: 1, ..JobCounts::default() });
     let reason = world.record(&job).await.reason.unwrap();
-    assert_eq!(&*reason, "given up: 20 workers died while processing the job");
+    assert_eq!(&*reason, "gave up: 20 workers died while processing the job");
 }
 
 /// An agent that works twice before it answers, and lets something happen as it works.

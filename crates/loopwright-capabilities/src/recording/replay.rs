@@ -52,7 +52,7 @@ impl Replay {
             return Ok(exchange.response);
         }
         let text = match left.front() {
-            None => "the recording has no response left; record it again".to_owned(),
+            None => "the recording contains no more responses; record it again".to_owned(),
             Some(next) => {
                 let difference = next.identity.difference(identity).join(", ");
                 format!(

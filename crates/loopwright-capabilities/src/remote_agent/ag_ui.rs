@@ -354,7 +354,7 @@ impl Client {
                 return Err(RemoteError::TooLong(self.policy.max_bytes));
             }
         }
-        Err(RemoteError::Unreadable("its stream ended before the run".to_owned()))
+        Err(RemoteError::Unreadable("its stream ended before the run did".to_owned()))
     }
 
     async fn refusal(&self, response: WebResponse) -> RemoteError {

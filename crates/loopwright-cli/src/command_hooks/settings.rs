@@ -76,7 +76,7 @@ impl Reader {
         };
         for (name, groups) in events {
             let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
-                self.warn(&format!("hooks of the event `{name}` are not supported"));
+                self.warn(&format!("hooks for the event `{name}` are not supported"));
                 continue;
             };
             match Vec::<Group>::deserialize(groups) {

@@ -205,7 +205,7 @@ pub const KEYS: &[Key] = &[
     ),
     key::<BaseUrl>(
         "notify.webhook",
-        "the URL to which the same object is sent when a run waits for you",
+        "the URL that receives a JSON object in a POST request when a run waits for you",
     ),
     key::<BaseUrl>("providers.NAME.base_url", "the base URL of the provider"),
     key::<SecretRef>("providers.NAME.key", "a reference to the key of the provider"),

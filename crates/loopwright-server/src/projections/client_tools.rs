@@ -295,7 +295,7 @@ pub(crate) async fn answer(
     };
     let answered = session.state().get(&ANSWERED).filter(|it| it.digest == digest);
     let Some(answered) = answered else {
-        return Err(Problem::conflict("the tool call does not wait for a result"));
+        return Err(Problem::conflict("the tool call is not waiting for a result"));
     };
     if !session.state().pending().is_empty() {
         return Ok((last_run(server, &header.id).await?, answered.after));
@@ -315,7 +315,7 @@ pub(crate) async fn answer(
 fn check(calls: &[(Vec<u16>, ClientCall)], results: &[CallResult]) -> Result<(), Problem> {
     for result in results {
         if !calls.iter().any(|(_, it)| it.id == result.id) {
-            let text = format!("tool call `{}` does not wait for a result", result.id);
+            let text = format!("tool call `{}` is not waiting for a result", result.id);
             return Err(Problem::conflict(text));
         }
     }

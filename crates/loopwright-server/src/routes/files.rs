@@ -102,23 +102,23 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "get",
                 "/v1/sessions/{session}/files",
                 "listFiles",
-                "List a directory of the session's folder",
+                "List a directory in the session's folder",
             )
         },
         Operation {
             security: READ,
             responses: const { &[other(200, "The file.", BYTES)] },
             handler: || get(download),
-            ..of("get", FILE, "downloadFile", "Read a file of the session's folder")
+            ..of("get", FILE, "downloadFile", "Read a file in the session's folder")
         },
         Operation {
             body: Some(Content::Other(BYTES)),
             handler: || put(upload),
-            ..of("put", FILE, "uploadFile", "Create or replace a file of the session's folder")
+            ..of("put", FILE, "uploadFile", "Create or replace a file in the session's folder")
         },
         Operation {
             handler: || delete(remove),
-            ..of("delete", FILE, "deleteFile", "Delete a file of the session's folder")
+            ..of("delete", FILE, "deleteFile", "Delete a file in the session's folder")
         },
         Operation {
             security: READ,

@@ -289,7 +289,7 @@ async fn what_goes_wrong_is_an_error_that_the_model_reads() {
     check(
         200,
         vec![text("1", "Pa")],
-        "its stream ended before the run; the message may have arrived",
+        "its stream ended before the run did; the message may have arrived",
     )
     .await;
     check(200, vec![json!({ "type": 1 })], "its response cannot be read").await;
