@@ -144,7 +144,10 @@ impl Commands {
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.into_iter().fold(policy, open);
-        policy = strings(settings.hide.as_ref()).iter().fold(policy, SandboxPolicy::hide);
+        policy = self
+            .paths(settings.hide.as_ref(), &workdir)
+            .into_iter()
+            .fold(policy, SandboxPolicy::hide);
         policy =
             strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);
         if let Some(network) = &settings.network {

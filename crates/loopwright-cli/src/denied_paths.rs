@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use loopwright_permissions::{Access, Policy};
 use loopwright_sandbox::SandboxPolicy;
 
-use crate::own_paths::without_links;
+use crate::own_paths::{with_links, without_links};
 
 /// Paths that rules deny, without links. Rules see the text of a command; the sandbox keeps the programs that it runs from
 /// these paths, too.
@@ -18,11 +18,13 @@ pub(crate) struct DeniedPaths {
 impl DeniedPaths {
     /// Returns what the rules of a policy deny.
     pub(crate) fn of(policy: &Policy) -> Self {
-        let denied = |access| {
-            let paths = policy.denied_paths(access);
-            paths.iter().map(|it| without_links(Path::new(it))).collect()
-        };
-        Self { read: denied(Access::Read), write: denied(Access::Write) }
+        let read = policy.denied_paths(Access::Read);
+        let write = policy.denied_paths(Access::Write);
+        Self {
+            read: read.iter().map(|it| without_links(Path::new(it))).collect(),
+            // A program that replaces a link on the way changes what is found at the path.
+            write: write.iter().flat_map(|it| with_links(Path::new(it))).collect(),
+        }
     }
 
     /// Keeps commands from the paths, whatever the policy shows or is given later. A command in a folder that may not be

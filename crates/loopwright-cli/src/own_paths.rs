@@ -113,7 +113,9 @@ impl OwnPaths {
     /// Keeps commands away from the paths, whatever the policy shows or is given later. What does not exist yet is not
     /// created either.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {
-        let (hidden, missing): (Vec<&PathBuf>, _) = self.kept.iter().partition(|it| it.exists());
+        // What cannot be looked at may be there.
+        let may_exist = |it: &&PathBuf| !matches!(it.try_exists(), Ok(false));
+        let (hidden, missing): (Vec<&PathBuf>, _) = self.kept.iter().partition(may_exist);
         let policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         missing.into_iter().chain(&self.settings).fold(policy, SandboxPolicy::protect)
     }
@@ -122,6 +124,13 @@ impl OwnPaths {
 /// Returns a path without links, as far as it exists.
 pub(crate) fn without_links(path: &Path) -> PathBuf {
     Links::default().resolve(path)
+}
+
+/// Returns a path without links, as far as it exists, and the links on the way to it.
+pub(crate) fn with_links(path: &Path) -> Vec<PathBuf> {
+    let mut links = Links::default();
+    let real = links.resolve(path);
+    links.found.into_iter().chain([real]).collect()
 }
 
 /// Links on the way to files, and what they lead to.

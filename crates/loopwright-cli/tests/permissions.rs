@@ -423,6 +423,28 @@ fn a_command_reaches_the_settings_of_the_program_by_no_request_and_no_configured
 }
 
 #[test]
+fn a_link_that_a_rule_names_is_not_replaced_and_a_hidden_path_of_the_home_is_hidden() {
+    let config =
+        "[permissions]\ndeny = [\"Edit(/cfg)\"]\n[sandbox]\nread = [\"~\"]\nhide = [\"~/.aws\"]\n";
+    let world = World::new()
+        .file("project/loopwright.toml", "[permissions]\ndeny = [\"Edit(/cfg)\"]\n")
+        .file("project/real/cfg", "kept")
+        .file(".config/loopwright/config.toml", config)
+        .file(".aws/credentials", "sesame");
+    std::os::unix::fs::symlink("real/cfg", world.path("project/cfg")).unwrap();
+    let home = world.path("").display().to_string();
+    let world =
+        world.file("project/x.sh", &format!("rm cfg; echo new > cfg; cat {home}.aws/credentials"));
+    let server = Server::start([streamed_call("", "sh x.sh"), streamed("Done.", "stop")]);
+    world.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
+    let (_, body) = server.heard().pop().unwrap();
+    assert!(!body.to_string().contains("sesame"), "{body}");
+    let link = std::fs::read_link(world.path("project/cfg"));
+    assert!(link.is_ok_and(|it| it.ends_with("real/cfg")), "{body}");
+    assert_eq!(std::fs::read_to_string(world.path("project/cfg")).unwrap(), "kept");
+}
+
+#[test]
 fn a_denied_file_is_kept_from_commands_in_every_folder_that_they_are_given() {
     let deny = "[permissions]\ndeny = [\"Read(~/notes/private/**)\", \"Edit(~/notes/kept/**)\"]\n";
     let world = World::new()
@@ -475,7 +497,7 @@ fn a_denied_file_is_kept_from_commands_in_every_folder_that_they_are_given() {
     };
     let (kept, private) = (exec("kept/a"), exec("private/a"));
     assert_eq!(kept.stdout, "kept", "{}", kept.stderr);
-    assert!(private.stderr.contains("the policy hides it"), "{}{}", private.stdout, private.stderr);
+    assert!(private.stderr.contains("is hidden from them"), "{}{}", private.stdout, private.stderr);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+pub(crate) use self::git::makes_repository;
 pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
 use self::obeyed::{listed, names};

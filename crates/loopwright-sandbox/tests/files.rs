@@ -1,7 +1,7 @@
 //! Protected and hidden files.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::Transaction;
@@ -120,6 +120,22 @@ async fn a_path_below_another_one_does_not_open_it_again() {
 }
 
 #[tokio::test]
+async fn a_folder_that_a_command_closes_opens_nothing_for_the_next_one() {
+    for backend in [Backend::Namespaces, Backend::Bubblewrap] {
+        let world = World::in_tier(backend);
+        world.file("keys/a/k", "hidden");
+        let policy = || world.policy().hide("keys/a");
+        world.run(&sh("chmod 0 keys"), &policy()).await;
+        let outcome = world.try_run(&sh("chmod 755 keys; cat keys/a/k"), &policy()).await;
+        fs::set_permissions(world.path("keys"), fs::Permissions::from_mode(0o755)).unwrap();
+        match outcome {
+            Err(error) => assert!(error.to_string().contains("chmod u+rwx"), "{error}"),
+            Ok(output) => assert_eq!(output.stdout.to_text(), "", "{backend}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_link_that_replaces_a_missing_folder_does_not_stop_later_commands() {
     let world = World::new();
     let policy = world.policy().hide("keys/a").protect("set/own");
@@ -136,7 +152,7 @@ async fn a_protected_path_that_leads_out_is_refused() {
     let error = world.try_run(&sh(":"), &world.policy().protect("../x")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the command was not run: ../x is not a path inside a folder; protected and hidden paths must be relative and must not contain `..`"
+        "the command was not run: ../x is not a path inside a folder; a relative path that is hidden or protected must name something in the folder, without `.` and `..`"
     );
 }
 

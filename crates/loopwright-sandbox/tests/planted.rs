@@ -476,6 +476,28 @@ async fn work_with_the_folders_own_repository_is_kept() {
 }
 
 #[tokio::test]
+async fn work_with_a_repository_that_has_hooks_is_kept_where_changes_are_made_at_once() {
+    if !has("git") {
+        return;
+    }
+    let world = World::new();
+    let set_up = "git init -q && git -c user.name=a -c user.email=a commit -q --allow-empty -m x && git branch b && \
+                  printf '#!/bin/sh\n' > .git/hooks/pre-push && git config alias.x status";
+    let done =
+        Program::new("sh").args(["-c", set_up]).current_dir(world.path("")).status().unwrap();
+    assert!(done.success());
+    let line = "git checkout -q b && git checkout -q -b c && git gc -q && git pack-refs --all && \
+                git repack -adq && git init -q sub && git -C sub status --porcelain";
+    let output = world.sh(line).await;
+    assert_eq!((output.notes, output.stderr.to_text()), (Vec::new(), String::new()));
+    assert_eq!(world.read(".git/HEAD"), "ref: refs/heads/c\n");
+    let is_there = |path: &str| world.path(path).exists();
+    assert!(
+        is_there(".git/objects") && is_there(".git/hooks/pre-push") && is_there("sub/.git/config")
+    );
+}
+
+#[tokio::test]
 async fn two_commands_together_cannot_make_a_repository_with_settings() {
     let world = world();
     let first = staged(&world, "mkdir -p d/objects d/refs").await;

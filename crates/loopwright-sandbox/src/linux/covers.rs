@@ -10,6 +10,7 @@
 //! - folders on the way are pinned only where commands write directly.
 
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::fs_view::{Covered, Entry, Seen, shape};
@@ -23,7 +24,16 @@ struct Cover {
     covered: Covered,
     /// Whether the policy names this very path, and not a name in every folder.
     is_exact: bool,
-    is_link: bool,
+    /// Why it cannot be covered.
+    obstacle: Option<Obstacle>,
+}
+
+#[derive(Debug)]
+enum Obstacle {
+    /// A symbolic link.
+    Link,
+    /// It is unknown what is there: a command may have changed the mode of a folder around it.
+    Unknown(io::Error),
 }
 
 /// The paths of a view that may be mounted separately.
@@ -42,7 +52,8 @@ enum Access {
 }
 
 impl Covers {
-    /// Covers an absolute path in the innermost of these folders that contains it.
+    /// Covers an absolute path in the innermost of these folders that contains it. A path that is one of them is covered as
+    /// a whole.
     pub(super) fn add_exact(
         &mut self,
         folders: &[PathBuf],
@@ -55,7 +66,12 @@ impl Covers {
             Some((root, below)) if below.components().next().is_some() => {
                 self.add(root, below, covered, true)
             }
-            _ => Ok(()),
+            Some((root, _)) => {
+                let (root, at, obstacle) = (root.clone(), path.to_path_buf(), None);
+                self.0.push(Cover { root, at, covered, is_exact: true, obstacle });
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -81,20 +97,23 @@ impl Covers {
         let last = path.components().count();
         for (index, component) in path.components().enumerate() {
             at.push(component);
-            let Ok(metadata) = fs::symlink_metadata(&at) else { return Ok(()) };
-            let is_link = metadata.is_symlink();
-            let is_whole = is_link || index + 1 == last;
-            let covered = if is_whole { covered } else { Covered::Pinned };
-            if covered != Covered::Direct || metadata.is_dir() {
+            let (obstacle, is_folder) = match fs::symlink_metadata(&at) {
+                Ok(it) => (it.is_symlink().then_some(Obstacle::Link), it.is_dir()),
+                Err(error) if is_missing(&error) => return Ok(()),
+                Err(error) => (Some(Obstacle::Unknown(error)), true),
+            };
+            let is_whole = obstacle.is_some();
+            let covered = if is_whole || index + 1 == last { covered } else { Covered::Pinned };
+            if covered != Covered::Direct || is_folder {
                 self.0.push(Cover {
                     root: root.into(),
                     at: at.clone(),
                     covered,
                     is_exact,
-                    is_link,
+                    obstacle,
                 });
             }
-            if is_link {
+            if is_whole {
                 break;
             }
         }
@@ -132,7 +151,7 @@ impl Covers {
                 (Covered::Protected, Access::Collected) => {
                     // A link cannot be covered; the screen decides about it.
                     screened.push(cover.at.clone());
-                    cover.is_exact && !cover.is_link
+                    cover.is_exact && !matches!(cover.obstacle, Some(Obstacle::Link))
                 }
                 (Covered::Direct, Access::Collected) => {
                     !screened.iter().any(|it| cover.at.starts_with(it))
@@ -143,10 +162,10 @@ impl Covers {
             if !has_effect || (cover.covered == Covered::Pinned && laid.iter().any(is_pinned)) {
                 continue;
             }
-            if cover.is_link {
-                return Err(link(&cover.at));
+            let Cover { root, at, covered, obstacle, .. } = cover;
+            if let Some(obstacle) = obstacle {
+                return Err(refusal(&at, &obstacle));
             }
-            let Cover { root, at, covered, .. } = cover;
             laid.push(Entry { seen: Seen::Part { root, shape: shape(&at), covered }, at });
         }
         laid.extend(entries);
@@ -159,20 +178,31 @@ pub(super) fn plain(path: &Path) -> Result<(), Refusal> {
     let mut components = path.components().peekable();
     if components.peek().is_none() || components.any(|it| !matches!(it, Component::Normal(_))) {
         return Err(Refusal::Policy(format!(
-            "{} is not a path inside a folder; protected and hidden paths must be relative \
-                and must not contain `..`",
+            "{} is not a path inside a folder; a relative path that is hidden or protected must name \
+                something in the folder, without `.` and `..`",
             path.display()
         )));
     }
     Ok(())
 }
 
-fn link(path: &Path) -> Refusal {
-    Refusal::Policy(format!(
-        "the protected path {} is a symbolic link and cannot be protected; remove the link, or take \
-            it off the list of protected paths",
-        path.display()
-    ))
+/// Returns `true` if an error means that there is nothing at a path.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
+    let path = path.display();
+    Refusal::Policy(match obstacle {
+        Obstacle::Link => format!(
+            "the protected path {path} is a symbolic link and cannot be protected; remove the link, or \
+                take it off the list of protected paths"
+        ),
+        Obstacle::Unknown(error) => format!(
+            "{path} cannot be hidden or protected: {error}; give yourself access to the folders \
+                around it, for example with `chmod u+rwx`"
+        ),
+    })
 }
 
 /// Returns the access to a path: that of the innermost entry at it or around it.

@@ -225,17 +225,29 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
         if path.is_relative() {
             covers::plain(path)?;
         }
-        hidden.extend(fs::canonicalize(workdir.join(path)));
+        let path = workdir.join(path);
+        match fs::canonicalize(&path) {
+            Ok(real) => hidden.push(real),
+            Err(error) if covers::is_missing(&error) => {}
+            // If the command would see it, the command is refused.
+            Err(_) => hidden.push(path),
+        }
     }
     let policy = SandboxPolicy { hidden, ..policy.clone() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
-            "commands cannot run in {}: the policy hides it; choose another folder, or take it off the \
-                list of hidden paths and denied files",
-            workdir.display()
+            "commands cannot run in {}: `{}` is hidden from them; choose another folder, or take it off the \
+                hidden paths (`sandbox.hide`, also of the project) and the denied files",
+            workdir.display(),
+            around(&policy.hidden, workdir).display()
         )));
     }
     Ok(policy)
+}
+
+/// Returns the path that contains a folder.
+fn around<'a>(paths: &'a [PathBuf], folder: &'a Path) -> &'a Path {
+    paths.iter().find(|it| folder.starts_with(it)).map_or(folder, PathBuf::as_path)
 }
 
 /// Collects what is hidden, protected and direct in the folders that a command sees.

@@ -36,6 +36,8 @@ pub(crate) struct Sweep {
     /// The folders that existed, by path and inode. A renamed folder contains files that are older than the
     /// command.
     folders: HashSet<(PathBuf, u64)>,
+    /// The files that existed and that make a folder a repository. Git replaces them.
+    files: HashSet<PathBuf>,
 }
 
 /// A folder to check.
@@ -66,11 +68,11 @@ impl Sweep {
             }
             _ => None,
         });
-        // A protected path that did not exist must not appear either, whatever its content.
-        let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
-        let screen = policy.screen(screen);
         let roots = roots.chain(direct).map(|path| {
-            let screen = screen.clone().of_user(&path, &job.settings);
+            // A protected path that did not exist must not appear either, whatever its content.
+            let protected = policy.protected.iter().map(|it| path.join(it));
+            let screen = policy.screen(protected.fold(Screen::standard(), Screen::refuse));
+            let screen = screen.of_user(&path, &job.settings);
             let kept = if is_covered { &[][..] } else { &policy.protected };
             let below = |it: &PathBuf| match it.strip_prefix(&path) {
                 Ok(below) => Some(below.to_path_buf()),
@@ -85,11 +87,11 @@ impl Sweep {
     fn beginning(roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
         // The clock that file systems use.
         let now = clock_gettime(ClockId::RealtimeCoarse);
-        let mut folders = HashSet::new();
+        let (mut folders, mut files) = (HashSet::new(), HashSet::new());
         for root in &roots {
-            note_folders(&root.path, 0, &mut folders);
+            note(&root.path, 0, &mut folders, &mut files);
         }
-        Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders }
+        Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders, files }
     }
 
     /// Moves the files that must be moved, and returns a note about each. Every process of the command must have
@@ -185,20 +187,28 @@ enum Age {
     New,
 }
 
-/// Records the folders below a folder, without inspecting each file.
-fn note_folders(folder: &Path, depth: usize, found: &mut HashSet<(PathBuf, u64)>) {
+/// Records the folders below a folder, and the files that make one a repository, without inspecting other files.
+fn note(
+    folder: &Path,
+    depth: usize,
+    folders: &mut HashSet<(PathBuf, u64)>,
+    files: &mut HashSet<PathBuf>,
+) {
     if depth > DEEPEST {
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if screen::makes_repository(&entry.file_name()) {
+                files.insert(entry.path());
+            }
             continue;
         }
         // For a mount point, the entry has the inode of the folder below the mount.
         if let Ok(status) = entry.metadata() {
             let path = entry.path();
-            note_folders(&path, depth + 1, found);
-            found.insert((path, status.ino()));
+            note(&path, depth + 1, folders, files);
+            folders.insert((path, status.ino()));
         }
     }
 }
@@ -220,9 +230,12 @@ impl FolderView for Ended<'_> {
     }
 
     fn before(&self, path: &Path) -> Option<EntryKind> {
-        let status = fs::symlink_metadata(self.root.join(path)).ok()?;
-        let was_there = !self.sweep.is_new(&status) && self.sweep.was_there(self.root, path);
-        was_there.then(|| EntryKind::of(&status))
+        let at = self.root.join(path);
+        let status = fs::symlink_metadata(&at).ok()?;
+        // A folder is as old as its inode, whatever has changed in it.
+        let is_old = status.is_dir() || !self.sweep.is_new(&status);
+        let was_there = is_old && self.sweep.was_there(self.root, path);
+        (was_there || self.sweep.files.contains(&at)).then(|| EntryKind::of(&status))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
@@ -231,7 +244,9 @@ impl FolderView for Ended<'_> {
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
         self.before(path)?;
-        screen::read_beginning(&self.root.join(path))
+        let at = self.root.join(path);
+        let is_new = fs::symlink_metadata(&at).is_ok_and(|it| self.sweep.is_new(&it));
+        if is_new { None } else { screen::read_beginning(&at) }
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {

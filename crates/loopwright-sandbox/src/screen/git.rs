@@ -21,6 +21,11 @@ const OWN: Reason = Reason::new("is the repository itself");
 /// What makes a folder a repository.
 const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
+/// Returns `true` if a file or folder of this name makes the folder around it a repository.
+pub(crate) fn makes_repository(name: &OsStr) -> bool {
+    MAKES.iter().any(|makes| name.eq_ignore_ascii_case(makes))
+}
+
 /// Judges a path that will exist. `None` means that git does nothing with it but read data.
 pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
@@ -38,9 +43,8 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
         folder = at.parent();
     }
     let parent = path.parent()?;
-    let makes_one = MAKES.iter().any(|makes| name == *makes)
-        && after.before(path).is_none()
-        && is_repository(parent, after);
+    let makes_one =
+        makes_repository(&name) && after.before(path).is_none() && is_repository(parent, after);
     (makes_one && has_settings(parent, after)).then_some(WHOLE)
 }
 

@@ -239,7 +239,20 @@ fn hidden_and_protected_paths_win_over_paths_that_are_read_and_written() {
     let inside = |name: &str| kept(SandboxPolicy::in_dir(at(name)));
     assert_eq!(seen(inside("set/a")), (vec![readable("set/a")], 0));
     let Err(Refusal::Policy(reason)) = View::of(&job(inside("own/a"))) else { panic!() };
-    assert!(reason.contains("the policy hides it"), "{reason}");
+    assert!(reason.contains("is hidden from them"), "{reason}");
+}
+
+#[test]
+fn a_path_that_is_shown_as_a_whole_is_hidden_as_a_whole() {
+    let (folder, other) = (folder(&["x"]), folder(&["y"]));
+    let real = fs::canonicalize(other.path()).unwrap();
+    let hosts = Path::new("/etc/hosts");
+    let policy = SandboxPolicy::in_dir(folder.path()).read(&real).hide(hosts).hide(&real);
+    let view = View::of(&job(policy)).unwrap();
+    let seen = |path: &Path| view.entries.iter().filter(|it| it.at == path).next_back();
+    let hidden = |it: &Entry| matches!(it.seen, Seen::Part { covered: Covered::Hidden, .. });
+    assert!(seen(hosts).is_some_and(hidden), "{:?}", seen(hosts));
+    assert!(seen(&real).is_none_or(hidden), "{:?}", seen(&real));
 }
 
 #[test]
