@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`helper`], [`start`], [`supervisor`] | the process outside the sandbox |
+//! | [`helper`], [`start`], [`supervisor`], [`cover_watch`] | the process outside the sandbox |
 //! | [`fs_view`], [`covers`] | the file system that a command sees |
 //! | [`namespaces`], [`root`], [`overlay`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that create a sandbox |
@@ -16,6 +16,7 @@ pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 pub(crate) mod confine;
 pub(crate) mod container;
+mod cover_watch;
 mod covers;
 pub(crate) mod guarantees;
 pub(crate) mod filter;

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
-use loopwright_sandbox::SandboxError;
 use loopwright_sandbox::screen::Screen;
+use loopwright_sandbox::{Backend, ExitOutcome, SandboxError};
 use tokio::runtime::Runtime;
 
 use crate::planted_tools;
 use crate::transactions::staged;
-use crate::world::{World, sh};
+use crate::world::{World, sh, until_said};
 
 /// One way to plant something.
 pub(crate) struct Case {
@@ -495,6 +495,27 @@ async fn work_with_a_repository_that_has_hooks_is_kept_where_changes_are_made_at
     assert!(
         is_there(".git/objects") && is_there(".git/hooks/pre-push") && is_there("sub/.git/config")
     );
+}
+
+#[tokio::test]
+async fn a_protected_file_that_another_program_replaces_ends_the_command_and_holds_nothing_of_it() {
+    if !has("git") {
+        return;
+    }
+    for backend in [Backend::Namespaces, Backend::Bubblewrap] {
+        let world = World::in_tier(backend);
+        user(&world, "git init -q && git config user.name before");
+        let line = "echo ready; while :; do echo '[core] fsmonitor = ./run.sh' >> .git/config; done 2> /dev/null";
+        let mut child = world.spawn(line, &world.policy()).await;
+        until_said(&mut child, "ready\n").await;
+        user(&world, "git config user.name after");
+        let output = child.wait().await;
+        assert_eq!(output.outcome, ExitOutcome::Cancelled, "{backend}");
+        let text = output.notes.join("\n");
+        assert!(text.contains(".git/config was replaced by another program"), "{backend}: {text}");
+        let config = world.read(".git/config");
+        assert!(!config.contains("fsmonitor"), "{backend}: {config}\n{text}");
+    }
 }
 
 #[tokio::test]

@@ -60,6 +60,11 @@ impl Kept {
         }
     }
 
+    /// Returns the original content of a file.
+    pub(super) fn content(&self, path: &Path) -> Option<&[u8]> {
+        self.files.iter().find(|it| it.path == path).map(|it| &it.content[..])
+    }
+
     /// Restores deleted files, and returns their paths. Follows no link.
     pub(super) fn put_back(&self, root: &Path) -> Vec<PathBuf> {
         let is_gone = |file: &&KeptFile| fs::symlink_metadata(root.join(&file.path)).is_err();

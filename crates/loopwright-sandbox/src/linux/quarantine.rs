@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::fs_view::{Covered, Seen, View};
+use super::fs_view::{Covered, Seen, Shape, View};
 use super::kept::Kept;
 use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
@@ -48,6 +48,9 @@ struct Root {
     screen: Screen,
     /// The protected files that the command could change.
     kept: Kept,
+    /// The screen of protected files that are no longer covered, and their content from before the command.
+    of_covered: Screen,
+    covered: Kept,
 }
 
 impl Sweep {
@@ -79,7 +82,15 @@ impl Sweep {
                 Err(_) => Some(it.clone()).filter(|it| it.is_relative()),
             };
             let protected: Vec<PathBuf> = kept.iter().filter_map(below).collect();
-            Root { kept: Kept::of(&path, &protected), path, screen }
+            let files = view.entries.iter().filter(|entry| {
+                let covered = matches!(entry.seen, Seen::Part { covered: Covered::Protected, .. });
+                covered && is_covered && entry.shape() == Some(Shape::File)
+            });
+            let files =
+                files.filter_map(|it| it.at.strip_prefix(&path).ok().map(Path::to_path_buf));
+            let covered = Kept::of(&path, &files.collect::<Vec<_>>());
+            let of_covered = policy.screen(Screen::standard()).of_user(&path, &job.settings);
+            Root { kept: Kept::of(&path, &protected), path, screen, of_covered, covered }
         });
         Self::beginning(roots.collect(), covered.collect())
     }
@@ -94,11 +105,33 @@ impl Sweep {
         Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders, files }
     }
 
+    /// Returns the paths over which something is mounted.
+    pub(crate) fn covered(&self) -> &[PathBuf] {
+        &self.covered
+    }
+
     /// Moves the files that must be moved, and returns a note about each. Every process of the command must have
-    /// ended. No step follows a link, because the command may have left some.
-    pub(crate) fn run(&self) -> Vec<String> {
+    /// ended. No step follows a link, because the command may have left some. The paths `lost` were covered when the command
+    /// started, and at the end no longer.
+    pub(crate) fn run(&self, lost: &[PathBuf]) -> Vec<String> {
         let mut notes = Vec::new();
-        for Root { path: root, screen, kept } in &self.roots {
+        for Root { path: root, screen, kept, of_covered, covered } in &self.roots {
+            for path in lost.iter().filter_map(|it| it.strip_prefix(root).ok()) {
+                let view = Uncovered { ended: Ended { root, sweep: self }, covered };
+                let is_changed = view.content(path) != view.content_before(path);
+                let is_refused = || of_covered.judge(path, root, &view).is_some();
+                if is_changed
+                    && is_refused()
+                    && let Ok(to) = move_away(root, path)
+                {
+                    covered.put_back(root);
+                    notes.push(format!(
+                        "{} may have been changed by the command after another program replaced it; it was \
+                            moved to {to}, and is as it was before the command",
+                        path.display()
+                    ));
+                }
+            }
             let mut found = Vec::new();
             self.search(root, Path::new(""), Age::Unknown, screen, &mut found);
             for (path, reason) in found {
@@ -251,6 +284,35 @@ impl FolderView for Ended<'_> {
 
     fn names(&self, path: &Path) -> Vec<OsString> {
         names(&self.root.join(path))
+    }
+}
+
+/// The same, with protected files that are no longer covered.
+struct Uncovered<'a> {
+    ended: Ended<'a>,
+    covered: &'a Kept,
+}
+
+impl FolderView for Uncovered<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
+        self.ended.what(path)
+    }
+
+    fn before(&self, path: &Path) -> Option<EntryKind> {
+        self.covered.content(path).map(|_| EntryKind::File).or_else(|| self.ended.before(path))
+    }
+
+    fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        self.ended.content(path)
+    }
+
+    fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
+        let kept = self.covered.content(path).map(<[u8]>::to_vec);
+        kept.or_else(|| self.ended.content_before(path))
+    }
+
+    fn names(&self, path: &Path) -> Vec<OsString> {
+        self.ended.names(path)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,7 @@ use rustix::process::{
 
 use super::account::Account;
 use super::cgroup::Groups;
+use super::cover_watch::CoverWatch;
 use super::quarantine::Sweep;
 use super::start::{Inner, Started};
 use super::{container, guarantees, init_process, process_tree};
@@ -37,6 +39,11 @@ struct Watch<'a> {
     asked: Vec<u8>,
     notes: Vec<String>,
     kind: Kind,
+    sweep: Option<Sweep>,
+    /// The mounts over hidden and protected paths.
+    covers: Option<CoverWatch>,
+    /// The paths that are no longer covered.
+    lost: Vec<PathBuf>,
     groups: Option<Groups>,
     account: Account,
     /// Whether a request to measure the held memory has no answer yet.
@@ -81,6 +88,9 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         asked: Vec::new(),
         notes,
         kind: Kind::Direct,
+        sweep,
+        covers: None,
+        lost: Vec::new(),
         groups,
         account: Account::new(),
         counting: false,
@@ -134,7 +144,9 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         watch.cause = Some(ExitOutcome::LimitReached(Limit::Memory));
     }
     if watch.running {
-        watch.notes.extend(sweep.iter().flat_map(Sweep::run));
+        watch.look_at_covers();
+        let told = watch.sweep.take().map(|sweep| sweep.run(&watch.lost));
+        watch.notes.extend(told.into_iter().flatten());
     }
     if let Some(scratch) = scratch {
         fs::remove_dir_all(scratch).ok();
@@ -149,6 +161,12 @@ impl Watch<'_> {
     fn is_running(&mut self) {
         self.running = true;
         self.began = Instant::now();
+        let covered = self.sweep.as_ref().map_or(&[][..], Sweep::covered);
+        match CoverWatch::of(self.job.backend, self.pid, covered) {
+            Ok(covers) => self.covers = covers,
+            // It may have ended already.
+            Err(_) => self.covers = None,
+        }
         let mut enforced = guarantees::by(self.job.backend, &self.job.policy);
         if self.uncounted && enforced.enforces(Guarantee::Processes) && self.kind == Kind::First {
             enforced = enforced.with(Enforcement::BestEffort, [Guarantee::Processes]);
@@ -183,6 +201,9 @@ impl Watch<'_> {
             }
             if ready.reports {
                 self.read_reports();
+            }
+            if ready.covers {
+                self.look_at_covers();
             }
             if ready.ended {
                 let status = waitpid(Some(self.pid), WaitOptions::empty()).ok().flatten();
@@ -228,6 +249,24 @@ impl Watch<'_> {
             }
             None => process_tree::ask_to_end(rustix::process::getpid()),
         }
+    }
+
+    /// Ends the command if a path is no longer hidden or protected.
+    fn look_at_covers(&mut self) {
+        let Some(Ok(lost)) = self.covers.as_mut().map(CoverWatch::lost) else { return };
+        if lost.is_empty() {
+            return;
+        }
+        self.covers = None;
+        self.notes.extend(lost.iter().map(|path| {
+            format!(
+                "{} was replaced by another program, so that it was no longer hidden or protected; the \
+                    command was ended",
+                path.display()
+            )
+        }));
+        self.lost = lost;
+        self.stop(ExitOutcome::Cancelled, Duration::ZERO);
     }
 
     /// Kills the child. Its descendants end with its namespace, or are killed afterwards.
@@ -276,13 +315,25 @@ impl Watch<'_> {
             tv_nsec: left.subsec_nanos().into(),
         };
         let mut polled = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
-        let agent = self.agent.as_ref().map(|agent| push(&mut polled, agent.as_fd()));
-        let reports = self.reports.as_ref().map(|reports| push(&mut polled, reports.as_fd()));
+        let agent =
+            self.agent.as_ref().map(|agent| push(&mut polled, agent.as_fd(), PollFlags::IN));
+        let reports =
+            self.reports.as_ref().map(|reports| push(&mut polled, reports.as_fd(), PollFlags::IN));
+        let covers =
+            self.covers.as_ref().map(|covers| push(&mut polled, covers.as_fd(), PollFlags::PRI));
         if poll(&mut polled, Some(&timeout)).is_err() {
             return PollReady::default();
         }
         let is = |at: usize| !polled[at].revents().is_empty();
-        PollReady { ended: is(0), agent: agent.is_some_and(is), reports: reports.is_some_and(is) }
+        // The table of mounts can always be read; a change is an exceptional condition.
+        let has_changed =
+            |at: usize| polled[at].revents().intersects(PollFlags::PRI | PollFlags::ERR);
+        PollReady {
+            ended: is(0),
+            agent: agent.is_some_and(is),
+            reports: reports.is_some_and(is),
+            covers: covers.is_some_and(has_changed),
+        }
     }
 
     /// Reads from the agent, whose end is the end of the command.
@@ -365,9 +416,14 @@ struct PollReady {
     ended: bool,
     agent: bool,
     reports: bool,
+    covers: bool,
 }
 
-fn push<'fd>(polled: &mut Vec<PollFd<'fd>>, fd: std::os::fd::BorrowedFd<'fd>) -> usize {
-    polled.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+fn push<'fd>(
+    polled: &mut Vec<PollFd<'fd>>,
+    fd: std::os::fd::BorrowedFd<'fd>,
+    flags: PollFlags,
+) -> usize {
+    polled.push(PollFd::from_borrowed_fd(fd, flags));
     polled.len() - 1
 }

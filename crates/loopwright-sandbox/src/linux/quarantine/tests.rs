@@ -10,9 +10,11 @@ fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
     thread::sleep(Duration::from_millis(15));
     let protected = [".git/hooks".into(), ".git/config".into()];
     let (screen, kept) = (Screen::standard(), Kept::of(root, &protected));
-    let sweep = Sweep::beginning(vec![Root { path: root.into(), screen, kept }], Vec::new());
+    let (path, of_covered, covered) = (root.into(), screen.clone(), Kept::default());
+    let of_root = Root { path, screen, kept, of_covered, covered };
+    let sweep = Sweep::beginning(vec![of_root], Vec::new());
     done();
-    sweep.run()
+    sweep.run(&[])
 }
 
 #[test]
