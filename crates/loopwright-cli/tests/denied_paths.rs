@@ -77,7 +77,7 @@ fn commands_of_a_sub_agent_cannot_request_the_settings_of_the_program() {
     let server = delegated([streamed_tool("", "bash", &arguments)]);
     run(&world, &server, &["--allow", "Read", "Go."]);
     let heard = heard(&server);
-    assert!(heard.contains("no command may read it, whatever it requests"), "{heard}");
+    assert!(heard.contains("cannot be requested: commands can never read it"), "{heard}");
     assert!(!heard.contains("sesame"), "{heard}");
 }
 

@@ -412,7 +412,7 @@ fn a_command_reaches_the_settings_of_the_program_by_no_request_and_no_configured
         json!({ "write": ["~/.local/state/loopwright/sessions"] }),
     ] {
         let body = heard(&world(), fields);
-        assert!(body.contains("no command may read it, whatever it requests"), "{body}");
+        assert!(body.contains("cannot be requested: commands can never read it"), "{body}");
     }
     let body = heard(&world(), json!({ "write": ["~/.config", "~/.local"] }));
     assert!(body.contains("plain"), "{body}");

@@ -135,7 +135,7 @@ fn path(
             Withheld::Protected => "change",
         };
         return Err(need(format!(
-            "`{text}` cannot be used: no command may {how} it, whatever it requests"
+            "`{text}` cannot be requested: commands can never {how} it"
         )));
     }
     // A process that can change the folder could put links in it, and so mean another path than was requested.
