@@ -351,6 +351,7 @@ async fn within<T>(
         kind: ModelErrorKind::Timeout,
         message: format!("no data for {} seconds", time.as_secs_f64()),
         source: None,
+        is_unsent: false,
     })
 }
 

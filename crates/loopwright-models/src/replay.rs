@@ -157,6 +157,7 @@ impl Replay {
             kind: ModelErrorKind::InvalidRequest,
             message: miss.to_string(),
             source: Some(miss.into()),
+            is_unsent: true,
         })
     }
 }

@@ -125,6 +125,12 @@ impl WebError {
         let error = io::Error::new(io::ErrorKind::InvalidInput, source);
         Self(HttpError::invalid_header(error))
     }
+
+    /// Returns `true` if no part of the request was sent, for example because the server refused the
+    /// connection. `false` means that the server may have received the request.
+    pub fn is_unsent(&self) -> bool {
+        self.0.is_unsent
+    }
 }
 
 impl fmt::Display for WebError {

@@ -146,6 +146,10 @@ impl DefinedAgents {
     /// # Errors
     ///
     /// Returns an error if the definition names unknown skills, or the sub-agent cannot begin.
+    #[cfg_attr(
+        not(all(feature = "skills", target_os = "linux")),
+        expect(clippy::unused_async, reason = "with skills, they are looked up")
+    )]
     pub(crate) async fn detach(
         &self,
         definition: &Arc<AgentDefinition>,

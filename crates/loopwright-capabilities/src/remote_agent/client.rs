@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpStream, lookup_host},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout_at},
 };
 use url::Url;
 
@@ -50,6 +50,8 @@ pub(super) enum RemoteError {
     Unreadable(String),
     #[error("its card cannot be used: {0}")]
     Card(String),
+    #[error("its card cannot be read: {0}")]
+    NoCard(#[source] Box<Self>),
     #[error("it refused the request: {0}")]
     Refused(String),
     #[error("{0}")]
@@ -69,13 +71,28 @@ impl RemoteError {
         match self {
             Self::Connection(_) | Self::Late(_) => true,
             Self::Status(status) => matches!(status, 429 | 500..=599),
+            Self::NoCard(error) => error.is_transient(),
             _ => false,
         }
     }
 
-    /// Returns `true` if the remote agent may have received the request.
+    /// Returns `true` if the remote agent may have received the request and acted on it. A request was not received if
+    /// no connection was made, or the card was not read before. It was received but refused if the agent said so.
     pub(super) fn may_have_arrived(&self) -> bool {
-        self.is_transient() || matches!(self, Self::TooLong(_) | Self::Unreadable(_))
+        match self {
+            Self::Connection(error) => !error.is_unsent(),
+            Self::Late(_) | Self::TooLong(_) | Self::Unreadable(_) => true,
+            Self::Status(status) => (500..=599).contains(status),
+            Self::Card(_) | Self::NoCard(_) | Self::Refused(_) | Self::Address(_) => false,
+        }
+    }
+
+    /// Turns an error of the request for the card into one of the card.
+    fn of_card(self) -> Self {
+        match self {
+            Self::Card(_) | Self::NoCard(_) => self,
+            error => Self::NoCard(Box::new(error)),
+        }
     }
 }
 
@@ -231,8 +248,11 @@ impl Client {
 
     async fn call<T: DeserializeOwned>(&self, request: &Request<'_>) -> Result<T, RemoteError> {
         let time = self.policy.request_timeout;
+        let until = Instant::now() + time;
+        let endpoint = timeout_at(until, self.endpoint()).await;
+        let endpoint = endpoint.map_err(|_| RemoteError::Late(time)).and_then(|it| it);
+        let endpoint = endpoint.map_err(RemoteError::of_card)?;
         let calling = async {
-            let endpoint = self.endpoint().await?;
             let response = self.request(&endpoint, request).await?;
             let status = response.status();
             let body = self.body(response).await?;
@@ -245,7 +265,7 @@ impl Client {
                 _ => Err(refusal(&body).unwrap_or(RemoteError::Status(status))),
             }
         };
-        let value = timeout(time, calling).await.map_err(|_| RemoteError::Late(time))??;
+        let value = timeout_at(until, calling).await.map_err(|_| RemoteError::Late(time))??;
         serde_json::from_value(value).map_err(|error| RemoteError::Unreadable(error.to_string()))
     }
 

@@ -482,7 +482,63 @@ async fn errors_of_the_remote_agent_are_told_to_the_model() {
     check(|| Reply::Refusal("no such invoice"), "it refused the request: no such invoice").await;
     check(|| Reply::Status(401), "status 401; the user may have to check its token").await;
     check(|| Reply::Status(503), "status 503; the message may have arrived").await;
+    let remote = Remote::start(POLLED, |_, _| Reply::Status(429)).await;
+    let busy = tool_results(&run(&remote.caller()).await)[0].clone();
+    assert!(busy.contains("status 429") && !busy.contains("may have arrived"), "{busy}");
     check(|| Reply::Json(json!({ "nothing": 1 })), "cannot be read").await;
+}
+
+/// Returns an address on which no program listens.
+async fn closed() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// Serves a card that names this address, and closes each connection to another path without a response.
+async fn with_card(url: String) -> RemoteAgent {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let own = format!("http://{}", listener.local_addr().unwrap());
+    let url = if url.is_empty() { own.clone() } else { url };
+    let card = json!({
+        "name": "billing", "capabilities": { "streaming": false },
+        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+    });
+    let card = card.to_string();
+    let reply = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{card}",
+        card.len()
+    );
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            if head.starts_with(b"GET ") {
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            }
+        }
+    });
+    RemoteAgent::new("billing", "Knows all invoices.", &own).unwrap().with_private_addresses()
+}
+
+#[tokio::test]
+async fn a_message_that_was_certainly_not_sent_is_told_from_one_that_may_have_arrived() {
+    let result = async |agent: RemoteAgent| {
+        let done = run(&Remote::caller_with(agent, policy())).await;
+        tool_results(&done)[0].clone()
+    };
+    let note = "the message may have arrived";
+    let nowhere = closed().await;
+    let no_card = RemoteAgent::new("billing", "Knows all invoices.", &nowhere).unwrap();
+    let refused = result(no_card.with_private_addresses()).await;
+    let expect = format!("its card cannot be read: no connection to {nowhere}");
+    assert!(refused.contains(&expect) && !refused.contains(note), "{refused}");
+    let refused = result(with_card(nowhere.clone()).await).await;
+    assert!(refused.contains(&format!("no connection to {nowhere}")), "{refused}");
+    assert!(!refused.contains("card") && !refused.contains(note), "{refused}");
+    let lost = result(with_card(String::new()).await).await;
+    assert!(lost.contains("was lost") && lost.contains(note), "{lost}");
 }
 
 #[tokio::test]

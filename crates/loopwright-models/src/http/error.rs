@@ -13,6 +13,8 @@ pub(crate) struct HttpError {
     pub(crate) kind: ModelErrorKind,
     pub(crate) message: String,
     pub(crate) source: Option<BoxError>,
+    /// Whether no part of the request was sent.
+    pub(crate) is_unsent: bool,
 }
 
 impl HttpError {
@@ -22,13 +24,15 @@ impl HttpError {
             kind: ModelErrorKind::InvalidRequest,
             message: format!("the previous exchange could not be recorded: {error}"),
             source: Some(error.into()),
+            is_unsent: true,
         }
     }
 
     /// Says that a header cannot be sent.
     pub(crate) fn invalid_header(error: io::Error) -> Self {
         let message = format!("a header cannot be sent: {error}");
-        Self { kind: ModelErrorKind::InvalidRequest, message, source: Some(error.into()) }
+        let (kind, source) = (ModelErrorKind::InvalidRequest, Some(error.into()));
+        Self { kind, message, source, is_unsent: true }
     }
 
     pub(super) fn recorded(end: ExchangeEnd, message: &str) -> Self {
@@ -36,7 +40,7 @@ impl HttpError {
             ExchangeEnd::TimedOut => ModelErrorKind::Timeout,
             ExchangeEnd::Aborted | ExchangeEnd::Complete => ModelErrorKind::Network,
         };
-        Self { kind, message: message.to_owned(), source: None }
+        Self { kind, message: message.to_owned(), source: None, is_unsent: false }
     }
 
     /// Returns how an exchange ended that failed so.
@@ -50,19 +54,21 @@ impl HttpError {
     /// Says that a server did not answer the call.
     pub(super) fn not_connected(url: &Url, error: io::Error) -> Self {
         let message = format!("{}: {error}", no_connection(url));
-        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
+        let (kind, source) = (ModelErrorKind::Network, Some(error.into()));
+        Self { kind, message, source, is_unsent: true }
     }
 
     /// Says that a server did not answer the call in time.
     pub(super) fn not_connected_in_time(url: &Url) -> Self {
         let message = format!("{} in time", no_connection(url));
-        Self { kind: ModelErrorKind::Timeout, message, source: None }
+        Self { kind: ModelErrorKind::Timeout, message, source: None, is_unsent: true }
     }
 
     /// Says that a connection ended where it should not.
     pub(super) fn broke(url: &Url, error: io::Error) -> Self {
         let message = format!("{}: {error}", broken(url));
-        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
+        let (kind, source) = (ModelErrorKind::Network, Some(error.into()));
+        Self { kind, message, source, is_unsent: false }
     }
 }
 
