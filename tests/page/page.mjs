@@ -101,6 +101,7 @@ try {
   await other.getByText("The file is written.").waitFor();
   assert.equal(readFileSync(`${folder}/project/notes.md`, "utf8"), "one\nthree\n");
   assert.equal(await other.locator(".ask").count(), 0);
+  await other.locator("details.call").getByText("edited", { exact: true }).waitFor();
   done("a call is approved with an edit, and the other tab shows it");
 
   await page.getByRole("status").getByText("Done").waitFor();

@@ -11,6 +11,7 @@ mod layout;
 mod live;
 mod markdown;
 mod pending;
+mod ran;
 mod sessions;
 mod sign_in;
 mod step;

@@ -5,7 +5,9 @@ use std::{io::Write as _, sync::Arc, time::Duration};
 use axum::{body::Body, http::Request};
 use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt as _;
-use loopwright_core::{ApprovalRequest, CallableHook, Interceptor, Timestamp, ToolDecision};
+use loopwright_core::{
+    ApprovalRequest, Arguments, CallableHook, Interceptor, Timestamp, ToolDecision,
+};
 use loopwright_server::Role;
 use loopwright_sessions::{
     ClaimRequest, Job, JobOutcome, SessionId, SessionLog, SessionStore as _,
@@ -183,7 +185,14 @@ async fn a_call_is_approved_with_arguments_that_were_edited_on_the_page() {
     world.work().await;
     let called = json!({"path": "a.txt", "content": "\none\nthree\n", "depth": 4});
     assert_eq!(tool.calls(), [called]);
-    assert!(browser.page(&path).await.contains(">Done</span>"));
+    let page = browser.page(&path).await;
+    assert!(page.contains(">Done</span>"), "{page}");
+    let call = between(&page, "<details class=\"call\"", "</details>");
+    let (ran, from_model) = call.split_once("Arguments from the model").unwrap();
+    assert!(ran.contains("three") && !ran.contains("two"), "{ran}");
+    assert!(ran.contains("A user edited these arguments in the approval."), "{ran}");
+    assert!(from_model.contains("two"), "{from_model}");
+    assert_eq!(times(&browser.page(&format!("{path}/steps/1")).await, ">edited</span>"), 1);
     assert!(browser.page("/waiting").await.contains("Nothing waits."));
 }
 
@@ -202,6 +211,34 @@ async fn a_call_that_was_not_edited_runs_with_the_arguments_of_the_model() {
     browser.sends(&format!("{path}/pending/0"), &same).await;
     world.work().await;
     assert_eq!(tool.calls(), [arguments]);
+    let page = browser.page(&path).await;
+    assert_eq!(times(&page, ">edited</span>") + times(&page, ">changed</span>"), 0);
+}
+
+#[tokio::test]
+async fn a_call_is_shown_with_the_arguments_of_a_hook_and_those_of_the_model() {
+    let tool = MockTool::new("write_file", "Writes.", |it| Ok::<_, String>(it.to_string()));
+    let calls = ["a.txt", "b.txt", "c.txt"]
+        .map(|it| ScenarioStep::tool_call("write_file", json!({ "path": it })));
+    let model = FakeModel::script(calls.into_iter().chain(["done".into()]));
+    let hook = CallableHook::new("elsewhere").before_tool(|call, _, _| {
+        let there = Arguments::new(r#"{"path":"d.txt"}"#);
+        let is_meant = call.arguments.contains("b.txt");
+        Ok(if is_meant { ToolDecision::Rewrite(there) } else { ToolDecision::Run })
+    });
+    let agent = test_loop(ModelDriver::new(model)).with_tool(tool.clone());
+    let world = World::with(agent.with_interceptor(Interceptor::from_hook(Arc::new(hook)))).await;
+    let browser = Browser::of(&world, LOCAL).await;
+    let path = browser.started("write").await;
+    assert_eq!(tool.calls(), ["a.txt", "d.txt", "c.txt"].map(|it| json!({ "path": it })));
+    let page = browser.page(&path).await;
+    assert_eq!(times(&page, ">changed</span>"), 1);
+    let (_, second) = page.split_once("id=\"turn-2-0\"").unwrap();
+    let call = second.split_once("</details>").unwrap().0;
+    let (ran, from_model) = call.split_once("Arguments from the model").unwrap();
+    assert!(ran.contains("d.txt") && !ran.contains("b.txt"), "{ran}");
+    assert!(ran.contains("A hook changed these arguments."), "{ran}");
+    assert!(from_model.contains("b.txt"), "{from_model}");
 }
 
 #[tokio::test]

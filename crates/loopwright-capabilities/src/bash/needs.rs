@@ -134,9 +134,7 @@ fn path(
             Withheld::Hidden => "read",
             Withheld::Protected => "change",
         };
-        return Err(need(format!(
-            "`{text}` cannot be requested: commands can never {how} it"
-        )));
+        return Err(need(format!("`{text}` cannot be requested: commands can never {how} it")));
     }
     // A process that can change the folder could put links in it, and so mean another path than was requested.
     let own =

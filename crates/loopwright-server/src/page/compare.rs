@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use super::{
     conversation::title,
     layout::{self, Tab, count, money, time},
+    ran::ChangedArguments,
     turns,
     visitor::Visitor,
 };
@@ -37,6 +38,9 @@ pub(crate) async fn show(
     let other = own_session(&**server.store(), &principal, other).await?;
     let runtime = server.runtime();
     let (one, other) = (runtime.session(&header.id).await?, runtime.session(&other.id).await?);
+    let store = &**server.store();
+    let left_ran = ChangedArguments::load(store, one.id()).await?;
+    let right_ran = ChangedArguments::load(store, other.id()).await?;
     let turns = |it: &AgentSession| it.state().transcript().iter().cloned().collect::<Vec<_>>();
     let (left, right) = (turns(&one), turns(&other));
     let same = left.iter().zip(&right).take_while(|(a, b)| a.body() == b.body()).count();
@@ -44,8 +48,8 @@ pub(crate) async fn show(
         h1 { "Compare" }
         p { (same) " turns are the same." }
         div.columns {
-            (column(&one, left.iter().map(|it| &**it), same, "This session"))
-            (column(&other, right.iter().map(|it| &**it), same, "The other session"))
+            (column(&one, left.iter().map(|it| &**it), same, &left_ran, "This session"))
+            (column(&other, right.iter().map(|it| &**it), same, &right_ran, "The other session"))
         }
     };
     Ok(layout::page("Compare", &visitor, Tab::Sessions, &main))
@@ -55,6 +59,7 @@ fn column<'a>(
     session: &AgentSession,
     all: impl Iterator<Item = &'a Turn>,
     same: usize,
+    changed: &ChangedArguments,
     name: &str,
 ) -> Markup {
     let (header, spent) = (session.header(), session.state().total_spent());
@@ -68,7 +73,7 @@ fn column<'a>(
                 @if let Some(cost) = money(spent.cost.dollars()) { span { (cost) } }
             }
             @for (number, turn) in all.enumerate().skip(same).take(TURNS) {
-                (turns::turn(number, &header.agent_name, turn))
+                (turns::turn(number, &header.agent_name, turn, changed))
             }
         }
     }

@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::{
     layout::{self, button, count, money, time, token},
-    live, pending, turns,
+    live, pending,
+    ran::ChangedArguments,
+    turns,
     visitor::Visitor,
 };
 use crate::{
@@ -43,6 +45,7 @@ pub(crate) async fn show(
     // Read the position first: events report what happens meanwhile.
     let after = live::step_start(&**server.store(), &header.id).await?;
     let session = server.runtime().session(&header.id).await?;
+    let changed = ChangedArguments::load(&**server.store(), &header.id).await?;
     let Queue { activity, messages } = Queue::of(&server, &session).await?;
     let relatives = relatives(&server, &visitor, &header).await?;
     let main = html! {
@@ -53,7 +56,7 @@ pub(crate) async fn show(
         section #pending data-region aria-label="Waiting for you" {
             (pending::cards(&visitor, &header, session.state()))
         }
-        (conversation(&session, params.before, &messages))
+        (conversation(&session, &changed, params.before, &messages))
         div #live .prose {}
         p #notice role="alert" {}
         (composer(&visitor, &header, activity))
@@ -184,12 +187,17 @@ fn controls(visitor: &Visitor, session: &AgentSession, activity: Activity) -> Ma
     }
 }
 
-fn conversation(session: &AgentSession, before: Option<usize>, queued: &[String]) -> Markup {
+fn conversation(
+    session: &AgentSession,
+    changed: &ChangedArguments,
+    before: Option<usize>,
+    queued: &[String],
+) -> Markup {
     let (state, header) = (session.state(), session.header());
     let turns = state.transcript();
     let end = before.unwrap_or(usize::MAX).min(turns.len());
     let start = end.saturating_sub(TURNS);
-    let open = state.execution().and_then(|it| it.open_step()).filter(|_| end == turns.len());
+    let execution = state.execution().filter(|_| end == turns.len());
     let path = format!("/sessions/{}", header.id);
     html! {
         section #conversation data-region role="log" aria-label="Conversation" {
@@ -197,9 +205,9 @@ fn conversation(session: &AgentSession, before: Option<usize>, queued: &[String]
                 p { a href=(format!("{path}?before={start}")) { "Earlier messages (" (start) ")" } }
             }
             @for (number, turn) in turns.iter().enumerate().skip(start).take(end - start) {
-                (turns::turn(number, &header.agent_name, turn))
+                (turns::turn(number, &header.agent_name, turn, changed))
             }
-            @if let Some(open) = open.and_then(|it| turns::open_step(&header.agent_name, it)) {
+            @if let Some(open) = execution.and_then(|it| turns::open_step(&header.agent_name, it, changed)) {
                 (open)
             }
             @for text in queued.iter().filter(|_| end == turns.len()) { (turns::queued(text)) }

@@ -8,6 +8,7 @@ use maud::html;
 use super::{
     conversation::{tabs, title},
     layout::{self, Tab, count, money},
+    ran::ChangedArguments,
     timeline::{runs, seconds},
     turns,
     visitor::Visitor,
@@ -30,7 +31,7 @@ pub(crate) async fn show(
     let unknown = || Problem::not_found("unknown step");
     let number: u64 = path_param(&mut parts, "step").await?.parse().map_err(|_| unknown())?;
     let loaded = server.store().load(&header.id).await?.ok_or_else(Problem::unknown_session)?;
-    let all = runs(&loaded.changes);
+    let (all, ran) = (runs(&loaded.changes), ChangedArguments::of(&loaded.changes));
     let step = all.iter().flat_map(|it| &it.steps).find(|it| it.number == number);
     let step = step.ok_or_else(unknown)?;
     let state = |step: u64| {
@@ -65,9 +66,9 @@ pub(crate) async fn show(
         @if let Some(failure) = &step.failure { p.failed { (failure) } }
         section aria-labelledby="response" {
             h2 id="response" { "What followed" }
-            @for (number, turn) in response { (turns::turn(number, agent, turn)) }
-            @if let Some(open) = after.execution().and_then(|it| it.open_step()).filter(|_| step.is_open) {
-                (turns::open_step(agent, open).unwrap_or_default())
+            @for (number, turn) in response { (turns::turn(number, agent, turn, &ran)) }
+            @if let Some(execution) = after.execution().filter(|_| step.is_open) {
+                (turns::open_step(agent, execution, &ran).unwrap_or_default())
             }
         }
         section aria-labelledby="before" {
@@ -77,7 +78,7 @@ pub(crate) async fn show(
             }
             @if from > TURNS { p { "The last " (TURNS) " of " (from) " turns." } }
             @for (number, turn) in before.transcript().iter().enumerate().skip(from.saturating_sub(TURNS)) {
-                (turns::turn(number, agent, turn))
+                (turns::turn(number, agent, turn, &ran))
             }
         }
     };

@@ -1,13 +1,16 @@
 //! Turns of a conversation.
 
 use loopwright_core::{
-    CallState, OpenStep, ToolOutcome,
+    CallState, Execution, ToolOutcome,
     messages::{ToolCall, Turn},
 };
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::markdown;
+use super::{
+    markdown,
+    ran::{ChangedArguments, RanWith},
+};
 use crate::views::{CallView, MessageView};
 
 /// The maximum number of characters shown of a result.
@@ -16,24 +19,38 @@ const MAX_SHOWN: usize = 20_000;
 const MAX_LINE: usize = 80;
 
 /// Shows a turn.
-pub(crate) fn turn(number: usize, agent: &str, turn: &Turn) -> Markup {
-    let MessageView { role, text, calls } = turn.into();
-    let calls: Vec<Call> = calls.into_iter().map(Call::from).collect();
+pub(crate) fn turn(number: usize, agent: &str, turn: &Turn, changed: &ChangedArguments) -> Markup {
+    let (MessageView { role, text, calls }, meta) = (turn.into(), turn.meta());
+    let step = meta.execution.as_ref().zip(meta.step);
+    let ran = |at| step.and_then(|(execution, step)| changed.of_call(execution, step, at));
+    let calls = calls.into_iter().enumerate();
+    let calls: Vec<Call> =
+        calls.map(|(at, call)| Call { ran: ran(at).cloned(), ..call.into() }).collect();
     message(&format!("turn-{number}"), agent, &role, &text, &calls)
 }
 
-/// Shows the incomplete step: the model's text, and the current state of its calls.
-pub(crate) fn open_step(agent: &str, step: &OpenStep) -> Option<Markup> {
+/// Shows the incomplete step of an execution: the model's text, and the current state of its calls.
+pub(crate) fn open_step(
+    agent: &str,
+    execution: &Execution,
+    changed: &ChangedArguments,
+) -> Option<Markup> {
+    let step = execution.open_step()?;
     let thought = step.thought()?;
-    let calls = thought.message.tool_calls().zip(step.calls());
-    let calls: Vec<Call> = calls.map(|(call, state)| Call::of(call, state)).collect();
+    let ran = |at| changed.of_call(execution.id(), step.number(), at).cloned();
+    let calls = thought.message.tool_calls().zip(step.calls()).enumerate();
+    let calls: Vec<Call> =
+        calls.map(|(at, (call, state))| Call { ran: ran(at), ..Call::of(call, state) }).collect();
     Some(message("turn-open", agent, "assistant", &thought.message.text(), &calls))
 }
 
 /// The rendered form of a call.
 struct Call {
     tool: String,
+    /// Those of the model.
     arguments: String,
+    /// Those that it ran with instead.
+    ran: Option<RanWith>,
     /// `done`, `failed`, `running`, `waiting` and the like.
     state: &'static str,
     result: Option<String>,
@@ -42,7 +59,8 @@ struct Call {
 impl From<CallView> for Call {
     fn from(view: CallView) -> Self {
         let state = if view.is_error { "failed" } else { "done" };
-        Self { tool: view.tool, arguments: view.arguments, state, result: Some(view.result) }
+        let CallView { tool, arguments, result, .. } = view;
+        Self { tool, arguments, ran: None, state, result: Some(result) }
     }
 }
 
@@ -62,7 +80,7 @@ impl Call {
             _ => ("open", None),
         };
         let (tool, arguments) = (call.name.to_string(), call.arguments.to_string());
-        Self { tool, arguments, state: word, result }
+        Self { tool, arguments, ran: None, state: word, result }
     }
 }
 
@@ -95,15 +113,23 @@ fn message(id: &str, agent: &str, role: &str, text: &str, calls: &[Call]) -> Mar
 }
 
 fn shown(id: &str, call: &Call) -> Markup {
+    let ran = call.ran.as_ref();
+    let effective = ran.map_or(&call.arguments, |it| &it.arguments);
     html! {
         details.call id=(id) {
             summary {
                 span.tool { (call.tool) } " "
-                span.args { (one_line(&call.arguments)) } " "
+                span.args { (one_line(effective)) } " "
+                @if let Some(ran) = ran { span.state { (ran.word()) } " " }
                 span class=(format!("state {}", call.state)) { (call.state) }
             }
             h3 { "Arguments" }
-            (arguments(&call.arguments))
+            (arguments(effective))
+            @if let Some(ran) = ran {
+                p.hint { (ran.explanation()) }
+                h3 { "Arguments from the model" }
+                (arguments(&call.arguments))
+            }
             @if let Some(result) = &call.result {
                 h3 { "Result" }
                 pre { (shortened(result)) }
