@@ -412,6 +412,7 @@ impl Watch<'_> {
 
 /// The descriptors that are ready.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each descriptor is ready or not")]
 struct PollReady {
     ended: bool,
     agent: bool,

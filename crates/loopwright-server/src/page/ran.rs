@@ -84,11 +84,11 @@ impl<'a> Fold<'a> {
             Change::ModelResponded(response) => {
                 self.calls = Some(response.message.tool_calls().collect());
             }
-            Change::StateEdited { edit: Edit::Resolve { call, resolution }, .. } => {
-                if let ApprovalDecision::ApproveWith { arguments } = resolution {
-                    self.set(*call, arguments.as_str(), true);
-                }
-            }
+            Change::StateEdited {
+                edit:
+                    Edit::Resolve { call, resolution: ApprovalDecision::ApproveWith { arguments } },
+                ..
+            } => self.set(*call, arguments.as_str(), true),
             Change::ToolCallStarted { call, arguments, .. } => {
                 self.set(*call, arguments.as_str(), false);
             }

@@ -249,7 +249,7 @@ fn a_path_that_is_shown_as_a_whole_is_hidden_as_a_whole() {
     let hosts = Path::new("/etc/hosts");
     let policy = SandboxPolicy::in_dir(folder.path()).read(&real).hide(hosts).hide(&real);
     let view = View::of(&job(policy)).unwrap();
-    let seen = |path: &Path| view.entries.iter().filter(|it| it.at == path).next_back();
+    let seen = |path: &Path| view.entries.iter().rfind(|it| it.at == path);
     let hidden = |it: &Entry| matches!(it.seen, Seen::Part { covered: Covered::Hidden, .. });
     assert!(seen(hosts).is_some_and(hidden), "{:?}", seen(hosts));
     assert!(seen(&real).is_none_or(hidden), "{:?}", seen(&real));
