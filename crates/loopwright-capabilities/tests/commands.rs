@@ -217,7 +217,8 @@ async fn a_command_that_the_sandbox_refuses_is_an_error() {
 
 #[tokio::test]
 async fn a_command_in_the_background_is_read_and_stopped() {
-    let sandbox = says(Output::exited(0, "listening\n", ""));
+    let notes = vec![".envrc was moved away".to_owned()];
+    let sandbox = says(Output { notes, ..Output::exited(0, "listening\n", "") });
     let bash = UseBash::in_dir("/srv").with_sandbox(sandbox).with_background(Background::Allowed);
     let calls = [
         ("bash_start", json!({ "command": "serve" })),
@@ -228,7 +229,8 @@ async fn a_command_in_the_background_is_read_and_stopped() {
     ];
     let told = answers(bash, &calls).await;
     assert_eq!(told[0], "Command 1 is running; read its output with bash_read.");
-    assert!(told[2].contains("[command 2 exited with status 0]"), "{}", told[2]);
+    let ended = "[.envrc was moved away]\n\n[command 2 exited with status 0]";
+    assert!(told[2].contains(ended), "{}", told[2]);
     let missing = "Error: unknown background command 2; background commands end with the run that started them";
     assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
 }

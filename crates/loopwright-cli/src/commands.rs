@@ -144,10 +144,10 @@ impl Commands {
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.into_iter().fold(policy, open);
-        policy = self
-            .paths(settings.hide.as_ref(), &workdir)
-            .into_iter()
-            .fold(policy, SandboxPolicy::hide);
+        let hidden = strings(settings.hide.as_ref())
+            .iter()
+            .map(|text| self.in_home(text).unwrap_or_else(|| text.trim_start_matches("./").into()));
+        policy = hidden.fold(policy, SandboxPolicy::hide);
         policy =
             strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);
         if let Some(network) = &settings.network {
@@ -204,13 +204,16 @@ impl Commands {
         self.settings.timeout.as_ref().map_or(MAX_TIMEOUT, |it| it.value)
     }
 
+    /// Reads a path that starts with `~`; `None` for others.
+    fn in_home(&self, text: &str) -> Option<PathBuf> {
+        let (below, home) = (text.strip_prefix('~')?, self.home.as_ref()?);
+        (below.is_empty() || below.starts_with('/'))
+            .then(|| home.join(below.trim_start_matches('/')))
+    }
+
     /// Reads paths as people write them: from the home, or from the working folder.
     fn paths(&self, setting: Option<&Setting<Strings>>, workdir: &Path) -> Vec<PathBuf> {
-        let path = |text: &String| match (text.strip_prefix('~'), &self.home) {
-            (Some(""), Some(home)) => home.clone(),
-            (Some(below), Some(home)) if below.starts_with('/') => home.join(&below[1..]),
-            _ => workdir.join(text),
-        };
+        let path = |text: &String| self.in_home(text).unwrap_or_else(|| workdir.join(text));
         strings(setting).iter().map(path).collect()
     }
 }

@@ -85,7 +85,7 @@ fn configured(sandbox: &str) -> World {
 
 #[test]
 fn the_configuration_says_what_commands_see() {
-    let line = "read = ['~/data']\nwrite = ['~/out']\nhide = ['keys']\npath = ['~/tools']\nenvironment = ['A=1', 'B']";
+    let line = "read = ['~/data']\nwrite = ['~/out']\nhide = ['./keys']\npath = ['~/tools']\nenvironment = ['A=1', 'B']";
     let world = configured(line).env("B", "2").env("C", "3");
     std::fs::create_dir(world.path("out")).unwrap();
     let script = "hello; cat ../data/a; echo $A$B$C; echo x > ../out/x; cat keys/a";

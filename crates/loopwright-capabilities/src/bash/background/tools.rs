@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::bash::background::shells::{Said, Shells};
+use crate::bash::denied;
 use crate::bash::directory::Wrapped;
 use crate::bash::needs::{self, NetworkUsed};
 use crate::bash::{Bash, BashArgs, BashError};
@@ -125,7 +126,8 @@ impl Tool for BashStart {
             if !output.network.is_empty() {
                 events.emit(|| NetworkUsed { hosts: output.network.clone() });
             }
-            needs::notes(output, &policy, &needs)
+            let notes = output.notes.iter().cloned().chain(denied::notes(output, &policy));
+            notes.chain(needs::notes(output, &policy, &needs)).collect()
         };
         let id = self.shells.keep(&run, &args.command, child, cx.cancel, on_end)?;
         let started = format!("Command {id} is running; read its output with bash_read.");
