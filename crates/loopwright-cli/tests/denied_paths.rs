@@ -95,15 +95,18 @@ fn mcp_server() -> String {
     let tools = json!({
         "tools": [{ "name": "go", "description": "Runs it.", "inputSchema": { "type": "object" } }],
     });
+    let unknown = r#""error":{"code":-32601,"message":"unknown method"}"#;
     let called = json!({ "content": [{ "type": "text", "text": "TEXT" }] });
     let called = answer(&called).replace("TEXT", "'\"$text\"'");
     format!(
         "#!/bin/sh\nwhile read -r line; do\n\
         id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p')\n\
         case \"$line\" in\n*'\"initialize\"'*) {} ;;\n*'\"tools/list\"'*) {} ;;\n\
-        *'\"tools/call\"'*) text=$(sh x.sh 2>&1 | tr -d '\\n\"\\\\'); {called} ;;\nesac\ndone\n",
+        *'\"tools/call\"'*) text=$(sh x.sh 2>&1 | tr -d '\\n\"\\\\'); {called} ;;\n\
+        *) [ -n \"$id\" ] && {} ;;\nesac\ndone\n",
         answer(&info),
-        answer(&tools)
+        answer(&tools),
+        answer(&json!("ERROR")).replace("\"result\":\"ERROR\"", unknown)
     )
 }
 

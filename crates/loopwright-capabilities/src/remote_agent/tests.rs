@@ -7,7 +7,7 @@ use loopwright_models::Secret;
 use loopwright_testing::{FakeModel, MemoryJournal, ScenarioStep, test_env, tool_results};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -488,10 +488,12 @@ async fn errors_of_the_remote_agent_are_told_to_the_model() {
     check(|| Reply::Json(json!({ "nothing": 1 })), "cannot be read").await;
 }
 
-/// Returns an address on which no program listens.
-async fn closed() -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+/// Returns an address on which no program listens, and none can while the socket is kept.
+fn closed() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    (socket, url)
 }
 
 /// Serves a card that names this address, and closes each connection to another path without a response.
@@ -529,7 +531,7 @@ async fn a_message_that_was_certainly_not_sent_is_told_from_one_that_may_have_ar
         tool_results(&done)[0].clone()
     };
     let note = "the message may have arrived";
-    let nowhere = closed().await;
+    let (_socket, nowhere) = closed();
     let no_card = RemoteAgent::new("billing", "Knows all invoices.", &nowhere).unwrap();
     let refused = result(no_card.with_private_addresses()).await;
     let expect = format!("its card cannot be read: no connection to {nowhere}");
