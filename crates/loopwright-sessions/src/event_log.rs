@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Stores envelopes in the event log of a session. Each is a log entry with the envelope's JSON,
 /// numbered by the envelope's sequence number.
 ///
-/// Of a response that arrives fast, fragments that follow each other within 50 ms are one entry.
+/// Fragments of a response that follow each other within 50 ms are stored as one entry.
 ///
 /// [`SessionRuntime::with_event_log`](crate::SessionRuntime::with_event_log) does this for every
 /// run of a session; programs that run agents themselves can use it as a transport.

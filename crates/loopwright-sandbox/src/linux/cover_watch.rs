@@ -19,8 +19,8 @@ pub(super) struct CoverWatch {
 }
 
 impl CoverWatch {
-    /// Watches the mounts over these paths in the sandbox that a child of the helper is, or has started. Returns `None` if there
-    /// is nothing to watch, or the backend has no mounts of its own.
+    /// Watches the mounts over these paths. The child of the helper is the first process of the sandbox, or with bubblewrap the
+    /// program that started it. Returns `None` if there is nothing to watch, or the backend does not use such mounts.
     pub(super) fn of(
         backend: Backend,
         child: Pid,

@@ -1,7 +1,7 @@
 //! What a policy hides, protects and applies immediately in the folders of a view.
 //!
-//! Mounts lie on each other, so that one below another would open it again. [`lay`] therefore keeps only those that make
-//! a path stricter than what is around it:
+//! A mount inside another one would make its path accessible again. [`Covers::lay`] therefore keeps only those that are
+//! stricter than what is around them:
 //!
 //! - nothing is mounted in a hidden folder;
 //! - a protected path is mounted where commands could write, and a name that is protected in every folder only where they write
