@@ -15,7 +15,7 @@ use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, Sandbo
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
 use crate::denied_paths::DeniedPaths;
-use crate::own_paths::OwnPaths;
+use crate::own_paths::{self, OwnPaths};
 use crate::store::state_directory;
 
 /// How commands are run. The default is a sandbox in which there is only the system.
@@ -144,9 +144,10 @@ impl Commands {
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.into_iter().fold(policy, open);
-        let hidden = strings(settings.hide.as_ref())
-            .iter()
-            .map(|text| self.in_home(text).unwrap_or_else(|| text.trim_start_matches("./").into()));
+        let hidden = strings(settings.hide.as_ref()).iter().map(|text| {
+            own_paths::in_home(text, self.home.as_deref())
+                .unwrap_or_else(|| text.trim_start_matches("./").into())
+        });
         policy = hidden.fold(policy, SandboxPolicy::hide);
         policy =
             strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);
@@ -204,17 +205,9 @@ impl Commands {
         self.settings.timeout.as_ref().map_or(MAX_TIMEOUT, |it| it.value)
     }
 
-    /// Reads a path that starts with `~`; `None` for others.
-    fn in_home(&self, text: &str) -> Option<PathBuf> {
-        let (below, home) = (text.strip_prefix('~')?, self.home.as_ref()?);
-        (below.is_empty() || below.starts_with('/'))
-            .then(|| home.join(below.trim_start_matches('/')))
-    }
-
-    /// Reads paths as people write them: from the home, or from the working folder.
+    /// Reads paths as people write them.
     fn paths(&self, setting: Option<&Setting<Strings>>, workdir: &Path) -> Vec<PathBuf> {
-        let path = |text: &String| self.in_home(text).unwrap_or_else(|| workdir.join(text));
-        strings(setting).iter().map(path).collect()
+        own_paths::paths(setting, workdir, self.home.as_deref())
     }
 }
 

@@ -8,11 +8,14 @@ use std::path::{Component, Path, PathBuf};
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_sandbox::SandboxPolicy;
 
-use crate::config::{Config, ConfigSources};
+use crate::config::{Config, ConfigSources, Setting, Strings};
 use crate::store::{StoreLocation, state_directory};
 
 /// The reason for the model.
 const REASON: &str = "Loopwright keeps its settings and sessions there";
+
+/// The same for paths that the configuration hides.
+const HIDDEN: &str = "`sandbox.hide` in the configuration names it";
 
 /// The number of links after which a path counts as a circle.
 const MAX_LINKS: usize = 40;
@@ -28,6 +31,8 @@ pub(crate) struct OwnPaths {
     /// What is elsewhere and takes part in the settings: a configuration file that was named, the targets of links, and
     /// the links on the way. Agents do not change it.
     settings: Vec<PathBuf>,
+    /// What `sandbox.hide` names. File tools neither read nor change it; commands have it from [their settings](crate::commands).
+    hidden: Vec<PathBuf>,
 }
 
 /// A folder in which no agent works.
@@ -67,7 +72,9 @@ impl OwnPaths {
             let real = links.resolve(file);
             links.found.insert(real);
         }
-        let mut own = Self { kept, settings: Vec::new() };
+        let hidden = paths(config.sandbox.hide.as_ref(), &config.workdir, sources.home.as_deref());
+        let hidden = hidden.iter().map(|it| without_links(it)).collect();
+        let mut own = Self { kept, settings: Vec::new(), hidden };
         own.settings = links.found.into_iter().filter(|it| !own.is_kept(it)).collect();
         own
     }
@@ -107,7 +114,7 @@ impl OwnPaths {
         for path in self.settings.iter().filter(|it| !below(it).is_empty()) {
             root = path.to_str().into_iter().fold(root, WorkspaceRoot::protect);
         }
-        Ok(root)
+        Ok(self.hidden.iter().fold(root, |root, path| root.hide(path, HIDDEN)))
     }
 
     /// Keeps commands away from the paths, whatever the policy shows or is given later. What does not exist yet is not
@@ -119,6 +126,25 @@ impl OwnPaths {
         let policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         missing.into_iter().chain(&self.settings).fold(policy, SandboxPolicy::protect)
     }
+}
+
+/// Returns paths as people write them in a setting: from the home, or from the working folder.
+pub(crate) fn paths(
+    setting: Option<&Setting<Strings>>,
+    workdir: &Path,
+    home: Option<&Path>,
+) -> Vec<PathBuf> {
+    let path = |text: &String| {
+        let below = text.trim_start_matches("./");
+        in_home(text, home).unwrap_or_else(|| workdir.join(below))
+    };
+    setting.map_or(&[][..], |it| &it.value.0).iter().map(path).collect()
+}
+
+/// Returns the path that a text with `~` at its beginning names, or `None` for others.
+pub(crate) fn in_home(text: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let (below, home) = (text.strip_prefix('~')?, home?);
+    (below.is_empty() || below.starts_with('/')).then(|| home.join(below.trim_start_matches('/')))
 }
 
 /// Returns a path without links, as far as it exists.

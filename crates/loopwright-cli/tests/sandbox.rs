@@ -3,7 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::json;
+
+use crate::server::{Server, streamed, streamed_tool};
 use crate::world::{Done, World, until_asleep};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
 
 fn exec(world: &World, options: &[&str], command: &[&str]) -> Done {
     let line = [&["sandbox", "exec", "--workdir", "."][..], options, &["--"], command].concat();
@@ -95,6 +100,23 @@ fn the_configuration_says_what_commands_see() {
         Done { status: 1, stdout: "hello\ndata\n12\n".to_owned(), stderr: stderr.to_owned() };
     assert_eq!(done, expected);
     assert_eq!(std::fs::read_to_string(world.path("out/x")).unwrap(), "x\n");
+}
+
+#[test]
+fn file_tools_do_not_read_or_change_what_the_configuration_hides() {
+    let world = configured("hide = ['./keys']");
+    let read = json!({ "path": "keys/a" });
+    let write = json!({ "path": "keys/b", "content": "new" });
+    let server = Server::start([
+        streamed_tool("", "read_file", &read),
+        streamed_tool("", "write_file", &write),
+        streamed("Done.", "stop"),
+    ]);
+    world.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
+    let (_, body) = server.heard().pop().unwrap();
+    let reason = "`sandbox.hide` in the configuration names it";
+    assert_eq!(body.to_string().matches(reason).count(), 2, "{body}");
+    assert!(!world.path("project/keys/b").exists());
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+pub(crate) use self::content::is_read;
 pub(crate) use self::git::makes_repository;
 pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
@@ -211,6 +212,19 @@ impl Screen {
         let pattern = || content::pattern(path.last()?);
         let listed = listed(&path).map(Reason);
         listed.or_else(pattern).or_else(refused).or_else(named)
+    }
+
+    /// Returns `true` if a path is refused [by its names](Self::by_name), and would not be without the last of them. Cheap for the
+    /// names that most files have.
+    pub(crate) fn is_obeyed(&self, path: &Path) -> bool {
+        let Some(name) = path.file_name() else { return false };
+        let name = name.to_ascii_lowercase();
+        let ends = |names: &[OsString]| names.last() == Some(&name);
+        let named = self.named.iter().chain(&self.named_here).map(|(names, _)| names);
+        let may_be = obeyed::ends_with(&name)
+            || content::pattern(&name).is_some()
+            || self.refused.iter().chain(named).any(|it| ends(it));
+        may_be && self.by_name(path).is_some()
     }
 
     /// Checks the future entry at a path in the folder. Returns `None` if it is allowed.

@@ -140,7 +140,10 @@ pub const KEYS: &[Key] = &[
     key::<BackendChoice>("sandbox.backend", "the sandbox backend that confines commands"),
     key::<Strings>("sandbox.read", "further paths that commands may read"),
     key::<Strings>("sandbox.write", "further paths that commands may write to"),
-    key::<Strings>("sandbox.hide", "paths in the working directory that commands may not read"),
+    key::<Strings>(
+        "sandbox.hide",
+        "paths that neither commands nor file tools may read, relative to the working directory or from `~`",
+    ),
     key::<Strings>("sandbox.allow", "protected names that commands may change"),
     key::<Strings>(
         "sandbox.direct",

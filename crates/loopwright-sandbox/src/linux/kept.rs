@@ -42,7 +42,8 @@ impl Kept {
         kept
     }
 
-    fn add(&mut self, root: &Path, path: &Path, depth: usize) {
+    /// Stores the file at a path below a folder, and all files below it. What is too large is left out.
+    pub(super) fn add(&mut self, root: &Path, path: &Path, depth: usize) {
         let at = root.join(path);
         let Ok(status) = fs::symlink_metadata(&at) else { return };
         if status.is_dir() && depth < MAX_DEPTH {
@@ -63,6 +64,12 @@ impl Kept {
     /// Returns the original content of a file.
     pub(super) fn content(&self, path: &Path) -> Option<&[u8]> {
         self.files.iter().find(|it| it.path == path).map(|it| &it.content[..])
+    }
+
+    /// Restores a file that was deleted or moved. Returns `false` if it is not stored, or something else is in its place.
+    pub(super) fn put_back_at(&self, root: &Path, path: &Path) -> bool {
+        let file = self.files.iter().find(|it| it.path == path);
+        file.is_some_and(|file| file.write(root).is_ok())
     }
 
     /// Restores deleted files, and returns their paths. Follows no link.

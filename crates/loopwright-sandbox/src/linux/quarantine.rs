@@ -48,6 +48,8 @@ struct Root {
     screen: Screen,
     /// The protected files that the command could change.
     kept: Kept,
+    /// Other files that programs obey. A refused change of one is undone.
+    obeyed: Kept,
     /// The screen of protected files that are no longer covered, and their content from before the command.
     of_covered: Screen,
     covered: Kept,
@@ -90,19 +92,22 @@ impl Sweep {
                 files.filter_map(|it| it.at.strip_prefix(&path).ok().map(Path::to_path_buf));
             let covered = Kept::of(&path, &files.collect::<Vec<_>>());
             let of_covered = policy.screen(Screen::standard()).of_user(&path, &job.settings);
-            Root { kept: Kept::of(&path, &protected), path, screen, of_covered, covered }
+            let kept = Kept::of(&path, &protected);
+            Root { path, screen, kept, obeyed: Kept::default(), of_covered, covered }
         });
         Self::beginning(roots.collect(), covered.collect())
     }
 
-    fn beginning(roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
+    fn beginning(mut roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
         // The clock that file systems use.
         let now = clock_gettime(ClockId::RealtimeCoarse);
+        let began = (now.tv_sec, now.tv_nsec);
         let (mut folders, mut files) = (HashSet::new(), HashSet::new());
-        for root in &roots {
-            note(&root.path, 0, &mut folders, &mut files);
+        for Root { path: root, screen, obeyed, .. } in &mut roots {
+            let mut note = Note { root, screen, folders: &mut folders, files: &mut files, obeyed };
+            note.folder(Path::new(""), 0, false);
         }
-        Self { roots, covered, began: (now.tv_sec, now.tv_nsec), folders, files }
+        Self { roots, covered, began, folders, files }
     }
 
     /// Returns the paths over which something is mounted.
@@ -115,9 +120,10 @@ impl Sweep {
     /// started, and at the end no longer.
     pub(crate) fn run(&self, lost: &[PathBuf]) -> Vec<String> {
         let mut notes = Vec::new();
-        for Root { path: root, screen, kept, of_covered, covered } in &self.roots {
+        for of_root in &self.roots {
+            let Root { path: root, kept, obeyed, of_covered, covered, .. } = of_root;
             for path in lost.iter().filter_map(|it| it.strip_prefix(root).ok()) {
-                let view = Uncovered { ended: Ended { root, sweep: self }, covered };
+                let view = Uncovered { ended: Ended { of_root, sweep: self }, covered };
                 let is_changed = view.content(path) != view.content_before(path);
                 let is_refused = || of_covered.judge(path, root, &view).is_some();
                 if is_changed
@@ -133,9 +139,14 @@ impl Sweep {
                 }
             }
             let mut found = Vec::new();
-            self.search(root, Path::new(""), Age::Unknown, screen, &mut found);
+            self.search(of_root, Path::new(""), Age::Unknown, &mut found);
             for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
+                    Ok(to) if [obeyed, kept].iter().any(|it| it.put_back_at(root, &path)) => format!(
+                        "{} {reason}; the changed file was moved to {to}, and the file is as it was before \
+                            the command",
+                        path.display()
+                    ),
                     Ok(to) => {
                         format!("{} {reason}; it was moved to {to}", path.display())
                     }
@@ -154,14 +165,8 @@ impl Sweep {
         notes
     }
 
-    fn search(
-        &self,
-        root: &Path,
-        folder: &Path,
-        age: Age,
-        screen: &Screen,
-        found: &mut Vec<(PathBuf, Reason)>,
-    ) {
+    fn search(&self, of_root: &Root, folder: &Path, age: Age, found: &mut Vec<(PathBuf, Reason)>) {
+        let Root { path: root, screen, .. } = of_root;
         if folder.components().count() > DEEPEST {
             return;
         }
@@ -175,12 +180,12 @@ impl Sweep {
             }
             let age = if age == Age::New || self.appeared(&at, &status) { Age::New } else { age };
             let is_new = age == Age::New || self.is_new(&status);
-            let judged = || screen.judge(&path, root, &Ended { root, sweep: self });
+            let judged = || screen.judge(&path, root, &Ended { of_root, sweep: self });
             // Older content of a folder stays.
             let stays = || status.is_dir() && age != Age::New && self.holds_older(&at);
             match is_new.then(judged).flatten() {
                 Some(reason) if !stays() => found.push((path, reason)),
-                _ if status.is_dir() => self.search(root, &path, age, screen, found),
+                _ if status.is_dir() => self.search(of_root, &path, age, found),
                 _ => {}
             }
         }
@@ -220,28 +225,40 @@ enum Age {
     New,
 }
 
-/// Records the folders below a folder, and the files that make one a repository, without inspecting other files.
-fn note(
-    folder: &Path,
-    depth: usize,
-    folders: &mut HashSet<(PathBuf, u64)>,
-    files: &mut HashSet<PathBuf>,
-) {
-    if depth > DEEPEST {
-        return;
-    }
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if screen::makes_repository(&entry.file_name()) {
-                files.insert(entry.path());
-            }
-            continue;
+/// What is recorded of a folder before a command.
+struct Note<'a> {
+    root: &'a Path,
+    screen: &'a Screen,
+    folders: &'a mut HashSet<(PathBuf, u64)>,
+    files: &'a mut HashSet<PathBuf>,
+    obeyed: &'a mut Kept,
+}
+
+impl Note<'_> {
+    /// Records the folders below a folder, the files that make one a repository, and the content of those that programs obey.
+    /// Other files are not inspected.
+    fn folder(&mut self, folder: &Path, depth: usize, is_obeyed: bool) {
+        if depth > DEEPEST {
+            return;
         }
-        // For a mount point, the entry has the inode of the folder below the mount.
-        if let Ok(status) = entry.metadata() {
-            let path = entry.path();
-            note(&path, depth + 1, folders, files);
-            folders.insert((path, status.ino()));
+        for entry in fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten() {
+            let path = folder.join(entry.file_name());
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_obeyed = is_obeyed || self.screen.is_obeyed(&path);
+            if !is_folder {
+                if screen::makes_repository(&entry.file_name()) {
+                    self.files.insert(entry.path());
+                }
+                if is_obeyed || screen::is_read(&entry.file_name()) {
+                    self.obeyed.add(self.root, &path, 0);
+                }
+                continue;
+            }
+            // For a mount point, the entry has the inode of the folder below the mount.
+            if let Ok(status) = entry.metadata() {
+                self.folder(&path, depth + 1, is_obeyed);
+                self.folders.insert((entry.path(), status.ino()));
+            }
         }
     }
 }
@@ -253,37 +270,49 @@ fn names(folder: &Path) -> Vec<OsString> {
 
 /// A folder after a command has ended.
 struct Ended<'a> {
-    root: &'a Path,
+    of_root: &'a Root,
     sweep: &'a Sweep,
+}
+
+impl Ended<'_> {
+    fn at(&self, path: &Path) -> PathBuf {
+        self.of_root.path.join(path)
+    }
 }
 
 impl FolderView for Ended<'_> {
     fn what(&self, path: &Path) -> Option<EntryKind> {
-        EntryKind::at(&self.root.join(path))
+        EntryKind::at(&self.at(path))
     }
 
     fn before(&self, path: &Path) -> Option<EntryKind> {
-        let at = self.root.join(path);
+        if self.of_root.obeyed.content(path).is_some() {
+            return Some(EntryKind::File);
+        }
+        let at = self.at(path);
         let status = fs::symlink_metadata(&at).ok()?;
         // A folder is as old as its inode, whatever has changed in it.
         let is_old = status.is_dir() || !self.sweep.is_new(&status);
-        let was_there = is_old && self.sweep.was_there(self.root, path);
+        let was_there = is_old && self.sweep.was_there(&self.of_root.path, path);
         (was_there || self.sweep.files.contains(&at)).then(|| EntryKind::of(&status))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        screen::read_beginning(&self.root.join(path))
+        screen::read_beginning(&self.at(path))
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
+        if let Some(content) = self.of_root.obeyed.content(path) {
+            return Some(content.to_vec());
+        }
         self.before(path)?;
-        let at = self.root.join(path);
+        let at = self.at(path);
         let is_new = fs::symlink_metadata(&at).is_ok_and(|it| self.sweep.is_new(&it));
         if is_new { None } else { screen::read_beginning(&at) }
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {
-        names(&self.root.join(path))
+        names(&self.at(path))
     }
 }
 

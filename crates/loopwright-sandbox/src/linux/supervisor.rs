@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
 };
@@ -157,17 +158,25 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
     told
 }
 
+/// Returns `true` if `/proc` no longer has the process.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || Errno::from_io_error(error) == Some(Errno::SRCH)
+}
+
 impl Watch<'_> {
     fn is_running(&mut self) {
         self.running = true;
         self.began = Instant::now();
         let covered = self.sweep.as_ref().map_or(&[][..], Sweep::covered);
+        let mut enforced = guarantees::by(self.job.backend, &self.job.policy);
         match CoverWatch::of(self.job.backend, self.pid, covered) {
             Ok(covers) => self.covers = covers,
-            // It may have ended already.
-            Err(_) => self.covers = None,
+            Err(error) if has_ended(&error) => {}
+            Err(_) => {
+                let covers = [Guarantee::ProtectedPaths, Guarantee::FileReads];
+                enforced = enforced.with(Enforcement::BestEffort, covers);
+            }
         }
-        let mut enforced = guarantees::by(self.job.backend, &self.job.policy);
         if self.uncounted && enforced.enforces(Guarantee::Processes) && self.kind == Kind::First {
             enforced = enforced.with(Enforcement::BestEffort, [Guarantee::Processes]);
         }

@@ -21,6 +21,9 @@ const OWN: Reason = Reason::new("is the repository itself");
 /// What makes a folder a repository.
 const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
+/// The files with the settings of a repository.
+pub(super) const SETTINGS_FILES: [&str; 2] = ["config", "config.worktree"];
+
 /// Returns `true` if a file or folder of this name makes the folder around it a repository.
 pub(crate) fn makes_repository(name: &OsStr) -> bool {
     MAKES.iter().any(|makes| name.eq_ignore_ascii_case(makes))
@@ -124,7 +127,7 @@ fn has_settings(folder: &Path, after: &dyn FolderView) -> bool {
         let within = folder.join(name);
         after.names(&within).into_iter().map(move |name| within.join(name)).filter(|it| stays(it))
     };
-    let plain = ["config", "config.worktree"].map(|name| folder.join(name));
+    let plain = SETTINGS_FILES.map(|name| folder.join(name));
     let obeyed = ["commondir", "gitdir", "rebase-merge", "rebase-apply", "sequencer"];
     let deeper = ["info/attributes", "objects/info/alternates", "objects/info/http-alternates"];
     obeyed.iter().chain(&deeper).any(|name| stays(&folder.join(name)))

@@ -1,7 +1,7 @@
 //! The table of names that are obeyed.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path};
 use std::sync::LazyLock;
 
@@ -27,6 +27,16 @@ static TABLE: LazyLock<HashMap<OsString, Vec<Listed>>> = LazyLock::new(|| {
     }
     table
 });
+
+/// The last name of each path in the table.
+static ENDS: LazyLock<HashSet<OsString>> = LazyLock::new(|| {
+    TABLE.values().flatten().filter_map(|listed| listed.names.last().cloned()).collect()
+});
+
+/// Returns `true` if a path in the table ends with this name, in lower case.
+pub(super) fn ends_with(name: &OsStr) -> bool {
+    ENDS.contains(name)
+}
 
 /// One line of the table.
 struct Listed {

@@ -11,7 +11,8 @@ fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
     let protected = [".git/hooks".into(), ".git/config".into()];
     let (screen, kept) = (Screen::standard(), Kept::of(root, &protected));
     let (path, of_covered, covered) = (root.into(), screen.clone(), Kept::default());
-    let of_root = Root { path, screen, kept, of_covered, covered };
+    let obeyed = Kept::default();
+    let of_root = Root { path, screen, kept, obeyed, of_covered, covered };
     let sweep = Sweep::beginning(vec![of_root], Vec::new());
     done();
     sweep.run(&[])
@@ -57,6 +58,55 @@ fn a_folder_that_held_something_before_stays_and_what_is_new_in_it_goes() {
         "{notes:?}"
     );
     assert_eq!(names(&editor), ["settings.json"]);
+}
+
+#[test]
+fn a_refused_change_of_a_file_is_undone_and_an_allowed_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("sub/.envrc", "mine", "evil"),
+        ("sub/.husky/pre-commit", "mine", "evil"),
+        ("pyproject.toml", "[tool.mypy]\nplugins = []\n", "[tool.mypy]\nplugins = ['./evil.py']\n"),
+        ("lib/.git/config", "[core]\n\tbare = false\n", "[core]\n\thooksPath = x\n"),
+        ("plain.txt", "mine", "new"),
+        ("setup.cfg", "[mypy]\nplugins = a.py\n", "[mypy]\nplugins = a.py\nstrict = true\n"),
+        ("lib/.git/HEAD", "ref: refs/heads/main\n", "ref: refs/heads/new\n"),
+    ];
+    for (path, before, _) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, before).unwrap();
+    }
+    let mut notes = swept(folder.path(), || {
+        for (path, _, after) in files {
+            fs::write(folder.path().join(path), after).unwrap();
+        }
+    });
+    notes.sort();
+    let noted: Vec<_> = notes.iter().map(|it| it.split(' ').next().unwrap()).collect();
+    assert_eq!(
+        noted,
+        ["lib/.git/config", "pyproject.toml", "sub/.envrc", "sub/.husky/pre-commit"],
+        "{notes:?}"
+    );
+    let is_undone = |it: &String| it.ends_with(", and the file is as it was before the command");
+    assert!(notes.iter().all(is_undone), "{notes:?}");
+    for (path, before, after) in files {
+        let now = fs::read_to_string(folder.path().join(path)).unwrap();
+        assert_eq!(now, if noted.contains(&path) { before } else { after }, "{path}");
+    }
+}
+
+#[test]
+fn a_file_that_was_removed_stays_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("a")).unwrap();
+    fs::write(folder.path().join("a/.envrc"), "mine").unwrap();
+    assert_eq!(
+        swept(folder.path(), || fs::remove_dir_all(folder.path().join("a")).unwrap()),
+        [""; 0]
+    );
+    assert_eq!(names(folder.path()), [""; 0]);
 }
 
 #[test]
@@ -159,11 +209,10 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     assert_eq!(read("config"), "[alias]\n\tst = !mine\n");
     let hooks = ["hooks/pre-commit", "hooks/post-commit", "hooks/pre-push"].map(read);
     assert_eq!(hooks, ["mine", "mine", ""]);
-    let back = notes
-        .iter()
-        .filter(|it| it.ends_with(" was restored to its content before the command"))
-        .count();
-    assert_eq!((back, notes.len()), (3, 6), "{notes:?}");
+    let ending = |end: &str| notes.iter().filter(|it| it.ends_with(end)).count();
+    let changed = ending(", and the file is as it was before the command");
+    let removed = ending(" was restored to its content before the command");
+    assert_eq!((changed, removed, notes.len()), (2, 1, 4), "{notes:?}");
 }
 
 #[test]
