@@ -55,7 +55,9 @@ use keeping::{
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 pub use ledger::LEDGER_CASES;
-pub use scheduler::{QueueUnderTest, SCHEDULER_CASES, SchedulerCase, SchedulerUnderTest};
+pub use scheduler::{
+    ORDER_CASES, QueueUnderTest, SCHEDULER_CASES, SchedulerCase, SchedulerUnderTest,
+};
 pub use waiting::WAKE_CASES;
 use waiting::an_entry_ends_a_wait_whenever_it_is_added;
 

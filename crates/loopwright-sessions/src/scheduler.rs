@@ -20,8 +20,8 @@ use crate::{
 /// calls workers itself is another. In both, the session store has the conversation and what took effect, and the
 /// scheduler has only references to it.
 ///
-/// A job runs on a worker that has every label that it [needs](Job::needs), and not before its [start](Job::start_at).
-/// Among jobs that can run, those with the highest [priority](Job::priority) start first. Among those, each principal, which
+/// A job does not run before its [start](Job::start_at). In a queue, it runs on a worker that has every label that it
+/// [needs](Job::needs), and among jobs that can run, those with the highest [priority](Job::priority) start first. Among those, each principal, which
 /// the [tag](SessionId::tag) of the session names, gets its turn, so a principal with many jobs does not delay the
 /// others. Jobs of one principal start in the order in which they could run.
 ///
@@ -29,7 +29,9 @@ use crate::{
 /// after the other, in the order in which they were pushed. A job that waits for a retry blocks the later ones; one that
 /// waits for its start does not.
 /// Acknowledged writes survive a crash of the machine.
-/// [`conformance::SCHEDULER_CASES`](crate::conformance::SCHEDULER_CASES) contains tests of these rules.
+/// An engine that cannot choose by labels or priorities refuses such jobs as [`Unsupported`](StoreError::Unsupported).
+/// [`conformance::SCHEDULER_CASES`](crate::conformance::SCHEDULER_CASES) contains tests of these rules, and
+/// [`conformance::ORDER_CASES`](crate::conformance::ORDER_CASES) tests of the order.
 #[async_trait]
 pub trait Scheduler: Send + Sync {
     /// Adds a job, and returns `true` if it is new. An existing job with the same ID does not
@@ -108,6 +110,15 @@ pub trait JobQueue: Scheduler {
     ///
     /// A job can be claimed again if its holder did not [`renew`](JobQueue::renew) it in time.
     async fn claim(&self, request: ClaimRequest<'_>) -> Result<Option<ClaimedJob>, StoreError>;
+
+    /// Claims this job for a worker, for a limited time, whatever labels it needs and whichever jobs come before it: the caller has
+    /// decided that it runs now. A job that waits for a decision can be claimed too. Returns `None` if it does not exist or has
+    /// ended, its time has not come, or another claim lasts.
+    async fn claim_job(
+        &self,
+        id: &JobId,
+        request: ClaimRequest<'_>,
+    ) -> Result<Option<ClaimedJob>, StoreError>;
 
     /// Returns `true` if a job runs, or waits for a worker with these labels. A job that waits for its
     /// [start](Job::start_at) does not count.

@@ -17,7 +17,7 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     ledger::UsageLedger,
-    scheduler::JobQueue,
+    scheduler::{JobQueue, Scheduler},
     store::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
         NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
@@ -284,6 +284,10 @@ impl SessionStore for ReportingStore {
 
     fn jobs(&self) -> Option<&dyn JobQueue> {
         self.store.jobs()
+    }
+
+    fn scheduler(&self) -> Option<&dyn Scheduler> {
+        self.store.scheduler()
     }
 
     fn ledger(&self) -> Option<&dyn UsageLedger> {

@@ -11,7 +11,7 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     ledger::UsageLedger,
-    scheduler::JobQueue,
+    scheduler::{JobQueue, Scheduler},
     status::SessionStatus,
 };
 
@@ -301,6 +301,11 @@ pub trait SessionStore: Send + Sync {
         None
     }
 
+    /// Returns the scheduler of jobs, or `None` if the store has no queue: the queue itself, unless an engine delivers its jobs.
+    fn scheduler(&self) -> Option<&dyn Scheduler> {
+        self.jobs().map(|it| it as &dyn Scheduler)
+    }
+
     /// Returns the counts of what principals consume, or `None` if the store has none.
     fn ledger(&self) -> Option<&dyn UsageLedger> {
         None
@@ -556,6 +561,9 @@ pub enum StoreError {
         /// The problem and its location.
         reason: String,
     },
+    /// The scheduler of jobs cannot do this.
+    #[error("{0}")]
+    Unsupported(Arc<str>),
     /// The store cannot be reached, or is full. No acknowledged write is lost.
     #[error("the session store is unavailable: {0}")]
     Unavailable(#[source] BoxError),

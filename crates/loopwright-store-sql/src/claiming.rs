@@ -10,7 +10,7 @@
 //! So the cost of a claim grows neither with the jobs in line nor with those that wait.
 
 use loopwright_core::Timestamp;
-use loopwright_sessions::{ClaimRequest, ClaimedJob, JobLabels};
+use loopwright_sessions::{ClaimRequest, ClaimedJob, JobId, JobLabels};
 
 use crate::{
     database::Transaction,
@@ -187,6 +187,30 @@ pub(crate) async fn claim(
         }
     }
     Ok(None)
+}
+
+/// Implements [`JobQueue::claim_job`](loopwright_sessions::JobQueue::claim_job).
+pub(crate) async fn claim_job(
+    transaction: &mut dyn Transaction,
+    id: &JobId,
+    request: ClaimRequest<'_>,
+) -> Result<Option<ClaimedJob>, Failure> {
+    let clock = transaction.clock(request.now).await?;
+    let columns = jobs::CLAIMED;
+    let sql = format!(
+        "UPDATE jobs SET crashes = crashes + CASE WHEN status = 'running' THEN 1 ELSE 0 END,
+            status = 'running', claims = claims + 1, owner = $1, until = $2, updated_at = $3,
+            turn = NULL, held = NULL
+        WHERE id = $4 AND (
+            status IN ('queued', 'needs_input') AND ready_at <= $5
+            OR status = 'running' AND until <= $5
+        )
+        RETURNING {columns}"
+    );
+    let (owner, until) = (request.owner, clock.plus(request.ttl));
+    let values = values![owner, until, request.now, id.as_str(), clock];
+    let row = transaction.row(&sql, values).await?;
+    row.map(|mut row| jobs::claimed(&mut row)).transpose()
 }
 
 /// Returns the needs of jobs in line that a worker covers, as they are stored.

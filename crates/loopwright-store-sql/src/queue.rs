@@ -109,6 +109,14 @@ impl<D: Database> JobQueue for SqlStore<D> {
         within!(self.writing, |it| claiming::claim(it, request))
     }
 
+    async fn claim_job(
+        &self,
+        id: &JobId,
+        request: ClaimRequest<'_>,
+    ) -> Result<Option<ClaimedJob>, StoreError> {
+        within!(self.writing, |it| claiming::claim_job(it, id, request))
+    }
+
     async fn has_work(&self, labels: &JobLabels) -> Result<bool, StoreError> {
         within!(self.reading, |it| jobs::has_work(it, labels))
     }

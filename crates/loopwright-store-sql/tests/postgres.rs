@@ -42,7 +42,7 @@ async fn postgres_wakes_its_readers() {
 
 #[tokio::test]
 async fn postgres_schedules_jobs_as_every_scheduler_must() {
-    for fact in conformance::SCHEDULER_CASES {
+    for fact in conformance::SCHEDULER_CASES.iter().chain(conformance::ORDER_CASES) {
         println!("{}", fact.name);
         let store = connect(&Server::shared().database().await).await;
         (fact.check)(&conformance::QueueUnderTest(&store)).await;

@@ -50,7 +50,7 @@ fn empty(path: &Path) {
 
 #[tokio::test]
 async fn sqlite_schedules_jobs_as_every_scheduler_must() {
-    for fact in conformance::SCHEDULER_CASES {
+    for fact in conformance::SCHEDULER_CASES.iter().chain(conformance::ORDER_CASES) {
         println!("{}", fact.name);
         let (_folder, path) = place();
         (fact.check)(&conformance::QueueUnderTest(&open(&path).await)).await;

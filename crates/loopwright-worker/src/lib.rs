@@ -28,21 +28,27 @@
 //! message it received, and durable outcomes are used again. A call that was interrupted and must
 //! not happen twice makes the session wait for a decision. The job is then *parked*, and resumes
 //! once every call is decided.
+//!
+//! A worker claims jobs from the queue of its store, or a workflow engine [delivers](JobDeliveries) them.
 
 mod agents;
 mod cron;
 mod deliver;
+mod deliveries;
 mod event;
 mod options;
 mod signal;
 mod parked;
+mod runner;
 mod schedules;
+mod upkeep;
 mod verdict;
 mod worker;
 
 pub use crate::{
     agents::AgentResolver,
     cron::{CronTimes, InvalidCron},
+    deliveries::{JobDeliveries, JobDelivery},
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{Backoff, OnIdle, WorkerOptions},
     signal::JobSignal,

@@ -23,21 +23,27 @@ pub(crate) struct DueSchedules {
     last: Mutex<Option<Duration>>,
 }
 
-/// A due time of a schedule has no job, for a reason.
-pub(crate) type Skipped = (Schedule, Arc<str>);
+/// What became of the schedules that were due.
+#[derive(Default)]
+pub(crate) struct DueJobs {
+    /// The jobs that were pushed.
+    pub(crate) pushed: Vec<Job>,
+    /// Schedules whose time has no job, and the reasons.
+    pub(crate) skipped: Vec<(Schedule, Arc<str>)>,
+}
 
 impl DueSchedules {
     /// Pushes the job of each schedule whose time has come, unless another worker has done so. Times that were missed while
-    /// no worker ran are one job. Returns what was skipped.
+    /// no worker ran are one job.
     pub(crate) async fn push(
         &self,
         store: &Arc<dyn SessionStore>,
         queue: &dyn JobQueue,
         env: &RunEnv,
-    ) -> Result<Vec<Skipped>, StoreError> {
-        let mut skipped = Vec::new();
+    ) -> Result<DueJobs, StoreError> {
+        let mut done = DueJobs::default();
         if !self.is_due(env.clock.monotonic()) {
-            return Ok(skipped);
+            return Ok(done);
         }
         let (clock, due) = queue.due_schedules(env.clock.now()).await?;
         for schedule in due {
@@ -46,20 +52,23 @@ impl DueSchedules {
             let next = times.after(clock.max(schedule.next_at));
             let now = env.clock.now();
             let pushed = match job(store, &schedule, env).await {
-                Ok(job) => queue.push_due(&schedule, Some(&job), next, now).await,
+                Ok(job) => {
+                    let is_pushed = queue.push_due(&schedule, Some(&job), next, now).await;
+                    is_pushed.map(|is_pushed| is_pushed.then_some(job))
+                }
                 Err(error) => Err(error),
             };
             match pushed {
-                Ok(_) => {}
+                Ok(job) => done.pushed.extend(job),
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     if queue.push_due(&schedule, None, next, now).await? {
-                        skipped.push((schedule, error.to_string().into()));
+                        done.skipped.push((schedule, error.to_string().into()));
                     }
                 }
             }
         }
-        Ok(skipped)
+        Ok(done)
     }
 
     fn is_due(&self, now: Duration) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -14,37 +14,35 @@ use futures::{
 };
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{EventSink, OnInterrupted, RunEnv};
+use loopwright_core::{EventSink, RunEnv, Timestamp};
 use loopwright_sessions::{
-    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionRuntime,
-    SessionStore, StoreError,
+    ClaimRequest, ClaimedJob, JobLabels, JobQueue, Owner, SessionError, SessionId,
+    SessionRepository, SessionStore, StoreError,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     agents::{AgentResolver, Everywhere},
-    deliver::DeliverJob,
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
-    parked::ParkedJobs,
-    schedules::DueSchedules,
+    runner::JobRunner,
     signal::JobSignal,
-    verdict::JobResult,
+    upkeep::{Upkeep, Watched},
 };
 
 /// Runs the jobs of a queue, one after the other or several at once.
 ///
 /// Any number of workers can use one queue, in any number of processes.
 pub struct Worker {
-    store: Arc<dyn SessionStore>,
-    agents: Arc<dyn AgentResolver>,
-    options: WorkerOptions,
-    env: RunEnv,
-    owner: Arc<str>,
-    labels: JobLabels,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) agents: Arc<dyn AgentResolver>,
+    pub(crate) options: WorkerOptions,
+    pub(crate) env: RunEnv,
+    pub(crate) owner: Arc<str>,
+    pub(crate) labels: JobLabels,
     listeners: Vec<Arc<dyn WorkerListener>>,
-    sinks: Vec<Arc<dyn EventSink>>,
-    event_log: Option<BroadcastConfig>,
+    pub(crate) sinks: Vec<Arc<dyn EventSink>>,
+    pub(crate) event_log: Option<BroadcastConfig>,
     signal: JobSignal,
 }
 
@@ -54,7 +52,7 @@ pub struct Worker {
 pub struct NoQueue;
 
 /// The delay after the queue did not respond.
-const TROUBLE: Duration = Duration::from_secs(1);
+pub(crate) const TROUBLE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Creates a worker for the jobs in a store. It creates agents from the definitions of the
@@ -100,6 +98,11 @@ impl Worker {
     #[must_use]
     pub fn with_options(self, options: WorkerOptions) -> Self {
         Self { options, ..self }
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &WorkerOptions {
+        &self.options
     }
 
     /// Sets the source of time and IDs.
@@ -155,34 +158,55 @@ impl Worker {
     /// dropped. Calls that must not happen twice then have an unknown outcome.
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
         let Some(queue) = self.store.jobs() else { return JobCounts::default() };
-        let shift = WorkerRun {
-            worker: self,
-            queue,
-            drain,
-            tally: Mutex::default(),
-            parked: ParkedJobs::default(),
-            schedules: DueSchedules::default(),
-        };
+        let (tally, watched) = (Mutex::default(), Watched::default());
+        let runner = JobRunner { worker: self, queue, drain, tally: &tally };
+        let upkeep = Upkeep { worker: self, queue, engine: None, watched: &watched };
+        let shift = WorkerRun { worker: self, queue, drain, runner, upkeep };
         let jobs = stream::unfold(News::of(queue), async |mut news| {
             shift.next(&mut news).await.map(|job| (job, news))
         });
         let limit = self.options.concurrency.get();
-        let work = jobs.for_each_concurrent(limit, async |claimed| shift.perform(claimed).await);
+        let work = jobs.for_each_concurrent(limit, async |claimed: ClaimedJob| {
+            shift.runner.perform(&claimed).await;
+        });
+        self.work(pin!(work), upkeep, drain).await;
+        tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works until that is done, or cut off because it drains for too long.
+    pub(crate) async fn work(
+        &self,
+        work: Pin<&mut impl Future<Output = ()>>,
+        upkeep: Upkeep<'_>,
+        drain: &CancellationToken,
+    ) {
         let late = async {
             drain.cancelled().await;
             self.env.clock.sleep(self.options.drain_timeout).await;
         };
         let work = async {
-            if let Either::Right(_) = select(pin!(work), pin!(late)).await {
+            if let Either::Right(_) = select(work, pin!(late)).await {
                 // What cannot be given back ends by itself.
-                let _given = queue.release_all(&self.owner, self.env.clock.now()).await;
+                let _given = upkeep.queue.release_all(&self.owner, self.env.clock.now()).await;
             }
         };
-        let _done = select(pin!(work), pin!(shift.keep())).await;
-        shift.tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let _done = select(pin!(work), pin!(upkeep.keep())).await;
     }
 
-    fn tell(&self, event: impl FnOnce() -> WorkerEvent) {
+    /// Returns the time until which a session waits for a decision; `None` without a limit.
+    pub(crate) async fn waits_until(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let repository = SessionRepository::new(Arc::clone(&self.store));
+        match repository.load(session).await {
+            Ok(session) => Ok(session.state().waits_until()),
+            Err(SessionError::Store(error)) => Err(error),
+            Err(error) => Err(StoreError::Unavailable(error.into())),
+        }
+    }
+
+    pub(crate) fn tell(&self, event: impl FnOnce() -> WorkerEvent) {
         if !self.listeners.is_empty() {
             let event = event();
             for listener in &self.listeners {
@@ -191,7 +215,7 @@ impl Worker {
         }
     }
 
-    fn troubled(&self, error: &StoreError) {
+    pub(crate) fn troubled(&self, error: &StoreError) {
         self.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
     }
 }
@@ -228,9 +252,8 @@ struct WorkerRun<'a> {
     worker: &'a Worker,
     queue: &'a dyn JobQueue,
     drain: &'a CancellationToken,
-    tally: Mutex<JobCounts>,
-    parked: ParkedJobs,
-    schedules: DueSchedules,
+    runner: JobRunner<'a>,
+    upkeep: Upkeep<'a>,
 }
 
 impl WorkerRun<'_> {
@@ -238,8 +261,8 @@ impl WorkerRun<'_> {
     async fn next(&self, news: &mut News) -> Option<ClaimedJob> {
         let Worker { options, env, owner, labels, .. } = self.worker;
         while !self.drain.is_cancelled() {
-            self.resume_parked().await;
-            self.push_scheduled().await;
+            self.upkeep.resume_parked().await;
+            self.upkeep.push_scheduled().await;
             let request = ClaimRequest::new(owner, env.clock.now(), options.lease_ttl);
             let pause = match self.queue.claim(request.with_labels(labels)).await {
                 Ok(Some(claimed)) => return Some(claimed),
@@ -252,7 +275,7 @@ impl WorkerRun<'_> {
                     TROUBLE
                 }
             };
-            self.take_over().await;
+            self.upkeep.take_over().await;
             let drained = pin!(self.drain.cancelled());
             let signalled = pin!(self.worker.signal.received());
             let woken = select(news.changes.next(), select(drained, signalled));
@@ -263,129 +286,5 @@ impl WorkerRun<'_> {
 
     async fn is_all_over(&self) -> bool {
         matches!(self.queue.has_work(&self.worker.labels).await, Ok(false))
-    }
-
-    /// Renews the claims while jobs run.
-    async fn keep(&self) {
-        let Worker { options, env, owner, .. } = self.worker;
-        loop {
-            env.clock.sleep(options.lease_ttl / 3).await;
-            let now = env.clock.now();
-            if let Err(error) = self.queue.renew(owner, now, options.lease_ttl).await {
-                self.worker.troubled(&error);
-            }
-            self.take_over().await;
-            self.resume_parked().await;
-            self.push_scheduled().await;
-        }
-    }
-
-    /// Lets parked jobs be claimed that were decided about. If that cannot be found out now, it can be later.
-    async fn resume_parked(&self) {
-        let Worker { store, env, .. } = self.worker;
-        if let Err(error) = self.parked.resume(store, self.queue, env).await {
-            self.worker.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
-        }
-    }
-
-    /// Pushes the jobs of schedules that are due. If that fails, the next attempt pushes them.
-    async fn push_scheduled(&self) {
-        let Worker { store, env, .. } = self.worker;
-        // Boxed, because it is rarely more than a look at the time.
-        match Box::pin(self.schedules.push(store, self.queue, env)).await {
-            Ok(skipped) => {
-                for (schedule, reason) in skipped {
-                    let schedule = schedule.name;
-                    self.worker.tell(|| WorkerEvent::ScheduleSkipped { schedule, reason });
-                }
-            }
-            Err(error) => self.worker.troubled(&error),
-        }
-    }
-
-    /// Gives back what processes of this machine had that are gone. If that cannot be found out now, it can
-    /// be later.
-    async fn take_over(&self) {
-        for owner in self.queue.holders().await.unwrap_or_default() {
-            if !Owner::parse(&owner).is_some_and(|it| it.is_gone()) {
-                continue;
-            }
-            let now = self.worker.env.clock.now();
-            match self.queue.release_all(&owner, now).await {
-                Ok(0) | Err(_) => {}
-                Ok(jobs) => self.worker.tell(|| WorkerEvent::JobsTakenOver { owner, jobs }),
-            }
-        }
-    }
-
-    /// Does a job, as far as that goes this time.
-    async fn perform(&self, claimed: ClaimedJob) {
-        let Worker { options, env, .. } = self.worker;
-        self.worker.tell(|| WorkerEvent::JobStarted(claimed.job.clone()));
-        let verdict = self.attempt(&claimed).await;
-        let outcome = verdict.outcome(&claimed, options, env.clock.now());
-        let outcome = match outcome {
-            Some(outcome) if self.settle(&claimed, &outcome).await => Some(outcome),
-            _ => None,
-        };
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());
-        self.worker.tell(|| match outcome {
-            Some(outcome) => WorkerEvent::JobFinished { job: claimed.job, outcome },
-            None => WorkerEvent::JobLost(claimed.job),
-        });
-    }
-
-    async fn attempt(&self, claimed: &ClaimedJob) -> JobResult {
-        let (worker, job) = (self.worker, &claimed.job);
-        if claimed.crashes >= worker.options.max_crashes {
-            let reason =
-                format!("gave up: {} workers died while processing the job", claimed.crashes);
-            return JobResult::Is(JobOutcome::Failed(reason.into()));
-        }
-        let header = match worker.store.header(&job.session).await {
-            Ok(Some(header)) => header,
-            Ok(None) => {
-                let error = SessionError::Store(StoreError::NotFound(job.session.clone()));
-                return JobResult::of_error(&error);
-            }
-            Err(error) => return JobResult::of_error(&error.into()),
-        };
-        let loops = match worker.agents.of(&header).await {
-            Ok(loops) => loops,
-            Err(error) => return JobResult::refused(&*error),
-        };
-        let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
-            .with_env(worker.env.clone())
-            .with_owner(Arc::clone(&worker.owner))
-            .with_lease_ttl(worker.options.lease_ttl)
-            .with_interrupted(OnInterrupted::RequireApproval)
-            .with_shutdown(self.drain.clone());
-        let runtime = worker
-            .sinks
-            .iter()
-            .fold(runtime, |runtime, sink| runtime.with_event_sink(Arc::clone(sink)));
-        let runtime = match worker.event_log {
-            Some(config) => runtime.with_event_log(config),
-            None => runtime,
-        };
-        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
-            Ok(session) => JobResult::of_state(session.state(), job),
-            Err(error) => JobResult::of_error(&error),
-        }
-    }
-
-    /// Records the outcome, retrying until the store responds. Returns `true` if the job was still
-    /// held.
-    async fn settle(&self, claimed: &ClaimedJob, outcome: &JobOutcome) -> bool {
-        let clock = &self.worker.env.clock;
-        loop {
-            match self.queue.settle(claimed, outcome, clock.now()).await {
-                Ok(is_heard) => return is_heard,
-                Err(error) => {
-                    self.worker.troubled(&error);
-                    clock.sleep(TROUBLE).await;
-                }
-            }
-        }
     }
 }

@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
+mod deliveries;
 mod schedules;
 mod worker;

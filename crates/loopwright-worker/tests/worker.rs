@@ -34,7 +34,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-struct Same(AgentLoop);
+pub(crate) struct Same(pub(crate) AgentLoop);
 
 impl LoopFactory for Same {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
@@ -42,13 +42,13 @@ impl LoopFactory for Same {
     }
 }
 
-struct World {
-    store: Arc<SqliteStore>,
+pub(crate) struct World {
+    pub(crate) store: Arc<SqliteStore>,
     _folder: TempDir,
 }
 
 impl World {
-    async fn with(sessions: &[&str]) -> Self {
+    pub(crate) async fn with(sessions: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
         for name in sessions {
@@ -60,18 +60,18 @@ impl World {
         Self { store, _folder: folder }
     }
 
-    fn queue(&self) -> &dyn JobQueue {
+    pub(crate) fn queue(&self) -> &dyn JobQueue {
         self.store.jobs().unwrap()
     }
 
-    async fn push(&self, session: &str, text: &str) -> Job {
+    pub(crate) async fn push(&self, session: &str, text: &str) -> Job {
         let job = Job::send_message(id(session), Message::user(text));
         let now = FrozenClock::new().env(0).clock.now();
         assert!(self.queue().push(&job, now).await.unwrap());
         job
     }
 
-    fn worker(&self, agent: &AgentLoop) -> Worker {
+    pub(crate) fn worker(&self, agent: &AgentLoop) -> Worker {
         let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
         let worker = Worker::new(Arc::clone(&self.store) as _, Same(agent.clone())).unwrap();
         worker.with_options(options)
@@ -83,26 +83,26 @@ impl World {
         worker.run(&CancellationToken::new()).await
     }
 
-    async fn record(&self, job: &Job) -> JobRecord {
+    pub(crate) async fn record(&self, job: &Job) -> JobRecord {
         self.queue().job(&job.id).await.unwrap().unwrap()
     }
 
-    async fn state(&self, session: &str) -> AgentState {
+    pub(crate) async fn state(&self, session: &str) -> AgentState {
         let repository = SessionRepository::new(Arc::clone(&self.store) as _);
         repository.load(&id(session)).await.unwrap().state().clone()
     }
 
-    async fn said(&self, session: &str) -> Vec<String> {
+    pub(crate) async fn said(&self, session: &str) -> Vec<String> {
         let state = self.state(session).await;
         state.transcript().iter().map(|turn| turn.message().text()).collect()
     }
 }
 
-fn id(name: &str) -> SessionId {
+pub(crate) fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-fn agent(model: &FakeModel) -> AgentLoop {
+pub(crate) fn agent(model: &FakeModel) -> AgentLoop {
     test_loop(ModelDriver::new(model.clone()))
 }
 
@@ -423,7 +423,7 @@ impl Hook for Asks {
 }
 
 /// An agent that pays twice at once after each message, and asks about both.
-fn asking(paid: &Arc<AtomicUsize>) -> AgentLoop {
+pub(crate) fn asking(paid: &Arc<AtomicUsize>) -> AgentLoop {
     let paid = Arc::clone(paid);
     let pay = MockTool::new("pay", "", move |_| {
         paid.fetch_add(1, SeqCst);

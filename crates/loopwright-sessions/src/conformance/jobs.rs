@@ -28,6 +28,8 @@ job_facts![
     a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
     a_job_that_is_renewed_is_not_claimed,
     what_a_holder_that_is_gone_had_is_given_back,
+    a_job_is_claimed_by_its_id_whatever_comes_before_it,
+    a_job_is_not_claimed_by_its_id_while_another_claim_lasts_or_once_it_is_over,
     a_worker_has_work_while_jobs_run_or_wait_for_its_labels,
     a_job_that_is_over_stays_as_it_is,
     a_time_of_a_schedule_is_one_job_however_many_workers_push_it,
@@ -127,6 +129,50 @@ async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) 
     assert!(queue.holds(&held).await.unwrap());
     let found = claim(queue, "me", 2).await.unwrap();
     assert_eq!((found.job.id.as_str(), found.crashes), ("a", 1));
+}
+
+async fn a_job_is_claimed_by_its_id_whatever_comes_before_it(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    push(queue, "a", "first").await;
+    let needs = Job::resume(id("a")).with_needs("gpu".parse().unwrap());
+    let later = Job::resume(id("a")).with_start_at(moment(9));
+    assert!(queue.push(&needs, moment(0)).await.unwrap());
+    assert!(queue.push(&later, moment(0)).await.unwrap());
+    let claim_job = async |job: &Job, now| {
+        let request = ClaimRequest::new("me", moment(now), LASTS);
+        queue.claim_job(&job.id, request).await.unwrap()
+    };
+    assert_eq!(claim_job(&later, 1).await, None);
+    let found = claim_job(&needs, 1).await.unwrap();
+    assert_eq!(found, ClaimedJob { job: needs, claim: 1, attempts: 0, crashes: 0 });
+    assert!(queue.holds(&found).await.unwrap());
+    assert_eq!(claimed(queue, 1).await, None);
+    assert!(queue.settle(&found, &JobOutcome::Done, moment(2)).await.unwrap());
+    assert_eq!(claimed(queue, 2).await.as_deref(), Some("first"));
+    assert_eq!(claim_job(&Job::resume(id("a")), 2).await, None);
+}
+
+async fn a_job_is_not_claimed_by_its_id_while_another_claim_lasts_or_once_it_is_over(
+    store: &dyn SessionStore,
+) {
+    let queue = queue(store, &["a"]).await;
+    let job = push(queue, "a", "job").await;
+    let claim_job = async |owner, now| {
+        let request = ClaimRequest::new(owner, moment(now), LASTS);
+        queue.claim_job(&job.id, request).await.unwrap()
+    };
+    let first = claim_job("me", 1).await.unwrap();
+    assert_eq!(claim_job("you", 2).await, None);
+    assert_eq!(queue.renew("me", moment(2), Duration::ZERO).await.unwrap(), 1);
+    let second = claim_job("you", 3).await.unwrap();
+    assert_eq!((second.claim, second.crashes), (2, 1));
+    assert!(!queue.settle(&first, &JobOutcome::Done, moment(3)).await.unwrap());
+    let parked = JobOutcome::NeedsInput("which?".into());
+    assert!(queue.settle(&second, &parked, moment(3)).await.unwrap());
+    let third = claim_job("you", 4).await.unwrap();
+    assert_eq!((third.claim, third.crashes), (3, 1));
+    assert!(queue.settle(&third, &JobOutcome::Done, moment(5)).await.unwrap());
+    assert_eq!(claim_job("you", 6).await, None);
 }
 
 async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {

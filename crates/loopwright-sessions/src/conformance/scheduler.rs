@@ -81,15 +81,17 @@ impl fmt::Debug for SchedulerCase {
 }
 
 macro_rules! scheduler_facts {
-    ($($name:ident),* $(,)?) => {
-        /// What holds of every scheduler. The queue of a store is tested as a [`QueueUnderTest`].
-        pub const SCHEDULER_CASES: &[SchedulerCase] = &[
+    ($(#[$doc:meta])* $list:ident: $($name:ident),* $(,)?) => {
+        $(#[$doc])*
+        pub const $list: &[SchedulerCase] = &[
             $(SchedulerCase { name: stringify!($name), check: |world| Box::pin($name(world)) }),*
         ];
     };
 }
 
 scheduler_facts![
+    /// What holds of every scheduler. The queue of a store is tested as a [`QueueUnderTest`].
+    SCHEDULER_CASES:
     a_job_is_started_once_and_is_as_it_was_pushed,
     a_job_is_for_a_session_that_is_there,
     a_name_that_is_pushed_again_is_one_job,
@@ -101,13 +103,19 @@ scheduler_facts![
     a_job_that_failed_is_ready_later,
     a_job_that_is_left_is_ready_at_once,
     a_job_that_waits_for_its_start_is_started_then_and_blocks_no_other,
-    a_job_waits_for_a_worker_that_has_every_label_it_needs,
-    jobs_of_a_higher_priority_start_first,
-    a_principal_with_many_jobs_does_not_delay_the_others,
     many_jobs_are_pushed_at_once_and_each_of_them_once,
     schedules_are_listed_by_name_until_they_are_removed,
     jobs_are_listed_and_counted,
     jobs_that_are_over_are_forgotten_once_they_are_old,
+];
+
+scheduler_facts![
+    /// What holds of a scheduler that chooses among the jobs that can run, as the queue of a store does. An engine may refuse
+    /// jobs with labels or a priority instead.
+    ORDER_CASES:
+    a_job_waits_for_a_worker_that_has_every_label_it_needs,
+    jobs_of_a_higher_priority_start_first,
+    a_principal_with_many_jobs_does_not_delay_the_others,
 ];
 
 async fn scheduler<'a>(world: &'a dyn SchedulerUnderTest, sessions: &[&str]) -> &'a dyn Scheduler {

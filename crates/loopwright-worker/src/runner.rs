@@ -1,0 +1,101 @@
+//! One claimed job, from its start to its recorded outcome.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loopwright_core::OnInterrupted;
+use loopwright_sessions::{
+    ClaimedJob, JobOutcome, JobQueue, SessionError, SessionRuntime, StoreError,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    deliver::DeliverJob,
+    event::{JobCounts, WorkerEvent},
+    verdict::JobResult,
+    worker::{TROUBLE, Worker},
+};
+
+/// Runs claimed jobs for a worker.
+#[derive(Clone, Copy)]
+pub(crate) struct JobRunner<'a> {
+    pub(crate) worker: &'a Worker,
+    /// The queue that knows who holds the job.
+    pub(crate) queue: &'a dyn JobQueue,
+    pub(crate) drain: &'a CancellationToken,
+    pub(crate) tally: &'a Mutex<JobCounts>,
+}
+
+impl JobRunner<'_> {
+    /// Does a job, as far as that goes this time, and returns the outcome that was recorded. `None` if another process
+    /// holds the job now.
+    pub(crate) async fn perform(&self, claimed: &ClaimedJob) -> Option<JobOutcome> {
+        let Worker { options, env, .. } = self.worker;
+        self.worker.tell(|| WorkerEvent::JobStarted(claimed.job.clone()));
+        let verdict = self.attempt(claimed).await;
+        let outcome = verdict.outcome(claimed, options, env.clock.now());
+        let outcome = match outcome {
+            Some(outcome) if self.settle(claimed, &outcome).await => Some(outcome),
+            _ => None,
+        };
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());
+        self.worker.tell(|| match outcome.clone() {
+            Some(outcome) => WorkerEvent::JobFinished { job: claimed.job.clone(), outcome },
+            None => WorkerEvent::JobLost(claimed.job.clone()),
+        });
+        outcome
+    }
+
+    async fn attempt(&self, claimed: &ClaimedJob) -> JobResult {
+        let (worker, job) = (self.worker, &claimed.job);
+        if claimed.crashes >= worker.options.max_crashes {
+            let reason =
+                format!("gave up: {} workers died while processing the job", claimed.crashes);
+            return JobResult::Is(JobOutcome::Failed(reason.into()));
+        }
+        let header = match worker.store.header(&job.session).await {
+            Ok(Some(header)) => header,
+            Ok(None) => {
+                let error = SessionError::Store(StoreError::NotFound(job.session.clone()));
+                return JobResult::of_error(&error);
+            }
+            Err(error) => return JobResult::of_error(&error.into()),
+        };
+        let loops = match worker.agents.of(&header).await {
+            Ok(loops) => loops,
+            Err(error) => return JobResult::refused(&*error),
+        };
+        let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
+            .with_env(worker.env.clone())
+            .with_owner(Arc::clone(&worker.owner))
+            .with_lease_ttl(worker.options.lease_ttl)
+            .with_interrupted(OnInterrupted::RequireApproval)
+            .with_shutdown(self.drain.clone());
+        let runtime = worker
+            .sinks
+            .iter()
+            .fold(runtime, |runtime, sink| runtime.with_event_sink(Arc::clone(sink)));
+        let runtime = match worker.event_log {
+            Some(config) => runtime.with_event_log(config),
+            None => runtime,
+        };
+        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
+            Ok(session) => JobResult::of_state(session.state(), job),
+            Err(error) => JobResult::of_error(&error),
+        }
+    }
+
+    /// Records the outcome, retrying until the store responds. Returns `true` if the job was still
+    /// held.
+    async fn settle(&self, claimed: &ClaimedJob, outcome: &JobOutcome) -> bool {
+        let clock = &self.worker.env.clock;
+        loop {
+            match self.queue.settle(claimed, outcome, clock.now()).await {
+                Ok(is_heard) => return is_heard,
+                Err(error) => {
+                    self.worker.troubled(&error);
+                    clock.sleep(TROUBLE).await;
+                }
+            }
+        }
+    }
+}
