@@ -149,6 +149,11 @@ impl From<StoreError> for Problem {
                 tracing::error!(%error, "session cannot be read");
                 Self::internal("the session cannot be read")
             }
+            StoreError::Unsupported(reason) => Self::invalid(reason.to_string()),
+            StoreError::Undelivered(error) => {
+                tracing::error!(%error, "job not delivered yet");
+                Self::unavailable("the job is recorded, and runs once its scheduler responds")
+            }
             error => {
                 tracing::error!(%error, "session store unavailable");
                 Self::unavailable("the session store is unavailable; try again")

@@ -170,8 +170,7 @@ impl Server {
     }
 
     pub(crate) fn queue(&self) -> Result<&dyn Scheduler, Problem> {
-        let jobs = self.0.store.jobs().map(|it| it as &dyn Scheduler);
-        jobs.ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
+        self.0.store.scheduler().ok_or_else(|| Problem::unavailable(NoJobQueue.to_string()))
     }
 
     /// Queues a job that starts a run, if the limits of its principal allow another one. Returns `true` if it is new.

@@ -1,0 +1,355 @@
+//! Workers and the server are killed, and everything happens once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use loopwright_core::{
+    AgentState, ApprovalDecision, Change, ChangeRecord, IdempotencyKey, ToolOutput,
+    messages::{ExecutionId, Message},
+};
+use loopwright_restate::{RestateScheduler, register};
+use loopwright_sessions::{
+    DecideCall, Job, JobId, JobQuery, JobRecord, JobStatus, Scheduler as _, SessionError,
+    SessionRuntime, SessionStore, StoreError,
+};
+use loopwright_survival::{
+    Failure,
+    ledger::{Entry, read},
+    open::open,
+    script::{ANSWER, Kind, Script},
+};
+
+use crate::{
+    create,
+    engine::{Engine, free_port},
+    now,
+    worker::{Options, STEPS, scheduler},
+};
+
+/// The number of workers.
+const WORKERS: usize = 3;
+/// Each of so many kills is one of the server.
+const OF_SERVER: usize = 10;
+/// How long all sessions may take, for each kill and each session.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The bound of a fail-over.
+const FAIL_OVER: Duration = Duration::from_secs(30);
+
+/// What is done.
+pub(crate) struct Load {
+    pub(crate) sessions: usize,
+    pub(crate) kills: usize,
+}
+
+/// The workers of a run.
+struct Fleet {
+    options: Options,
+    ledger: PathBuf,
+    workers: Vec<(String, Child)>,
+    started: usize,
+}
+
+impl Fleet {
+    fn start(&mut self) -> Result<(), Failure> {
+        self.started += 1;
+        let owner = format!("worker-{}", self.started);
+        let Options { store, ingress, port, .. } = &self.options;
+        let options = Options {
+            store: store.clone(),
+            ingress: ingress.clone(),
+            port: *port,
+            owner: owner.clone(),
+        };
+        let ledger = File::options().create(true).append(true).open(&self.ledger)?;
+        let worker = Command::new(std::env::current_exe()?)
+            .args(["worker", &serde_json::to_string(&options)?])
+            .stdin(Stdio::null())
+            .stdout(ledger)
+            .spawn()?;
+        self.workers.push((owner, worker));
+        Ok(())
+    }
+
+    /// Kills a worker, and starts another one. Returns the name of the killed one.
+    fn kill(&mut self, victim: usize) -> Result<String, Failure> {
+        let (owner, mut worker) = self.workers.remove(victim);
+        worker.kill()?;
+        worker.wait()?;
+        self.start()?;
+        Ok(owner)
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for (_, worker) in &mut self.workers {
+            let _killed = worker.kill();
+            let _waited = worker.wait();
+        }
+    }
+}
+
+/// Numbers that look random, and are the same for each seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit.max(1) as u64).unwrap_or_default()
+    }
+}
+
+/// Runs everything, and fails unless all of it happened once.
+pub(crate) async fn run(
+    server: &Path,
+    folder: &Path,
+    url: &str,
+    load: &Load,
+) -> Result<(), Failure> {
+    let mut engine = Engine::start(server, folder).await?;
+    let store = open(url).await?;
+    let scheduler = scheduler(&store, &engine.ingress())?;
+    let (port, owner) = (free_port()?, String::new());
+    let options = Options { store: url.to_owned(), ingress: engine.ingress(), port, owner };
+    let ledger = folder.join("ledger");
+    let mut fleet = Fleet { options, ledger, workers: Vec::new(), started: 0 };
+    for _ in 0..WORKERS {
+        fleet.start()?;
+    }
+    registered(&engine, port).await?;
+    let mut world = World { store, scheduler, ledger: fleet.ledger.clone(), asked: 0, unknown: 0 };
+    let began = Instant::now();
+    let mut jobs = Vec::with_capacity(load.sessions);
+    for _ in 0..load.sessions {
+        let job = Job::send_message(create(&*world.store).await?, Message::user("go"));
+        world.scheduler.push(&job, now()).await?;
+        jobs.push(job);
+    }
+    let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
+    let (mut kills, mut restarts) = (0, 0);
+    let mut watch = Watch::default();
+    let limit = PATIENCE * u32::try_from(load.kills + load.sessions)?;
+    let mut next_kill = Instant::now();
+    loop {
+        let records =
+            world.store.jobs().ok_or("no queue")?.records(&JobQuery::last(100_000)).await?;
+        watch.look(&records);
+        world.decide(&records).await?;
+        if records.iter().all(|it| it.status.is_over() && it.status != JobStatus::NeedsInput) {
+            break;
+        }
+        if kills < load.kills && Instant::now() >= next_kill {
+            if kills % OF_SERVER == OF_SERVER - 1 {
+                engine.restart().await?;
+                restarts += 1;
+            } else {
+                let owner = fleet.kill(numbers.below(WORKERS))?;
+                watch.killed(&owner, &records);
+            }
+            kills += 1;
+            let lull = 300 + numbers.below(1_500) as u64;
+            next_kill = Instant::now() + Duration::from_millis(lull);
+        }
+        if began.elapsed() > limit {
+            let open = records.iter().filter(|it| !it.status.is_over()).collect::<Vec<_>>();
+            return Err(format!("{} jobs are stuck: {open:#?}", open.len()).into());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let took = began.elapsed();
+    let effects = world.check(&jobs).await?;
+    let left = left(&engine).await?;
+    let crashes: u32 = watch.crashes.values().sum();
+    println!(
+        "{} sessions of {STEPS} steps, {kills} kills ({restarts} of the server) in {took:.0?}: {effects} effects, each \
+         once; {} questions and {} calls with an unknown outcome were decided; {crashes} attempts ended with their worker; \
+         0 steps lost, 0 sessions stuck, {left} invocations left",
+        load.sessions, world.asked, world.unknown,
+    );
+    let (median, worst) = watch.figures();
+    println!("fail-over of {} sessions: median {median:.1?}, worst {worst:.1?}", watch.found.len());
+    if left > 0 || worst > FAIL_OVER {
+        return Err(format!("{left} invocations left, worst fail-over {worst:?}").into());
+    }
+    Ok(())
+}
+
+/// Registers the workers, which may still be starting.
+pub(crate) async fn registered(engine: &Engine, port: u16) -> Result<(), Failure> {
+    let (began, url) = (Instant::now(), format!("http://127.0.0.1:{port}"));
+    loop {
+        match register(&engine.admin(), &url).await {
+            Ok(()) => return Ok(()),
+            Err(error) if began.elapsed() > PATIENCE => return Err(error.into()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Returns the number of invocations that have not ended. Duplicates may still find out that their job has ended.
+async fn left(engine: &Engine) -> Result<usize, Failure> {
+    let began = Instant::now();
+    loop {
+        let left = "SELECT id FROM sys_invocation WHERE status <> 'completed'";
+        let left = engine.query(left).await?.len();
+        if left == 0 || began.elapsed() > PATIENCE {
+            return Ok(left);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// How long sessions of killed workers wait for another one.
+#[derive(Default)]
+struct Watch {
+    /// Claims that ended with their worker, and when.
+    open: HashMap<JobId, (u64, Instant)>,
+    found: Vec<Duration>,
+    crashes: HashMap<JobId, u32>,
+}
+
+impl Watch {
+    fn killed(&mut self, owner: &str, records: &[JobRecord]) {
+        let is_its = |it: &&JobRecord| it.owner.as_deref() == Some(owner);
+        for record in records.iter().filter(is_its) {
+            self.open.entry(record.job.id.clone()).or_insert((record.claims, Instant::now()));
+        }
+    }
+
+    fn look(&mut self, records: &[JobRecord]) {
+        for record in records {
+            let id = &record.job.id;
+            self.crashes.insert(id.clone(), record.crashes);
+            let Some((claim, since)) = self.open.get(id) else { continue };
+            if record.claims > *claim || record.status.is_over() {
+                self.found.push(since.elapsed());
+                self.open.remove(id);
+            }
+        }
+    }
+
+    fn figures(&mut self) -> (Duration, Duration) {
+        self.found.sort();
+        let median = self.found.get(self.found.len() / 2).copied().unwrap_or_default();
+        (median, self.found.last().copied().unwrap_or_default())
+    }
+}
+
+/// The sessions, and their user, who decides.
+struct World {
+    store: Arc<dyn SessionStore>,
+    scheduler: RestateScheduler,
+    ledger: PathBuf,
+    asked: usize,
+    unknown: usize,
+}
+
+impl World {
+    fn entries(&self) -> Result<Vec<Entry>, Failure> {
+        Ok(read(&std::fs::read(&self.ledger)?))
+    }
+
+    /// Decides about every call that waits, as a user who can see what took effect.
+    async fn decide(&mut self, records: &[JobRecord]) -> Result<(), Failure> {
+        for record in records.iter().filter(|it| it.status == JobStatus::NeedsInput) {
+            let session = &record.job.session;
+            let Some(loaded) = self.store.load(session).await? else { continue };
+            let changes = loaded.changes.clone();
+            let state = AgentState::new().replay(loaded.changes)?;
+            let entries = self.entries()?;
+            for pending in state.pending() {
+                let key = key(&changes, pending.index);
+                let began = |it: &Entry| matches!(it, Entry::Began { key: k, .. } if *k == key);
+                let done = |it: &Entry| matches!(it, Entry::Done { key: k, .. } if *k == key);
+                let resolution = if entries.iter().any(done) {
+                    ApprovalDecision::Answer(ToolOutput::text("it took effect"))
+                } else {
+                    ApprovalDecision::Approve
+                };
+                let decide = DecideCall { path: Some(pending.address()), resolution };
+                let runtime = SessionRuntime::new(Arc::clone(&self.store), Script::silent(STEPS));
+                match runtime.execute(session, &decide).await {
+                    Ok(_) if entries.iter().any(began) => self.unknown += 1,
+                    Ok(_) => self.asked += 1,
+                    // A worker has it for a moment.
+                    Err(SessionError::Store(StoreError::Busy { .. })) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that all sessions ended, and that everything happened once. Returns the number of effects.
+    async fn check(&self, jobs: &[Job]) -> Result<usize, Failure> {
+        let mut effects: BTreeMap<String, (Kind, usize)> = BTreeMap::new();
+        for entry in self.entries()? {
+            if let Entry::Done { kind, key } = entry {
+                effects.entry(key).or_insert((kind, 0)).1 += 1;
+            }
+        }
+        let mut problems = Vec::new();
+        for (key, (kind, times)) in &effects {
+            if *kind == Kind::Once && *times > 1 {
+                problems.push(format!("{key} took effect {times} times"));
+            }
+        }
+        for Job { id, session, .. } in jobs {
+            let record = self.scheduler.job(id).await?.ok_or("a job is lost")?;
+            let loaded = self.store.load(session).await?.ok_or("a session is lost")?;
+            problems.extend(missing(&loaded.changes, &effects));
+            let state = AgentState::new().replay(loaded.changes)?;
+            let is_right = record.status == JobStatus::Completed
+                && state.text() == ANSWER
+                && state.step_count() == STEPS
+                && state.execution_count() == 1;
+            if !is_right {
+                problems.push(format!(
+                    "session {session}: job {:?} ({:?}), {} steps, {} executions, answer {:?}",
+                    record.status,
+                    record.reason,
+                    state.step_count(),
+                    state.execution_count(),
+                    state.text()
+                ));
+            }
+        }
+        let count = effects.len();
+        if problems.is_empty() { Ok(count) } else { Err(problems.join("\n").into()) }
+    }
+}
+
+/// Finds the calls of a session that ended and did not take effect.
+fn missing(changes: &[ChangeRecord], effects: &BTreeMap<String, (Kind, usize)>) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (number, record) in changes.iter().enumerate() {
+        if let Change::ToolCallCompleted { call, .. } = &record.change {
+            let key = key(&changes[..number], *call);
+            if !effects.contains_key(&key) {
+                missing.push(format!("{key} has ended without effect"));
+            }
+        }
+    }
+    missing
+}
+
+/// Returns the key of a call of the step after these changes.
+fn key(changes: &[ChangeRecord], call: u16) -> String {
+    let (mut execution, mut step) = (ExecutionId::from(""), 1);
+    for record in changes {
+        match &record.change {
+            Change::ExecutionStarted { execution: id, .. } => (execution, step) = (id.clone(), 1),
+            Change::StepCompleted { .. } | Change::StepFailed { .. } => step += 1,
+            _ => {}
+        }
+    }
+    IdempotencyKey { execution, step, call: Some(call) }.to_string()
+}

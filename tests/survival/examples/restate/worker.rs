@@ -1,0 +1,92 @@
+//! A worker process, and the scripted agent that it runs.
+
+use std::{borrow::Cow, num::NonZeroUsize, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_core::{
+    AgentLoop, AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints,
+    Interceptor, ToolDecision, messages::ToolCall,
+};
+use loopwright_restate::{RestateScheduler, RestateWorker, listen};
+use loopwright_sessions::SessionStore;
+use loopwright_survival::{Failure, ledger::Ledger, open::open, script::Script};
+use loopwright_worker::{Worker, WorkerOptions};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::SERVICE;
+
+/// The steps of a session, the last of which is the answer.
+pub(crate) const STEPS: u32 = 20;
+/// The step before whose call the user is asked.
+const ASKS_AT: u32 = 8;
+/// The jobs that a worker runs at once.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(7);
+
+/// The options of a worker process, as JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Options {
+    /// The session store.
+    pub(crate) store: String,
+    /// The ingress of Restate.
+    pub(crate) ingress: String,
+    /// The port that all workers share.
+    pub(crate) port: u16,
+    /// The name of the worker. Other workers cannot see that its process has died, as if it ran on another machine.
+    pub(crate) owner: String,
+}
+
+/// Runs a worker until it is killed.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let store = open(&options.store).await?;
+    let scheduler = scheduler(&store, &options.ingress)?;
+    let agents = Agents(Script::noting(STEPS, Ledger::stdout()?));
+    let of_worker = WorkerOptions { concurrency: AT_ONCE, ..WorkerOptions::default() };
+    let worker = Worker::new(store, agents)?.with_options(of_worker);
+    let worker = RestateWorker::new(worker.with_owner(options.owner.clone()), scheduler)?;
+    let listener = listen(([127, 0, 0, 1], options.port).into())?;
+    worker.run(listener, &CancellationToken::new()).await?;
+    Ok(())
+}
+
+pub(crate) fn scheduler(
+    store: &Arc<dyn SessionStore>,
+    ingress: &str,
+) -> Result<RestateScheduler, Failure> {
+    Ok(RestateScheduler::new(Arc::clone(store), ingress, &SERVICE.parse()?)?)
+}
+
+/// The scripted agent, which asks once in each session.
+struct Agents(Script);
+
+impl LoopFactory for Agents {
+    fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        let agent = self.0.instantiate(definition)?;
+        Ok(agent.with_interceptor(Interceptor::from_hook(Arc::new(Asks))))
+    }
+}
+
+struct Asks;
+
+#[async_trait]
+impl Hook for Asks {
+    fn name(&self) -> Cow<'static, str> {
+        "asks".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeTool.into()
+    }
+
+    async fn before_tool(
+        &self,
+        _: &ToolCall,
+        state: &AgentState,
+        _: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        let asks = state.step_count() + 1 == ASKS_AT;
+        let ask = || ToolDecision::Ask(ApprovalRequest::new("go on?", "asks"));
+        Ok(if asks { ask() } else { ToolDecision::Run })
+    }
+}
