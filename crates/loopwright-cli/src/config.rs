@@ -35,6 +35,7 @@ mod provider;
 mod remote_agents;
 mod file_layer;
 mod user_only;
+mod restate;
 mod roots;
 mod sandbox;
 mod secret;
@@ -63,6 +64,7 @@ pub use output_format::OutputFormat;
 pub use permissions::{PermissionLayers, PermissionSettings, RuleList, ShadowFile};
 pub use provider::{Provider, Rate};
 pub use remote_agents::RemoteAgentTable;
+pub use restate::RestateSettings;
 pub use roots::Roots;
 pub(crate) use sandbox::bytes;
 pub use sandbox::{Bytes, MAX_TIMEOUT, NetworkSetting, SandboxSettings, Strings};
@@ -127,6 +129,8 @@ pub struct Config {
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
     pub worker_roots: Option<Setting<Roots>>,
+    /// Where Restate runs, which delivers jobs in place of the queue.
+    pub restate: RestateSettings,
     /// What is told when a run waits for the user.
     pub notify: NotifySettings,
 }
@@ -213,6 +217,7 @@ impl Config {
             web_search: layer.web_search,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
+            restate: layer.restate,
             notify: layer.notify,
         }
     }

@@ -15,6 +15,7 @@ use crate::exit::ExitCode;
 use crate::load_config::configured;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
+use crate::restate::scheduled;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, now, short};
 use crate::sessions::age;
@@ -51,13 +52,14 @@ pub(crate) async fn opened(
     store: Option<&Text>,
 ) -> Result<Arc<dyn SessionStore>, StartError> {
     let (sources, config) = configured(cli, Path::new("."), store)?;
-    let store = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?.open().await;
-    Ok(store.map_err(SessionsError::from)?)
+    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
+    let store = place.open().await.map_err(SessionsError::from)?;
+    Ok(scheduled(store, &config.restate)?)
 }
 
 async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
+    let queue = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
     Ok(list(queue, args).await?)
 }
 

@@ -71,6 +71,7 @@ pub mod prompt;
 pub mod reference;
 pub mod render;
 pub mod report;
+mod restate;
 pub mod run;
 pub mod sandbox;
 pub mod schedule;

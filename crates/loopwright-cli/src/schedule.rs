@@ -57,7 +57,7 @@ async fn add(
     let mut conversation =
         opening.conversation(cli, &submit.agent, &submit.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);
-    let scheduler: &dyn Scheduler = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
+    let scheduler: &dyn Scheduler = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
     let taken = || {
         usage(format!(
             "schedule `{0}` exists; remove it with `loopwright jobs schedule remove {0}`",
@@ -96,7 +96,7 @@ async fn add(
 
 async fn list(cli: &Cli, args: &ScheduleListArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
+    let queue = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
     let schedules = queue.schedules().await.map_err(SessionsError::from)?;
     if args.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "schedules": schedules });
@@ -119,7 +119,7 @@ async fn list(cli: &Cli, args: &ScheduleListArgs) -> Result<ExitCode, StartError
 
 async fn remove(cli: &Cli, args: &ScheduleRemoveArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let scheduler = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
+    let scheduler = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
     if scheduler.remove_schedule(&args.name).await.map_err(SessionsError::from)? {
         return Ok(ExitCode::Done);
     }

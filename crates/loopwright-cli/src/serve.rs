@@ -30,6 +30,7 @@ use crate::jobs::no_queue;
 use crate::model;
 use crate::notify::JobNotices;
 use crate::render::sanitize_terminal;
+use crate::restate::scheduled;
 use crate::run::with_runtime;
 use crate::session::SessionsError;
 use crate::session_agents::SessionAgents;
@@ -64,6 +65,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     }
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
+    let store = scheduled(store, &config.restate)?;
     let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),

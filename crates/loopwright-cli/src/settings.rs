@@ -165,6 +165,14 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("worker.roots", config.worker_roots.as_ref(), None, |it| {
         it.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(", ")
     });
+    rows.add("worker.restate", config.restate.url.as_ref(), None, ToString::to_string);
+    let service = Some("Loopwright".to_owned());
+    rows.add(
+        "worker.restate_service",
+        config.restate.service.as_ref(),
+        service,
+        ToString::to_string,
+    );
     rows.add("notify.command", config.notify.command.as_ref(), None, |it| {
         let (program, arguments) = it.words();
         std::iter::once(program)

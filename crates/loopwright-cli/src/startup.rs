@@ -44,6 +44,7 @@ use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
 use crate::permissions::{self, ProjectSettings, RunPermissions};
 use crate::remote_agents;
+use crate::restate::scheduled;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
@@ -314,7 +315,8 @@ impl Startup {
         let store: Arc<dyn SessionStore> = if is_kept {
             let place =
                 StoreLocation::of(&self.config, &self.sources).map_err(SessionsError::from)?;
-            place.open().await.map_err(SessionsError::from)?
+            let store = place.open().await.map_err(SessionsError::from)?;
+            scheduled(store, &self.config.restate)?
         } else {
             Arc::new(MemoryStore::new())
         };

@@ -53,7 +53,7 @@ async fn perform(
     let mut conversation =
         opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);
-    let queue = store.jobs().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
+    let queue = store.scheduler().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
     let is_json = opening.stage.format != OutputFormat::Text;
     if let Some(file) = &args.bulk {
         return Ok(bulk::submit(args, file, queue, &conversation, is_json).await?);

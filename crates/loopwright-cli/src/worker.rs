@@ -13,13 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Cli;
 use crate::args::jobs::WorkerArgs;
-use crate::config::{Config, ConfigSources, OutputFormat};
+use crate::config::{Config, ConfigSources, Origin, OutputFormat, RestateSettings, Setting};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::notify::JobNotices;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
+use crate::restate::RestateJobs;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::session_agents::SessionAgents;
@@ -53,6 +54,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let roots = roots(args, &config, &sources)?;
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
+    let restate = restate_settings(args, config.restate.clone());
     let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),
@@ -69,7 +71,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
     let telling = notices.clone();
     let is_json = config.output_format.value != OutputFormat::Text;
-    let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
+    let worker = Worker::with_agents(Arc::clone(&store), agents).map_err(no_queue)?;
     let worker = worker
         .with_options(options)
         .with_labels(args.labels.iter().cloned().collect())
@@ -82,6 +84,10 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         let roots = sanitize_terminal(&roots.names());
         console::tell(&format!("processing sessions of {place} in {roots}; press Ctrl-C to stop"));
     }
+    let engine = match restate.url {
+        Some(_) => Some(RestateJobs::open(args, store, &restate)?),
+        None => None,
+    };
     let drain = CancellationToken::new();
     let signals = async {
         let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
@@ -90,12 +96,25 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         drain.cancel();
         signals.next().await
     };
-    let tally = match select(pin!(worker.run(&drain)), pin!(signals)).await {
-        Either::Left((tally, _)) => tally,
+    let work = async {
+        match engine {
+            Some(engine) => engine.run(worker, &drain).await,
+            None => Ok(worker.run(&drain).await),
+        }
+    };
+    let tally = match select(pin!(work), pin!(signals)).await {
+        Either::Left((tally, _)) => tally?,
         Either::Right((reason, _)) => return Ok(exit_code(reason)),
     };
     notices.finish().await;
     Ok(tell_end(tally, is_json))
+}
+
+/// Returns where Restate runs: as typed, or else as configured.
+fn restate_settings(args: &WorkerArgs, configured: RestateSettings) -> RestateSettings {
+    let url = args.restate.clone().map(|it| Setting::new(it, Origin::Flag));
+    let service = args.restate_service.clone().map(|it| Setting::new(it, Origin::Flag));
+    RestateSettings { url: url.or(configured.url), service: service.or(configured.service) }
 }
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one

@@ -322,3 +322,22 @@ fn a_schedule_is_added_once_listed_and_removed() {
     assert_eq!(gone.status, 2);
     assert!(gone.stderr.contains("unknown schedule `morning`"), "{gone:?}");
 }
+
+#[cfg(feature = "restate")]
+#[test]
+fn a_job_that_restate_does_not_accept_is_reported_and_recorded_for_later() {
+    let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
+    let place = Place { world, server: Server::start([]) };
+    let refused = place.submit(&["--id", "later", "Who are you?"]);
+    let text = "Restate at http://127.0.0.1:1 did not respond; check its address, and that it runs";
+    assert!(refused.status != 0 && refused.stderr.contains(text), "{refused:?}");
+    let listed = place.json(&["jobs", "--json"]);
+    let job = &listed["jobs"][0];
+    assert_eq!((&job["job"]["id"], &job["status"]), (&json!("later"), &json!("queued")));
+    assert_eq!(job["job"]["needs"], Value::Null);
+    for (option, value) in [("--needs", "gpu"), ("--priority", "1")] {
+        let refused = place.submit(&[option, value, "Who are you?"]);
+        assert!(refused.stderr.contains("Restate does not"), "{refused:?}");
+    }
+    assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 1);
+}

@@ -1,5 +1,6 @@
 //! Arguments of `loopwright jobs`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
 use super::values::{StoreParser, parsed};
 use crate::completions;
-use crate::config::Text;
+use crate::config::{BaseUrl, Text};
 use crate::prompt::PromptSource;
 
 /// Arguments of `submit`.
@@ -70,6 +71,21 @@ pub struct WorkerArgs {
     /// Give running steps S seconds to finish after a stop signal
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain_timeout: Duration,
+    /// Run the jobs that Restate delivers, with its ingress at this address
+    #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, conflicts_with_all = ["labels", "exit_when_idle"], help_heading = "Restate")]
+    pub restate: Option<BaseUrl>,
+    /// Share jobs with the workers of this Restate service [default: Loopwright]
+    #[arg(long, value_name = "NAME", help_heading = "Restate")]
+    pub restate_service: Option<String>,
+    /// Accept the connections of Restate at this address
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9080", help_heading = "Restate")]
+    pub restate_listen: SocketAddr,
+    /// Register this worker with the administration of Restate at this address
+    #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, help_heading = "Restate")]
+    pub restate_admin: Option<BaseUrl>,
+    /// Register this address, such as that of a load balancer, in place of the one that the worker listens at
+    #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, requires = "restate_admin", help_heading = "Restate")]
+    pub restate_address: Option<BaseUrl>,
     /// Process only sessions in this directory; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,

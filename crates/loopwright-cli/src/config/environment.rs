@@ -3,7 +3,8 @@
 use super::layer::Layer;
 use super::value::SettingValue;
 use super::{
-    ConfigError, ConfigSources, Limits, Origin, PermissionSettings, SessionLimits, Setting,
+    ConfigError, ConfigSources, Limits, Origin, PermissionSettings, RestateSettings, SessionLimits,
+    Setting,
 };
 
 impl Layer {
@@ -32,6 +33,10 @@ impl Layer {
                 ..PermissionSettings::default()
             },
             store_url: variable(sources, "LOOPWRIGHT_STORE")?,
+            restate: RestateSettings {
+                url: variable(sources, "LOOPWRIGHT_RESTATE")?,
+                ..RestateSettings::default()
+            },
             ..Self::default()
         })
     }

@@ -9,8 +9,9 @@ use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
     CapabilitySettings, ChatSettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef,
-    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, RemoteAgentTable, Roots,
-    SandboxSettings, SearchSetting, SessionLimits, Setting, Text, Timeouts, Warning,
+    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, RemoteAgentTable,
+    RestateSettings, Roots, SandboxSettings, SearchSetting, SessionLimits, Setting, Text, Timeouts,
+    Warning,
 };
 
 impl Layer {
@@ -41,6 +42,7 @@ impl Layer {
             web_search: within(root, "web", |section| web_search(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
+            restate: within(root, "worker", restate)?,
             notify: within(root, "notify", |section| notify(section, warnings))?,
         })
     }
@@ -279,6 +281,13 @@ fn worker_roots(
 ) -> Result<Option<Setting<Roots>>, ConfigError> {
     warn_unknown(section, keys::WORKER, warnings);
     section.value("roots")
+}
+
+fn restate(section: &Section<'_>) -> Result<RestateSettings, ConfigError> {
+    Ok(RestateSettings {
+        url: section.value("restate")?,
+        service: section.value("restate_service")?,
+    })
 }
 
 fn notify(

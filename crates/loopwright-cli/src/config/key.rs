@@ -202,6 +202,17 @@ pub const KEYS: &[Key] = &[
         "the folders in which a worker may work; by default the directory where it is started",
     )
     .option("--root"),
+    key::<BaseUrl>(
+        "worker.restate",
+        "the address of Restate, which then delivers jobs to workers in place of the queue",
+    )
+    .option("--restate")
+    .variable("LOOPWRIGHT_RESTATE"),
+    key::<String>(
+        "worker.restate_service",
+        "the name of the Restate service whose workers share their jobs, `Loopwright` by default",
+    )
+    .option("--restate-service"),
     key::<CommandLine>(
         "notify.command",
         "the command to run when a run waits for you; it receives a JSON object as input",
@@ -327,6 +338,8 @@ mod tests {
                 "web.search",
                 "store.url",
                 "worker.roots",
+                "worker.restate",
+                "worker.restate_service",
                 "notify.command",
                 "notify.webhook",
                 "providers.NAME.base_url",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs,
-    NotifySettings, OutputFormat, PermissionSettings, Provider, RemoteAgentTable, Roots,
-    SandboxSettings, SearchSetting, Setting, Text, Timeouts,
+    NotifySettings, OutputFormat, PermissionSettings, Provider, RemoteAgentTable, RestateSettings,
+    Roots, SandboxSettings, SearchSetting, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -38,6 +38,7 @@ pub(super) struct Layer {
     pub(super) web_search: Option<Setting<SearchSetting>>,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
+    pub(super) restate: RestateSettings,
     pub(super) notify: NotifySettings,
 }
 
@@ -73,6 +74,7 @@ impl Layer {
             web_search: self.web_search.or(weaker.web_search),
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
+            restate: self.restate.or(weaker.restate),
             notify: NotifySettings {
                 command: self.notify.command.or(weaker.notify.command),
                 webhook: self.notify.webhook.or(weaker.notify.webhook),

@@ -130,6 +130,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         web_search: None,
         store_url: None,
         worker_roots: None,
+        restate: RestateSettings::default(),
         notify: NotifySettings::default(),
     };
     assert_eq!(world.load().unwrap(), Loaded { config, warnings: Vec::new() });

@@ -70,7 +70,9 @@ impl fmt::Display for Reason {
             }
             Self::Notify => "a repository could run a program outside the sandbox",
             Self::Chat => "a repository could run its commands while a chat is open",
-            Self::Worker => "a repository could let your worker work in other folders",
+            Self::Worker => {
+                "a repository could let your worker work in other folders, or run jobs of others"
+            }
         })
     }
 }
