@@ -125,25 +125,27 @@ pub(crate) async fn run(
         fleet.start()?;
     }
     registered(&engine, port).await?;
-    let mut world = World { store, scheduler, ledger: fleet.ledger.clone(), asked: 0, unknown: 0 };
+    let ledger = fleet.ledger.clone();
+    let mut world = World { store, scheduler, ledger, asked: 0, unknown: 0, unsent: 0 };
     let began = Instant::now();
     let mut jobs = Vec::with_capacity(load.sessions);
-    for _ in 0..load.sessions {
-        let job = Job::send_message(create(&*world.store).await?, Message::user("go"));
-        world.scheduler.push(&job, now()).await?;
-        jobs.push(job);
-    }
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     let (mut kills, mut restarts) = (0, 0);
     let mut watch = Watch::default();
     let limit = PATIENCE * u32::try_from(load.kills + load.sessions)?;
     let mut next_kill = Instant::now();
     loop {
+        // Some sessions start after each kill, so that each worker has something to lose.
+        let due = (load.sessions * (kills + 1)).div_ceil(load.kills + 1).min(load.sessions);
+        while jobs.len() < due {
+            jobs.push(world.push().await?);
+        }
         let records =
             world.store.jobs().ok_or("no queue")?.records(&JobQuery::last(100_000)).await?;
         watch.look(&records);
         world.decide(&records).await?;
-        if records.iter().all(|it| it.status.is_over() && it.status != JobStatus::NeedsInput) {
+        let has_ended = |it: &JobRecord| it.status.is_over() && it.status != JobStatus::NeedsInput;
+        if jobs.len() == load.sessions && kills == load.kills && records.iter().all(has_ended) {
             break;
         }
         if kills < load.kills && Instant::now() >= next_kill {
@@ -164,15 +166,29 @@ pub(crate) async fn run(
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let took = began.elapsed();
-    let effects = world.check(&jobs).await?;
-    let left = left(&engine).await?;
+    println!(
+        "{} sessions of {STEPS} steps, {kills} kills ({restarts} of the server) in {:.0?}",
+        load.sessions,
+        began.elapsed()
+    );
+    report(&engine, &world, &jobs, watch).await
+}
+
+/// Checks what became of everything, and prints it.
+async fn report(
+    engine: &Engine,
+    world: &World,
+    jobs: &[Job],
+    mut watch: Watch,
+) -> Result<(), Failure> {
+    let effects = world.check(jobs).await?;
+    let left = left(engine).await?;
     let crashes: u32 = watch.crashes.values().sum();
     println!(
-        "{} sessions of {STEPS} steps, {kills} kills ({restarts} of the server) in {took:.0?}: {effects} effects, each \
-         once; {} questions and {} calls with an unknown outcome were decided; {crashes} attempts ended with their worker; \
-         0 steps lost, 0 sessions stuck, {left} invocations left",
-        load.sessions, world.asked, world.unknown,
+        "{effects} effects, each once; {} questions and {} calls with an unknown outcome were decided; {crashes} attempts \
+         ended with their worker; {} jobs were recorded while Restate was away; 0 steps lost, 0 sessions stuck, {left} \
+         invocations left",
+        world.asked, world.unknown, world.unsent,
     );
     let (median, worst) = watch.figures();
     println!("fail-over of {} sessions: median {median:.1?}, worst {worst:.1?}", watch.found.len());
@@ -250,9 +266,22 @@ struct World {
     ledger: PathBuf,
     asked: usize,
     unknown: usize,
+    unsent: usize,
 }
 
 impl World {
+    /// Starts a session.
+    async fn push(&mut self) -> Result<Job, Failure> {
+        let job = Job::send_message(create(&*self.store).await?, Message::user("go"));
+        match self.scheduler.push(&job, now()).await {
+            Ok(_) => {}
+            // Workers send it later.
+            Err(StoreError::Undelivered(_)) => self.unsent += 1,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(job)
+    }
+
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
         Ok(read(&std::fs::read(&self.ledger)?))
     }

@@ -3,6 +3,7 @@
 use std::{
     num::NonZeroUsize,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,7 @@ use loopwright_core::{
     messages::{InferenceRequest, InferenceResponse, Message, Role},
 };
 use loopwright_restate::{RestateWorker, listen};
-use loopwright_sessions::{Job, JobStatus, Scheduler as _};
+use loopwright_sessions::{Job, JobStatus, Scheduler as _, SessionRepository};
 use loopwright_survival::{Failure, open::open, script::ANSWER};
 use loopwright_testing::{MockTool, ModelDriver, ScenarioStep, test_loop};
 use loopwright_worker::{Worker, WorkerOptions};
@@ -44,7 +45,7 @@ pub(crate) async fn run(
     let store = open(url).await?;
     let scheduler = scheduler(&store, &engine.ingress())?;
     let options = WorkerOptions { concurrency: NonZeroUsize::MIN, ..WorkerOptions::default() };
-    let worker = Worker::new(std::sync::Arc::clone(&store), Agents)?.with_options(options);
+    let worker = Worker::new(Arc::clone(&store), Agents)?.with_options(options);
     let worker = RestateWorker::new(worker, scheduler.clone())?;
     let port = free_port()?;
     let listener = listen(([127, 0, 0, 1], port).into())?;
@@ -53,6 +54,7 @@ pub(crate) async fn run(
     let converse = async {
         registered(&engine, port).await?;
         let session = create(&*store).await?;
+        let repository = SessionRepository::new(Arc::clone(&store));
         let mut turns = Vec::with_capacity(number);
         for _ in 0..number {
             let job = Job::send_message(session.clone(), Message::user("go"));
@@ -68,7 +70,11 @@ pub(crate) async fn run(
             if ended != JobStatus::Completed {
                 return Err(format!("a turn ended as {ended}").into());
             }
-            turns.push(began.elapsed());
+            let took = began.elapsed();
+            // Each turn loads the session, with and without Restate.
+            let began = Instant::now();
+            repository.load(&session).await?;
+            turns.push((took, began.elapsed()));
         }
         drain.cancel();
         Ok::<_, Failure>(turns)
@@ -76,22 +82,27 @@ pub(crate) async fn run(
     let (counts, turns) = futures::join!(worker.run(listener, &drain), converse);
     let (counts, turns) = (counts?, turns?);
     println!("{} turns of {OF_A_TURN} steps through Restate", counts.completed);
-    println!("| steps | per step, median | per turn, median |");
-    println!("|--:|--:|--:|");
-    let mut medians = Vec::new();
+    println!("| steps | a turn, median | loading the session | the rest of a step |");
+    println!("|--:|--:|--:|--:|");
+    let mut rests = Vec::new();
     for (index, some) in turns.chunks(turns.len().div_ceil(PARTS).max(1)).enumerate() {
-        let mut some = some.to_vec();
-        some.sort();
-        let median = some[some.len() / 2];
-        let until = (index + 1) * steps / PARTS;
-        println!("| {until} | {:.2?} | {median:.2?} |", median / OF_A_TURN);
-        medians.push(median);
+        let turn = median(some.iter().map(|it| it.0));
+        let load = median(some.iter().map(|it| it.1));
+        let rest = turn.saturating_sub(load) / OF_A_TURN;
+        println!("| {} | {turn:.2?} | {load:.2?} | {rest:.2?} |", (index + 1) * steps / PARTS);
+        rests.push(rest);
     }
-    if let [_, second, .., last] = &*medians {
+    if let [_, second, .., last] = &*rests {
         let ratio = last.as_secs_f64() / second.as_secs_f64();
-        println!("the last part costs {ratio:.2} of the second");
+        println!("without loading, a step of the last part costs {ratio:.2} of one of the second");
     }
     Ok(())
+}
+
+fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort();
+    times[times.len() / 2]
 }
 
 /// An agent that answers after nine steps with a tool.

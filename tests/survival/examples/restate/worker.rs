@@ -1,6 +1,6 @@
 //! A worker process, and the scripted agent that it runs.
 
-use std::{borrow::Cow, num::NonZeroUsize, sync::Arc};
+use std::{borrow::Cow, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
@@ -21,6 +21,8 @@ use crate::SERVICE;
 pub(crate) const STEPS: u32 = 20;
 /// The step before whose call the user is asked.
 const ASKS_AT: u32 = 8;
+/// How long each call takes.
+const PACE: Duration = Duration::from_millis(50);
 /// The jobs that a worker runs at once.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(7);
 
@@ -85,6 +87,8 @@ impl Hook for Asks {
         state: &AgentState,
         _: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
+        // Workers are killed in the middle of steps.
+        tokio::time::sleep(PACE).await;
         let asks = state.step_count() + 1 == ASKS_AT;
         let ask = || ToolDecision::Ask(ApprovalRequest::new("go on?", "asks"));
         Ok(if asks { ask() } else { ToolDecision::Run })
