@@ -131,7 +131,7 @@ impl Worker {
     }
 
     /// Stores the events of agents with their sessions, so that others can
-    /// [follow](SessionRuntime::with_event_log).
+    /// [follow](loopwright_sessions::SessionRuntime::with_event_log).
     #[must_use]
     pub fn with_event_log(self, config: BroadcastConfig) -> Self {
         Self { event_log: Some(config), ..self }
