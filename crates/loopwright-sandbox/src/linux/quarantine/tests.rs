@@ -83,9 +83,9 @@ fn a_refused_change_of_a_file_is_undone_and_an_allowed_one_stays() {
         }
     });
     notes.sort();
-    let noted: Vec<_> = notes.iter().map(|it| it.split(' ').next().unwrap()).collect();
+    let named: Vec<_> = notes.iter().map(|it| it.split(' ').next().unwrap()).collect();
     assert_eq!(
-        noted,
+        named,
         ["lib/.git/config", "pyproject.toml", "sub/.envrc", "sub/.husky/pre-commit"],
         "{notes:?}"
     );
@@ -93,7 +93,7 @@ fn a_refused_change_of_a_file_is_undone_and_an_allowed_one_stays() {
     assert!(notes.iter().all(is_undone), "{notes:?}");
     for (path, before, after) in files {
         let now = fs::read_to_string(folder.path().join(path)).unwrap();
-        assert_eq!(now, if noted.contains(&path) { before } else { after }, "{path}");
+        assert_eq!(now, if named.contains(&path) { before } else { after }, "{path}");
     }
 }
 
