@@ -13,9 +13,11 @@ use loopwright_permissions::{Mode, Policy};
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 
-use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
+use crate::config::{
+    Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings, in_home,
+};
 use crate::denied_paths::DeniedPaths;
-use crate::own_paths::{self, OwnPaths};
+use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
 
 /// How commands are run. The default is a sandbox in which there is only the system.
@@ -145,7 +147,7 @@ impl Commands {
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.into_iter().fold(policy, open);
         let hidden = strings(settings.hide.as_ref()).iter().map(|text| {
-            own_paths::in_home(text, self.home.as_deref())
+            in_home(text, self.home.as_deref())
                 .unwrap_or_else(|| text.trim_start_matches("./").into())
         });
         policy = hidden.fold(policy, SandboxPolicy::hide);
@@ -207,7 +209,7 @@ impl Commands {
 
     /// Reads paths as people write them.
     fn paths(&self, setting: Option<&Setting<Strings>>, workdir: &Path) -> Vec<PathBuf> {
-        own_paths::paths(setting, workdir, self.home.as_deref())
+        setting.map_or_else(Vec::new, |it| it.value.to_paths(workdir, self.home.as_deref()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_sandbox::SandboxPolicy;
 
-use crate::config::{Config, ConfigSources, Setting, Strings};
+use crate::config::{Config, ConfigSources};
 use crate::store::{StoreLocation, state_directory};
 
 /// The reason for the model.
@@ -72,8 +72,10 @@ impl OwnPaths {
             let real = links.resolve(file);
             links.found.insert(real);
         }
-        let hidden = paths(config.sandbox.hide.as_ref(), &config.workdir, sources.home.as_deref());
-        let hidden = hidden.iter().map(|it| without_links(it)).collect();
+        let hidden = config.sandbox.hide.iter();
+        let hidden =
+            hidden.flat_map(|it| it.value.to_paths(&config.workdir, sources.home.as_deref()));
+        let hidden = hidden.map(|it| without_links(&it)).collect();
         let mut own = Self { kept, settings: Vec::new(), hidden };
         own.settings = links.found.into_iter().filter(|it| !own.is_kept(it)).collect();
         own
@@ -126,25 +128,6 @@ impl OwnPaths {
         let policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         missing.into_iter().chain(&self.settings).fold(policy, SandboxPolicy::protect)
     }
-}
-
-/// Returns paths as people write them in a setting: from the home, or from the working folder.
-pub(crate) fn paths(
-    setting: Option<&Setting<Strings>>,
-    workdir: &Path,
-    home: Option<&Path>,
-) -> Vec<PathBuf> {
-    let path = |text: &String| {
-        let below = text.trim_start_matches("./");
-        in_home(text, home).unwrap_or_else(|| workdir.join(below))
-    };
-    setting.map_or(&[][..], |it| &it.value.0).iter().map(path).collect()
-}
-
-/// Returns the path that a text with `~` at its beginning names, or `None` for others.
-pub(crate) fn in_home(text: &str, home: Option<&Path>) -> Option<PathBuf> {
-    let (below, home) = (text.strip_prefix('~')?, home?);
-    (below.is_empty() || below.starts_with('/')).then(|| home.join(below.trim_start_matches('/')))
 }
 
 /// Returns a path without links, as far as it exists.

@@ -23,6 +23,7 @@ mod imp {
         WorkerArgs,
     };
     use crate::console;
+    use crate::display::chain;
 
     /// Returns the store with Restate as its scheduler, if it is configured.
     pub(crate) fn scheduled(
@@ -115,21 +116,10 @@ mod imp {
                 counts = run => counts,
                 error = register => {
                     let error: Result<JobCounts, loopwright_restate::RestateError> = error;
-                    error.map_err(|error| SessionsError::Usage(told(&error)))
+                    error.map_err(|error| SessionsError::Usage(chain(&error)))
                 }
             }
         }
-    }
-
-    /// Writes an error with its causes.
-    fn told(error: &dyn std::error::Error) -> String {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        text
     }
 }
 

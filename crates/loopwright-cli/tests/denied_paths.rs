@@ -1,4 +1,4 @@
-//! Deny rules for paths, wherever commands and servers run.
+//! Denied and hidden paths, wherever tools, commands and servers run.
 
 use serde_json::{Value, json};
 
@@ -65,6 +65,31 @@ fn commands_of_a_sub_agent_are_kept_from_denied_paths() {
         let server = delegated([streamed_call("", "sh x.sh")]);
         run(&world, &server, &["Go."]);
         assert_eq!(found(&world, &server), (told, text.to_owned(), ran));
+    }
+}
+
+#[test]
+fn file_tools_of_a_continued_run_and_of_a_sub_agent_do_not_read_what_a_project_hides() {
+    let helper = "---\nname: helper\ndescription: D.\ntools: Read\n---\n\nGo.\n";
+    let read = || streamed_tool("", "read_file", &json!({ "path": ".env" }));
+    let reason = "`sandbox.hide` in the configuration names it";
+    for hides in [true, false] {
+        let world = world(None).file("project/.claude/agents/helper.md", helper);
+        let world = if hides {
+            world.file("project/loopwright.toml", "[sandbox]\nhide = [\".env\"]\n")
+        } else {
+            world
+        };
+        let replies = [streamed("Hello.", "stop"), read(), streamed("Done.", "stop")];
+        let server = Server::start(replies);
+        run(&world, &server, &["Hello."]);
+        run(&world, &server, &["--continue", "Read it."]);
+        let continued = heard(&server);
+        let server = delegated([read()]);
+        run(&world, &server, &["Go."]);
+        for told in [continued, heard(&server)] {
+            assert_eq!((told.contains("sesame"), told.contains(reason)), (!hides, hides), "{told}");
+        }
     }
 }
 

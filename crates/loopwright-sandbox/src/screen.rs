@@ -17,7 +17,6 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-pub(crate) use self::content::is_read;
 pub(crate) use self::git::makes_repository;
 pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
@@ -330,6 +329,12 @@ impl Default for Screen {
     fn default() -> Self {
         Self::standard()
     }
+}
+
+/// Returns `true` if files of this name may be refused for their content.
+pub(crate) fn is_read(name: &OsStr) -> bool {
+    let name = name.to_ascii_lowercase();
+    content::is_read(&name) || git::is_settings(&name)
 }
 
 /// Refuses devices and set-user-id files.

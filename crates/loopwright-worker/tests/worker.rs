@@ -1,5 +1,4 @@
 use std::{
-    borrow::Cow,
     future::pending,
     num::NonZeroUsize,
     sync::{
@@ -9,15 +8,14 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Clock, ExecutionStatus,
-    Hook, HookCx, HookPoint, HookPoints, Interceptor, ModelError, ModelErrorKind, RunEnv,
-    SideEffects, Timestamp, ToolDecision, ToolOptions, ToolOutput,
-    messages::{Message, ToolCall, TurnBody},
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, CallableHook, Clock, ExecutionStatus,
+    Interceptor, ModelError, ModelErrorKind, RunEnv, SideEffects, Timestamp, ToolDecision,
+    ToolOptions, ToolOutput,
+    messages::{Message, TurnBody},
 };
 use loopwright_sessions::{
     ClaimRequest, ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job,
@@ -400,26 +398,9 @@ async fn a_worker_that_waits_for_jobs_looks_for_them_when_it_is_signalled() {
 }
 
 /// Asks about every call.
-struct Asks;
-
-#[async_trait]
-impl Hook for Asks {
-    fn name(&self) -> Cow<'static, str> {
-        "asks".into()
-    }
-
-    fn points(&self) -> HookPoints {
-        HookPoint::BeforeTool.into()
-    }
-
-    async fn before_tool(
-        &self,
-        _: &ToolCall,
-        _: &AgentState,
-        _: &HookCx<'_>,
-    ) -> Result<ToolDecision, BoxError> {
-        Ok(ToolDecision::Ask(ApprovalRequest::new("pay?", "asks")))
-    }
+fn asks() -> CallableHook {
+    CallableHook::new("asks")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("pay?", "asks"))))
 }
 
 /// An agent that pays twice at once after each message, and asks about both.
@@ -442,7 +423,7 @@ pub(crate) fn asking(paid: &Arc<AtomicUsize>) -> AgentLoop {
     let side_effects = SideEffects::AtMostOnce;
     let pay = pay.with_options(ToolOptions { side_effects, ..ToolOptions::default() });
     let agent = agent(&model).with_tool(pay);
-    agent.with_interceptor(Interceptor::from_hook(Arc::new(Asks)))
+    agent.with_interceptor(Interceptor::from_hook(Arc::new(asks())))
 }
 
 #[tokio::test]

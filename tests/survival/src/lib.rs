@@ -10,6 +10,7 @@ pub mod bank;
 pub mod clock;
 pub mod fleet;
 pub mod ledger;
+pub mod numbers;
 pub mod open;
 pub mod payer;
 pub mod postgres;

@@ -1,14 +1,13 @@
 //! An agent that pays: it asks before most payments, one of them two sub-agents deep.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, AgentLoopExt as _, BuildError, LoopFactory};
 use loopwright_capabilities::child::{ChildAgent, ChildError};
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalRequest, BoxError, Clock as _, Hook, HookCx, HookPoint,
-    HookPoints, Interceptor, SideEffects, ToolCx, ToolDecision, ToolError, ToolOptions, ToolOutput,
-    messages::{InferenceRequest, ToolCall, TurnBody},
+    AgentLoop, AgentState, ApprovalRequest, BoxError, CallableHook, Clock as _, Interceptor,
+    SideEffects, ToolCx, ToolDecision, ToolError, ToolOptions, ToolOutput,
+    messages::{InferenceRequest, TurnBody},
 };
 use loopwright_sessions::{
     ContinueRun, DecideCall, SendMessage, SessionError, SessionFactory, SessionId, SessionRuntime,
@@ -39,28 +38,12 @@ impl Payer {
 }
 
 /// Asks about every payment but the free one.
-struct Asks;
-
-#[async_trait]
-impl Hook for Asks {
-    fn name(&self) -> Cow<'static, str> {
-        "asks".into()
-    }
-
-    fn points(&self) -> HookPoints {
-        HookPoint::BeforeTool.into()
-    }
-
-    async fn before_tool(
-        &self,
-        call: &ToolCall,
-        _: &AgentState,
-        _: &HookCx<'_>,
-    ) -> Result<ToolDecision, BoxError> {
+fn asks() -> CallableHook {
+    CallableHook::new("asks").before_tool(|call, _state, _cx| {
         let is_free = &*call.name != "pay" || call.arguments.contains(&FREE.to_string());
         let ask = || ApprovalRequest::new("pay?", "asks");
         Ok(if is_free { ToolDecision::Run } else { ToolDecision::Ask(ask()) })
-    }
+    })
 }
 
 impl LoopFactory for Payer {
@@ -76,7 +59,7 @@ impl LoopFactory for Payer {
             .with_tool(spawning("outer", "helper"))
             .with_tool(spawning("inner", "payer"))
             .with_tool(pay.with_options(options));
-        Ok(agent.with_interceptor(Interceptor::from_hook(Arc::new(Asks))))
+        Ok(agent.with_interceptor(Interceptor::from_hook(Arc::new(asks()))))
     }
 }
 

@@ -12,7 +12,7 @@ use loopwright_survival::{
 };
 
 use crate::{
-    numbers::{Numbers, is_long},
+    numbers::{Numbers, is_long, numbers_of_env},
     places::{Place, on_every_store},
     steering::heard,
     workers::Notes,
@@ -152,7 +152,7 @@ impl Controlled<'_> {
 }
 
 fn controlled(place: &Place) {
-    let mut numbers = Numbers::from_env();
+    let mut numbers = numbers_of_env();
     let (mut killed, mut said, mut requests) = (0, 0, 0);
     for number in 0..sessions() {
         let session = format!("controlled-{number}");

@@ -9,7 +9,7 @@ use loopwright_survival::{
 };
 
 use crate::{
-    numbers::{Numbers, is_long},
+    numbers::{Numbers, is_long, numbers_of_env},
     places::{Place, on_every_store},
     workers::{Notes, check_end, task, was_killed},
 };
@@ -104,7 +104,7 @@ fn reached(entries: &[Entry]) -> u32 {
 }
 
 fn random_instants(place: &Place) {
-    let mut numbers = Numbers::from_env();
+    let mut numbers = numbers_of_env();
     let notes = Notes::new(place, "whole");
     let began = Instant::now();
     assert!(notes.run(&task(place, "whole", 30, None)).success(), "{:?}", notes.entries().last());

@@ -23,7 +23,7 @@ use loopwright_survival::{
 };
 
 use crate::{
-    numbers::{Numbers, is_long},
+    numbers::{is_long, numbers_of_env},
     places::Place,
     workers::{Notes, Worker, was_killed},
 };
@@ -176,7 +176,7 @@ fn said(state: &AgentState) -> Vec<String> {
 }
 
 fn killed_at_random(place: &Place) {
-    let (load, mut numbers) = (Load::of_env(), Numbers::from_env());
+    let (load, mut numbers) = (Load::of_env(), numbers_of_env());
     place.with(async |store| load.push(store).await);
     let notes = Notes::new(place, "fleet");
     let began = Instant::now();

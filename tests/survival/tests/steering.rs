@@ -13,7 +13,7 @@ use loopwright_survival::{
 };
 
 use crate::{
-    numbers::{Numbers, is_long},
+    numbers::{is_long, numbers_of_env},
     places::{Place, on_every_store},
     workers::Notes,
 };
@@ -40,7 +40,7 @@ pub(crate) fn heard(place: &Place, session: &str) -> Vec<String> {
 }
 
 fn steered(place: &Place) {
-    let mut numbers = Numbers::from_env();
+    let mut numbers = numbers_of_env();
     let (mut accepted_by_all, mut killed) = (0, 0);
     for number in 0..sessions() {
         let session = format!("steered-{number}");

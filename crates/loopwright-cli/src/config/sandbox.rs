@@ -1,6 +1,7 @@
 //! Permissions and limits of commands.
 
 use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_sandbox::{BackendChoice, Limits as Machine, Network};
@@ -89,6 +90,23 @@ fn both(
 /// Texts in the order in which they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strings(pub Vec<String>);
+
+impl Strings {
+    /// Returns the paths that these are: from the home, or from the working folder.
+    pub(crate) fn to_paths(&self, workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        let path = |text: &String| {
+            let below = text.trim_start_matches("./");
+            in_home(text, home).unwrap_or_else(|| workdir.join(below))
+        };
+        self.0.iter().map(path).collect()
+    }
+}
+
+/// Returns the path that a text with `~` at its beginning names, or `None` for others.
+pub(crate) fn in_home(text: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let (below, home) = (text.strip_prefix('~')?, home?);
+    (below.is_empty() || below.starts_with('/')).then(|| home.join(below.trim_start_matches('/')))
+}
 
 impl SettingValue for Strings {
     const EXPECTED: &'static str = "an array of non-empty strings";

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{EntryKind, FolderView, LOOKED_AT, Reason, git, named, obeyed};
+use super::{EntryKind, FolderView, LOOKED_AT, Reason, named, obeyed};
 
 const LINTER: Reason = Reason::new(
     "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins in files; other settings may \
@@ -17,13 +17,11 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
         .or_else(|| variables(path, what, after))
 }
 
-/// Returns `true` if files of this name may be refused for their content, here or by [`super::git`].
-pub(crate) fn is_read(name: &OsStr) -> bool {
-    let name = name.to_ascii_lowercase();
+/// Returns `true` if files of this name, in lower case, may be refused for their content.
+pub(super) fn is_read(name: &OsStr) -> bool {
     CHOOSERS.iter().any(|it| name == it.0)
         || LINTED.iter().any(|it| name == *it)
         || name.to_str().is_some_and(|it| it.starts_with(".env"))
-        || git::SETTINGS_FILES.iter().any(|it| name == *it)
 }
 
 const RUST: Reason = Reason::new("names a folder whose programs would run in place of Rust's");

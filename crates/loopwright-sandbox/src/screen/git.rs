@@ -22,7 +22,12 @@ const OWN: Reason = Reason::new("is the repository itself");
 const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// The files with the settings of a repository.
-pub(super) const SETTINGS_FILES: [&str; 2] = ["config", "config.worktree"];
+const SETTINGS_FILES: [&str; 2] = ["config", "config.worktree"];
+
+/// Returns `true` if a file of this name, in lower case, has the settings of a repository.
+pub(super) fn is_settings(name: &OsStr) -> bool {
+    SETTINGS_FILES.iter().any(|it| name == *it)
+}
 
 /// Returns `true` if a file or folder of this name makes the folder around it a repository.
 pub(crate) fn makes_repository(name: &OsStr) -> bool {

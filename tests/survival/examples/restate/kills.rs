@@ -21,6 +21,7 @@ use loopwright_sessions::{
 use loopwright_survival::{
     Failure,
     ledger::{Entry, read},
+    numbers::Numbers,
     open::open,
     script::{ANSWER, Kind, Script},
 };
@@ -59,13 +60,7 @@ impl Fleet {
     fn start(&mut self) -> Result<(), Failure> {
         self.started += 1;
         let owner = format!("worker-{}", self.started);
-        let Options { store, ingress, port, .. } = &self.options;
-        let options = Options {
-            store: store.clone(),
-            ingress: ingress.clone(),
-            port: *port,
-            owner: owner.clone(),
-        };
+        let options = Options { owner: owner.clone(), ..self.options.clone() };
         let ledger = File::options().create(true).append(true).open(&self.ledger)?;
         let worker = Command::new(std::env::current_exe()?)
             .args(["worker", &serde_json::to_string(&options)?])
@@ -95,18 +90,6 @@ impl Drop for Fleet {
     }
 }
 
-/// Numbers that look random, and are the same for each seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit.max(1) as u64).unwrap_or_default()
-    }
-}
-
 /// Runs everything, and fails unless all of it happened once.
 pub(crate) async fn run(
     server: &Path,
@@ -129,7 +112,7 @@ pub(crate) async fn run(
     let mut world = World { store, scheduler, ledger, asked: 0, unknown: 0, unsent: 0 };
     let began = Instant::now();
     let mut jobs = Vec::with_capacity(load.sessions);
-    let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
+    let mut numbers = Numbers::from_seed(0x5EED);
     let (mut kills, mut restarts) = (0, 0);
     let mut watch = Watch::default();
     let limit = PATIENCE * u32::try_from(load.kills + load.sessions)?;
@@ -153,11 +136,11 @@ pub(crate) async fn run(
                 engine.restart().await?;
                 restarts += 1;
             } else {
-                let owner = fleet.kill(numbers.below(WORKERS))?;
+                let owner = fleet.kill(usize::try_from(numbers.below(WORKERS as u64))?)?;
                 watch.killed(&owner, &records);
             }
             kills += 1;
-            let lull = 300 + numbers.below(1_500) as u64;
+            let lull = 300 + numbers.below(1_500);
             next_kill = Instant::now() + Duration::from_millis(lull);
         }
         if began.elapsed() > limit {

@@ -1,13 +1,9 @@
 //! A worker process, and the scripted agent that it runs.
 
-use std::{borrow::Cow, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
-use loopwright_core::{
-    AgentLoop, AgentState, ApprovalRequest, BoxError, Hook, HookCx, HookPoint, HookPoints,
-    Interceptor, ToolDecision, messages::ToolCall,
-};
+use loopwright_core::{AgentLoop, ApprovalRequest, CallableHook, Interceptor, ToolDecision};
 use loopwright_restate::{RestateScheduler, RestateWorker, listen};
 use loopwright_sessions::SessionStore;
 use loopwright_survival::{Failure, ledger::Ledger, open::open, script::Script};
@@ -27,7 +23,7 @@ const PACE: Duration = Duration::from_millis(50);
 const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(7);
 
 /// The options of a worker process, as JSON.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Options {
     /// The session store.
     pub(crate) store: String,
@@ -65,32 +61,13 @@ struct Agents(Script);
 impl LoopFactory for Agents {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let agent = self.0.instantiate(definition)?;
-        Ok(agent.with_interceptor(Interceptor::from_hook(Arc::new(Asks))))
-    }
-}
-
-struct Asks;
-
-#[async_trait]
-impl Hook for Asks {
-    fn name(&self) -> Cow<'static, str> {
-        "asks".into()
-    }
-
-    fn points(&self) -> HookPoints {
-        HookPoint::BeforeTool.into()
-    }
-
-    async fn before_tool(
-        &self,
-        _: &ToolCall,
-        state: &AgentState,
-        _: &HookCx<'_>,
-    ) -> Result<ToolDecision, BoxError> {
-        // Workers are killed in the middle of steps.
-        tokio::time::sleep(PACE).await;
-        let asks = state.step_count() + 1 == ASKS_AT;
-        let ask = || ToolDecision::Ask(ApprovalRequest::new("go on?", "asks"));
-        Ok(if asks { ask() } else { ToolDecision::Run })
+        let asks = CallableHook::new("asks").before_tool_async(async |_call, state, _cx| {
+            // Workers are killed in the middle of steps.
+            tokio::time::sleep(PACE).await;
+            let asks = state.step_count() + 1 == ASKS_AT;
+            let ask = || ToolDecision::Ask(ApprovalRequest::new("go on?", "asks"));
+            Ok(if asks { ask() } else { ToolDecision::Run })
+        });
+        Ok(agent.with_interceptor(Interceptor::from_hook(Arc::new(asks))))
     }
 }
