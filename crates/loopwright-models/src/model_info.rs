@@ -91,7 +91,8 @@ impl ModelInfo {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelCatalog {
-    models: BTreeMap<Arc<str>, BTreeMap<Arc<str>, ModelInfo>>,
+    /// Shared by catalogs, because each agent has one.
+    models: Arc<BTreeMap<Arc<str>, BTreeMap<Arc<str>, ModelInfo>>>,
     free: BTreeSet<Arc<str>>,
 }
 
@@ -119,13 +120,13 @@ impl ModelCatalog {
     }
 
     fn read(text: &str) -> Result<Self, toml::de::Error> {
-        let mut catalog = Self::default();
+        let mut known: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for Models { names, models } in toml::from_str::<File>(text)?.provider {
             for name in names {
-                catalog.models.entry(name).or_default().extend(models.clone());
+                known.entry(name).or_default().extend(models.clone());
             }
         }
-        Ok(catalog)
+        Ok(Self { models: Arc::new(known), ..Self::default() })
     }
 
     /// Adds properties of a model, which take precedence over known ones.
@@ -138,7 +139,8 @@ impl ModelCatalog {
     ) -> Self {
         let (provider, model) = (provider.into(), model.into());
         let below = self.listed(&provider, &model).unwrap_or_default();
-        self.models.entry(provider).or_default().insert(model, info.or(below));
+        let models = Arc::make_mut(&mut self.models);
+        models.entry(provider).or_default().insert(model, info.or(below));
         self
     }
 

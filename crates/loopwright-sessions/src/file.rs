@@ -41,6 +41,7 @@ use crate::{
     store::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
         NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
+        WAIT_LIMIT,
     },
     stored::{encode, fingerprint},
 };
@@ -305,7 +306,7 @@ impl SessionStore for FileStore {
             let session = Session::open(root, &id)?;
             let added = session.note(log, &notes, keep);
             let last = session.ended(added)?;
-            root.waiters.wake(&id, log, last);
+            root.waiters.wake(&id, log, last, &notes);
             Ok(last)
         })
         .await
@@ -329,9 +330,9 @@ impl SessionStore for FileStore {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let reader = self.0.waiters.register(id, log, after);
-        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
+        reader.wait(clock, at_most, || self.read_log(id, log, after, WAIT_LIMIT)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

@@ -9,11 +9,8 @@ use crate::{
     id::SessionId,
     jobs::{JobQuery, JobStatus},
     status::SessionStatus,
-    store::{LogEntry, SessionLog, SessionStore, StoreError},
+    store::{LogEntry, SessionLog, SessionStore, StoreError, WAIT_LIMIT},
 };
-
-/// The number of envelopes in a page.
-const PAGE: usize = 256;
 
 /// Reads the events of a session from any position, and waits for more until the run ends.
 ///
@@ -74,7 +71,7 @@ impl EventFollower {
         let (mut begins_after, mut read) = (0, 0);
         let mut rested = false;
         loop {
-            let notes = store.read_log(&id, SessionLog::Events, read, PAGE).await?;
+            let notes = store.read_log(&id, SessionLog::Events, read, WAIT_LIMIT).await?;
             let Some(last) = notes.last() else { break };
             read = last.number;
             for note in &notes {
@@ -95,16 +92,15 @@ impl EventFollower {
     /// [`NotFound`](StoreError::NotFound) if the session was deleted. Returns an error if the store
     /// fails; the caller can then try again.
     pub async fn next(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
-        if self.page.is_empty() {
-            self.read().await?;
-        }
+        let (id, log, after) = (&self.id, SessionLog::Events, self.after);
         if self.page.is_empty() && self.is_at_rest {
-            return Ok(FollowEvent::Ended);
+            self.page = self.store.read_log(id, log, after, WAIT_LIMIT).await?.into();
+            if self.page.is_empty() {
+                return Ok(FollowEvent::Ended);
+            }
         }
         if self.page.is_empty() {
-            let (id, clock) = (&self.id, &*self.clock);
-            self.store.wait(id, SessionLog::Events, self.after, clock, at_most).await?;
-            self.read().await?;
+            self.page = self.store.wait(id, log, after, &*self.clock, at_most).await?.into();
         }
         let Some(note) = self.page.pop_front() else {
             exists(&*self.store, &self.id).await?;
@@ -144,12 +140,6 @@ impl EventFollower {
             }
         }
         Ok(false)
-    }
-
-    async fn read(&mut self) -> Result<(), StoreError> {
-        self.page =
-            self.store.read_log(&self.id, SessionLog::Events, self.after, PAGE).await?.into();
-        Ok(())
     }
 
     /// Returns the session.

@@ -86,6 +86,7 @@ pub use crate::{
     store::{
         AppendRequest, ChangeBatch, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession,
         LogEntry, NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
+        WAIT_LIMIT,
     },
     subagents::{mark_subagent_lost, open_calls, open_subagents},
     supervisor::RunSupervisor,

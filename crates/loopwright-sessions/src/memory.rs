@@ -19,7 +19,7 @@ use crate::{
     status::SessionStatus,
     store::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
-        NewSession, Posted, ReclaimStats, SessionLog, SessionStore, StoreError,
+        NewSession, Posted, ReclaimStats, SessionLog, SessionStore, StoreError, WAIT_LIMIT,
     },
     stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
     waiters::LogWaiters,
@@ -351,7 +351,7 @@ impl SessionStore for MemoryStore {
         let excess = keep.map_or(0, |keep| (entries.len() as u64).saturating_sub(keep.max(1)));
         entries.drain(..usize::try_from(excess).unwrap_or_default());
         drop(sessions);
-        self.waiters.wake(id, log, last);
+        self.waiters.wake(id, log, last, notes);
         Ok(last)
     }
 
@@ -376,9 +376,9 @@ impl SessionStore for MemoryStore {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let reader = self.waiters.register(id, log, after);
-        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
+        reader.wait(clock, at_most, || self.read_log(id, log, after, WAIT_LIMIT)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

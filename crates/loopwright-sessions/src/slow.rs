@@ -254,7 +254,7 @@ impl SessionStore for ReportingStore {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         self.store.wait(id, log, after, clock, at_most).await
     }
 

@@ -201,6 +201,8 @@ pub trait SessionStore: Send + Sync {
     /// Waits until a log has an entry after a number, the session is deleted, or the time limit has
     /// passed. It may return earlier.
     ///
+    /// Returns entries after the number, without a gap, up to [`WAIT_LIMIT`]; none if it found none.
+    ///
     /// No entry is missed: an entry that is added after an earlier `read_log`, or while this call
     /// starts to wait, ends the wait, too. This holds of every store.
     ///
@@ -221,14 +223,16 @@ pub trait SessionStore: Send + Sync {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let began = clock.monotonic();
-        while self.read_log(id, log, after, 1).await?.is_empty() {
+        loop {
+            let found = self.read_log(id, log, after, WAIT_LIMIT).await?;
             let waited = clock.monotonic().saturating_sub(began);
-            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
-            clock.sleep(left.min(LOOKS)).await;
+            match at_most.checked_sub(waited).filter(|it| !it.is_zero()) {
+                Some(left) if found.is_empty() => clock.sleep(left.min(LOOKS)).await,
+                _ => return Ok(found),
+            }
         }
-        Ok(())
     }
 
     /// Waits until a session is written after a version, or deleted. Returns its header, or `None` if it does not exist.
@@ -316,6 +320,9 @@ pub trait SessionStore: Send + Sync {
 const PAGE: usize = 1000;
 /// The duration of the lease on a session that is about to be deleted.
 const MOMENT: Duration = Duration::from_secs(30);
+
+/// The number of entries that [`SessionStore::wait`] returns at most.
+pub const WAIT_LIMIT: usize = 256;
 
 /// The polling interval for log entries in a store without notifications.
 const LOOKS: Duration = Duration::from_millis(100);

@@ -21,7 +21,7 @@ use loopwright_core::Clock;
 
 use crate::{
     id::SessionId,
-    store::{LogEntry, SessionLog, StoreError},
+    store::{LogEntry, SessionLog, StoreError, WAIT_LIMIT},
 };
 
 /// The first polling interval for entries of other processes.
@@ -33,7 +33,9 @@ const MAX_POLL: Duration = Duration::from_secs(1);
 ///
 /// A store calls [`wake`](LogWaiters::wake) after each append, and implements
 /// [`SessionStore::wait`](crate::SessionStore::wait) with [`register`](LogWaiters::register) and
-/// [`LogWaiter::wait`]. Its memory is one entry for each reader that waits.
+/// [`LogWaiter::wait`]. A reader that waits is handed the entries that are appended, and does not
+/// have to read them. The memory is one entry for each reader that waits, and the log entries that
+/// it has been handed, at most [`WAIT_LIMIT`].
 #[derive(Clone, Default)]
 pub struct LogWaiters {
     registry: Arc<Mutex<Registry>>,
@@ -52,7 +54,26 @@ struct Waiting {
     log: SessionLog,
     after: u64,
     is_woken: AtomicBool,
+    /// Entries after the number, without a gap.
+    handed: Mutex<Vec<LogEntry>>,
     waker: AtomicWaker,
+}
+
+impl Waiting {
+    /// Takes those of the appended entries that follow what the reader has.
+    fn hand(&self, last: u64, appended: &[Arc<[u8]>]) {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = handed.last().map_or(self.after, |it| it.number) + 1;
+        let first = last + 1 - appended.len() as u64;
+        let Some(known) = next.checked_sub(first) else { return };
+        for body in appended.iter().skip(usize::try_from(known).unwrap_or(usize::MAX)) {
+            if handed.len() == WAIT_LIMIT {
+                return;
+            }
+            handed.push(LogEntry { number: next, body: Arc::clone(body) });
+            next += 1;
+        }
+    }
 }
 
 impl LogWaiters {
@@ -73,7 +94,7 @@ impl LogWaiters {
     /// entries, so that it misses none.
     pub fn register(&self, id: &SessionId, log: SessionLog, after: u64) -> LogWaiter {
         let (is_woken, waker) = (AtomicBool::new(false), AtomicWaker::new());
-        let waiting = Arc::new(Waiting { log, after, is_woken, waker });
+        let waiting = Arc::new(Waiting { log, after, is_woken, handed: Mutex::default(), waker });
         let mut registry = self.registry();
         registry.registered += 1;
         let number = registry.registered;
@@ -83,23 +104,31 @@ impl LogWaiters {
         LogWaiter { waiters: self.clone(), id: id.clone(), number, waiting }
     }
 
-    /// Wakes the readers that wait for the entry with this number, or an earlier one, in a log of a
-    /// session. Call it when the entry can be read.
-    pub fn wake(&self, id: &SessionId, log: SessionLog, last: u64) {
-        self.wake_if(id, |it| it.log == log && it.after < last);
+    /// Wakes the readers that wait for one of these entries, or an earlier one, in a log of a
+    /// session, and hands them the entries. `last` is the number of the last one. Call it when the
+    /// entries can be read.
+    pub fn wake(&self, id: &SessionId, log: SessionLog, last: u64, appended: &[Arc<[u8]>]) {
+        let hand = |it: &Waiting| it.hand(last, appended);
+        self.wake_if(id, |it| it.log == log && it.after < last, hand);
     }
 
     /// Wakes all readers of a session, because it was deleted.
     pub fn wake_all(&self, id: &SessionId) {
-        self.wake_if(id, |_| true);
+        self.wake_if(id, |_| true, |_| {});
     }
 
-    fn wake_if(&self, id: &SessionId, is_meant: impl Fn(&Waiting) -> bool) {
+    fn wake_if(
+        &self,
+        id: &SessionId,
+        is_meant: impl Fn(&Waiting) -> bool,
+        hand: impl Fn(&Waiting),
+    ) {
         let registry = self.registry();
         let readers = registry.sessions.get(id).into_iter().flat_map(BTreeMap::values);
         let meant: Vec<_> = readers.filter(|it| is_meant(it)).cloned().collect();
         drop(registry);
         for waiting in meant {
+            hand(&waiting);
             waiting.is_woken.store(true, Ordering::Release);
             waiting.waker.wake();
         }
@@ -135,8 +164,9 @@ pub struct LogWaiter {
 }
 
 impl LogWaiter {
-    /// Waits until `read` returns an entry, the reader is woken, or the time limit has passed.
-    /// `read` reads one entry after the number with which the reader was registered.
+    /// Waits until `read` returns an entry, the reader is woken, or the time limit has passed, and
+    /// returns the entries. `read` reads entries after the number with which the reader was
+    /// registered.
     ///
     /// # Errors
     ///
@@ -146,19 +176,28 @@ impl LogWaiter {
         clock: &dyn Clock,
         at_most: Duration,
         read: impl Fn() -> F,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let began = clock.monotonic();
         let mut interval = if self.waiters.is_exclusive { Duration::MAX } else { FIRST_POLL };
-        while read().await?.is_empty() {
+        loop {
+            let found = read().await?;
             let waited = clock.monotonic().saturating_sub(began);
-            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
+            let left = at_most.checked_sub(waited).filter(|it| !it.is_zero());
+            let Some(left) = left.filter(|_| found.is_empty()) else { return Ok(found) };
             let sleep = clock.sleep(left.min(interval));
             if let Either::Left(_) = select(pin!(self.woken()), sleep).await {
-                break;
+                let handed = self.handed();
+                return if handed.is_empty() { read().await } else { Ok(handed) };
             }
             interval = interval.saturating_mul(2).min(MAX_POLL);
         }
-        Ok(())
+    }
+
+    /// Takes the entries that writers have handed to this reader since it was registered: those after its number, without
+    /// a gap. None if it has to read them from the store.
+    fn handed(&self) -> Vec<LogEntry> {
+        let mut handed = self.waiting.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *handed)
     }
 
     /// Waits until a writer wakes this reader. Returns at once if one did so since it was

@@ -15,6 +15,8 @@ use crate::{
 /// The purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
+    /// It reads with statements of which each sees its own snapshot, and changes nothing.
+    Look,
     /// It reads one snapshot and changes nothing.
     Read,
     /// It can write.

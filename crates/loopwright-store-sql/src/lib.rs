@@ -23,6 +23,7 @@ mod row;
 mod store;
 mod head;
 mod listing;
+mod appending;
 mod batches;
 mod loading;
 mod decoding;

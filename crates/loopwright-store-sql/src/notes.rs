@@ -25,6 +25,9 @@ const LOOKS_TOLD: Duration = Duration::from_secs(2);
 /// The numbers of entries that one statement adds. The database prepares each statement once.
 const AT_ONCE: [usize; 4] = [128, 16, 4, 1];
 
+/// Of a log with at least this limit, old entries are deleted once in as many entries.
+const TRIM_STEP: i64 = 64;
+
 /// The most bytes of several entries that one statement adds.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -54,7 +57,9 @@ pub(crate) async fn note(
         transaction.run(&insertion(count), &values).await?;
         rest = later;
     }
-    if let Some(keep) = keep {
+    if let Some(keep) = keep
+        && is_trimmed(keep, last, notes.len())
+    {
         let until = last.saturating_sub_unsigned(keep.max(1));
         let sql = "DELETE FROM log_entries WHERE session = $1 AND log = $2 AND number <= $3";
         transaction.run(sql, values![key, log_name, until]).await?;
@@ -64,6 +69,13 @@ pub(crate) async fn note(
     }
     let number = u64::try_from(last);
     Ok((key, number.map_err(|_| Failure::Form(format!("a note has the invalid number {last}")))?))
+}
+
+/// Returns `true` if it is time to delete old entries, after so many were added: not after each one, because that costs as much
+/// as adding it.
+fn is_trimmed(keep: u64, last: i64, added: usize) -> bool {
+    let before = last.saturating_sub_unsigned(added as u64);
+    keep < TRIM_STEP.unsigned_abs() || before / TRIM_STEP != last / TRIM_STEP
 }
 
 /// Returns `true` if one statement can add so many entries.
@@ -141,6 +153,13 @@ pub(crate) async fn hear(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_entries_are_deleted_once_in_a_step_unless_few_are_kept() {
+        let times = |keep| (1..=200).filter(|last| is_trimmed(keep, *last, 1)).count();
+        assert_eq!([times(1), times(63), times(64), times(10_000)], [200, 200, 3, 3]);
+        assert!(is_trimmed(10_000, 70, 7) && !is_trimmed(10_000, 70, 6));
+    }
 
     #[test]
     fn one_statement_adds_many_small_entries_and_one_large_one() {

@@ -167,7 +167,7 @@ async fn first(transaction: &mut dyn Transaction, sql: &str) -> Result<i64, SqlE
 impl Database for Postgres {
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError> {
         let sql = match access {
-            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Access::Look | Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
         let asked_at = Instant::now();

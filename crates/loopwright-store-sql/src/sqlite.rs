@@ -328,15 +328,16 @@ async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> 
 impl Database for Sqlite {
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError> {
         let (pool, sql) = match access {
-            Access::Read => (&self.readers, "BEGIN"),
-            Access::Write => (&self.writer, "BEGIN IMMEDIATE"),
+            Access::Look => (&self.readers, None),
+            Access::Read => (&self.readers, Some("BEGIN")),
+            Access::Write => (&self.writer, Some("BEGIN IMMEDIATE")),
         };
         if access == Access::Write {
             self.guard()?;
         }
         let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), sql));
         let begun = match access {
-            Access::Read => begun.await,
+            Access::Look | Access::Read => begun.await,
             Access::Write => match select(begun, pin!(holder::stopped(&self.path))).await {
                 Either::Left((begun, _)) => begun,
                 Either::Right((owner, _)) => {

@@ -9,10 +9,11 @@ use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
     AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
     LogWaiters, NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList,
-    SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError, UsageLedger,
+    SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError, UsageLedger, WAIT_LIMIT,
 };
 
 use crate::{
+    appending::LogAppender,
     database::{Access, Counter, Database, LogNotification, Transaction},
     error::Failure,
     head::stands_for,
@@ -40,15 +41,18 @@ pub(crate) use within;
 
 /// Sessions in a database: SQLite or PostgreSQL.
 pub struct SqlStore<D> {
-    pub(crate) database: D,
+    pub(crate) database: Arc<D>,
     pub(crate) place: Arc<str>,
     /// The readers that wait, unless the database notifies them.
     waiters: LogWaiters,
+    appender: LogAppender<D>,
 }
 
 impl<D: Database> SqlStore<D> {
     pub(crate) fn new(database: D, place: Arc<str>) -> Self {
-        Self { database, place, waiters: LogWaiters::new() }
+        let (database, waiters) = (Arc::new(database), LogWaiters::new());
+        let appender = LogAppender::new(Arc::clone(&database), waiters.clone());
+        Self { database, place, waiters, appender }
     }
 
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, StoreError> {
@@ -57,6 +61,11 @@ impl<D: Database> SqlStore<D> {
 
     pub(crate) async fn reading(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Read).await
+    }
+
+    /// Begins an operation that reads with single statements, each of which sees its own snapshot.
+    pub(crate) async fn looking(&self) -> Result<Box<dyn Transaction>, StoreError> {
+        self.begin(Access::Look).await
     }
 
     pub(crate) async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
@@ -72,19 +81,20 @@ impl<D: Database> SqlStore<D> {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let (began, mut is_told) = (clock.monotonic(), false);
-        while self.read_log(id, log, after, 1).await?.is_empty() {
+        loop {
+            let found = self.read_log(id, log, after, WAIT_LIMIT).await?;
+            let waited = clock.monotonic().saturating_sub(began);
+            let left = at_most.checked_sub(waited).filter(|it| !it.is_zero());
+            let Some(left) = left.filter(|_| found.is_empty()) else { return Ok(found) };
             if is_told
                 && self.header(id).await?.is_some_and(|it| it.status == SessionStatus::Deleted)
             {
-                break;
+                return Ok(found);
             }
-            let waited = clock.monotonic().saturating_sub(began);
-            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
             is_told = notes::hear(&mut news, id, log, clock, left).await;
         }
-        Ok(())
     }
 
     /// Checks one session, and repairs it if `repair` is set.
@@ -207,7 +217,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
-        let found = within!(self.reading, id, |it| loading::find(it, id))?;
+        let found = within!(self.looking, id, |it| loading::find(it, id))?;
         if found.is_none() && self.database.lost().contains(id) {
             return Err(StoreError::Corrupt { id: id.clone(), reason: LOST.to_owned() });
         }
@@ -322,10 +332,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        let (key, number) = within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))?;
-        self.database.acknowledge(Counter::Notes(log), key, id, number);
-        self.waiters.wake(id, log, number);
-        Ok(number)
+        self.appender.append(id, log, notes, keep).await
     }
 
     async fn read_log(
@@ -335,7 +342,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<LogEntry>, StoreError> {
-        within!(self.reading, id, |it| notes::notes(it, id, log, after, limit))
+        within!(self.looking, id, |it| notes::notes(it, id, log, after, limit))
     }
 
     async fn wait(
@@ -345,12 +352,12 @@ impl<D: Database> SessionStore for SqlStore<D> {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         if let Some(news) = self.database.news() {
             return self.wait_for_news(news, id, log, after, clock, at_most).await;
         }
         let reader = self.waiters.register(id, log, after);
-        reader.wait(clock, at_most, || self.read_log(id, log, after, 1)).await
+        reader.wait(clock, at_most, || self.read_log(id, log, after, WAIT_LIMIT)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

@@ -183,7 +183,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         self.store.wait(id, log, after, clock, at_most).await
     }
 

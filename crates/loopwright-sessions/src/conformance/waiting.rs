@@ -12,7 +12,7 @@ use futures::{future::BoxFuture, poll};
 use loopwright_core::{Clock, Timestamp};
 
 use super::{ConformanceCase, create, header, id, keeping::bodies, moment};
-use crate::store::{SessionLog, SessionStore, StoreError};
+use crate::store::{LogEntry, SessionLog, SessionStore, StoreError};
 
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_hours(1);
@@ -72,7 +72,7 @@ impl Clock for StoppedClock {
     }
 }
 
-type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
+type Wait<'a> = Pin<Box<dyn Future<Output = Result<Vec<LogEntry>, StoreError>> + Send + 'a>>;
 
 /// Polls a wait up to this number of times, but no longer than until it sleeps.
 async fn poll_wait(wait: &mut Wait<'_>, clock: &StoppedClock, polls: usize) {
@@ -100,9 +100,10 @@ async fn entry_ends_wait(store: &dyn SessionStore, ends_sleeps: bool) {
         let mut wait = store.wait(&a, SessionLog::Events, after, &clock, HOUR);
         poll_wait(&mut wait, &clock, polls).await;
         add(store, "a", SessionLog::Events).await;
-        wait.await.unwrap();
+        let waited = wait.await.unwrap();
         let found = store.read_log(&a, SessionLog::Events, after, 9).await.unwrap();
         assert_eq!(found.len(), 1, "after {polls} polls");
+        assert!(waited.is_empty() || waited == found, "after {polls} polls: {waited:?}");
     }
 }
 

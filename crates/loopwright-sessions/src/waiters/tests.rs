@@ -10,6 +10,14 @@ fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
+fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
+    texts.iter().map(|it| it.as_bytes().into()).collect()
+}
+
+fn entry(number: u64, text: &str) -> LogEntry {
+    LogEntry { number, body: text.as_bytes().into() }
+}
+
 /// Reads an empty log.
 async fn none() -> Result<Vec<LogEntry>, StoreError> {
     Ok(Vec::new())
@@ -43,11 +51,32 @@ fn an_entry_that_comes_after_the_read_and_before_the_wait_ends_the_wait() {
     let (waiters, clock) = (LogWaiters::new(), FrozenClock::manual());
     let read = async || {
         let found = none().await;
-        waiters.wake(&id("a"), SessionLog::Events, 1);
+        waiters.wake(&id("a"), SessionLog::Events, 1, &bodies(&["1"]));
         found
     };
     let reader = waiters.register(&id("a"), SessionLog::Events, 0);
-    assert!(run_until_stuck(reader.wait(&clock, HOUR, read)).is_some());
+    let found = run_until_stuck(reader.wait(&clock, HOUR, read)).unwrap().unwrap();
+    assert_eq!(found, [entry(1, "1")]);
+}
+
+#[test]
+fn a_reader_is_handed_what_follows_its_number_without_a_gap() {
+    let waiters = LogWaiters::new();
+    let reader = waiters.register(&id("a"), SessionLog::Events, 2);
+    let wake =
+        |last, texts: &[&str]| waiters.wake(&id("a"), SessionLog::Events, last, &bodies(texts));
+    wake(4, &["2", "3", "4"]);
+    wake(4, &["4"]);
+    wake(5, &["5"]);
+    // Another process has appended the sixth.
+    wake(7, &["7"]);
+    assert_eq!(reader.handed(), [entry(3, "3"), entry(4, "4"), entry(5, "5")]);
+    let reader = waiters.register(&id("a"), SessionLog::Events, 7);
+    wake(9, &["9"]);
+    assert_eq!(reader.handed(), []);
+    let many: Vec<_> = std::iter::repeat_n("x", WAIT_LIMIT + 9).collect();
+    wake(7 + many.len() as u64, &many);
+    assert_eq!(reader.handed().len(), WAIT_LIMIT);
 }
 
 #[test]
@@ -57,8 +86,8 @@ fn only_the_reader_that_waits_for_an_entry_is_woken() {
         [("a", SessionLog::Events, 2), ("a", SessionLog::Files, 0), ("b", SessionLog::Events, 0)];
     let others = others.map(|(name, log, after)| waiters.register(&id(name), log, after));
     let meant = waiters.register(&id("a"), SessionLog::Events, 1);
-    waiters.wake(&id("a"), SessionLog::Events, 2);
-    waiters.wake(&id("c"), SessionLog::Events, 9);
+    waiters.wake(&id("a"), SessionLog::Events, 2, &bodies(&["2"]));
+    waiters.wake(&id("c"), SessionLog::Events, 9, &bodies(&["9"]));
     assert!(run_until_stuck(meant.woken()).is_some());
     assert!(others.iter().all(|it| run_until_stuck(it.woken()).is_none()));
 }

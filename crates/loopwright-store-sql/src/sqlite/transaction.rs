@@ -25,17 +25,22 @@ use crate::{
 pub(super) struct SqliteTransaction {
     connection: Option<PoolConnection<Driver>>,
     place: Arc<str>,
+    /// Whether it is more than single statements.
+    has_begun: bool,
 }
 
 impl SqliteTransaction {
     pub(super) async fn begin(
         pool: &Pool<Driver>,
         place: Arc<str>,
-        sql: &'static str,
+        sql: Option<&'static str>,
     ) -> Result<Self, SqlError> {
         let connection = pool.acquire().await.map_err(|error| failed(&place, error))?;
-        let mut begun = Self { connection: Some(connection), place };
-        begun.end_with(sql).await?;
+        let has_begun = sql.is_some();
+        let mut begun = Self { connection: Some(connection), place, has_begun };
+        if let Some(sql) = sql {
+            begun.command(sql).await?;
+        }
         Ok(begun)
     }
 
@@ -46,6 +51,10 @@ impl SqliteTransaction {
     }
 
     async fn end_with(&mut self, sql: &'static str) -> Result<(), SqlError> {
+        if self.has_begun { self.command(sql).await } else { Ok(()) }
+    }
+
+    async fn command(&mut self, sql: &'static str) -> Result<(), SqlError> {
         let done = sqlx::query(sql).execute(self.connection()?).await;
         done.map(drop).map_err(|error| failed(&self.place, error))
     }
