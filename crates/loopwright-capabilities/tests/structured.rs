@@ -174,7 +174,7 @@ async fn extraction_ends_after_the_configured_number_of_attempts() {
         let (state, _) = extracted(capability, &vec![WRONG; attempts], start()).await;
         let told = told(&state);
         let expect = format!(
-            "Error: no `lead` in {attempts} attempts: at /: \"age\" is a required property"
+            "Error: no valid `lead` in {attempts} attempts: at /: \"age\" is a required property"
         );
         assert_eq!(told, [expect]);
         assert_eq!(value(&state)["success"], json!(false));

@@ -75,7 +75,7 @@ pub(crate) enum MemoryError {
     #[error("pass `content`, the whole content of the file")]
     NoContent,
     #[error(
-        "the content has {0} bytes, and a file has at most {MAX_BYTES}; write less, or several files"
+        "the content has {0} bytes, but a file can have at most {MAX_BYTES}; write less, or several files"
     )]
     TooLarge(usize),
     #[error("there are already {MAX_FILES} files; delete one first")]

@@ -53,7 +53,7 @@ pub(crate) fn withheld(keys: &[String], from: &str) -> String {
     let keys: Vec<String> = keys.iter().map(|it| format!("`llm.options.{it}`")).collect();
     let is_are = if keys.len() == 1 { "is" } else { "are" };
     format!(
-        "{} of {from} {is_are} not sent: only your own agents can set this: {REMEDY}",
+        "{} of {from} {is_are} not sent: only your own agents can set this; {REMEDY}",
         keys.join(", ")
     )
 }

@@ -89,7 +89,7 @@ pub(crate) fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
         || args.agent.answer_within.is_some()
     {
         return Err(SessionsError::Usage(
-            "permissions are those of the worker; pass them to `loopwright worker`, or store them \
+            "jobs have the permissions of the worker; pass these options to `loopwright worker`, or store them \
              in the configuration"
                 .to_owned(),
         ));

@@ -242,7 +242,7 @@ fn permissions_of_a_job_are_those_of_its_worker() {
     for typed in [&["--permission-mode", "plan"][..], &["--allow", "Bash"], &["--on-ask", "deny"]] {
         let done = place.submit(&[typed, &["Look."]].concat());
         assert_eq!((done.status, &*done.stdout), (2, ""), "{done:?}");
-        assert!(done.stderr.contains("permissions are those of the worker"), "{}", done.stderr);
+        assert!(done.stderr.contains("jobs have the permissions of the worker"), "{}", done.stderr);
     }
     assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
 }

@@ -374,7 +374,10 @@ fn the_calls_of_a_reply_that_was_cut_off_never_run() {
         let step = ScenarioStep::tool_call("look", json!({})).with_finish(finish);
         let agent = agent([step, "done".into()]).with_tool(look.clone());
         let state = execute(&agent, asked());
-        assert_eq!(told(&state), ["Not run: the answer was cut off, so the call may not be whole"]);
+        assert_eq!(
+            told(&state),
+            ["Not run: the answer was cut off, so the call may be incomplete"]
+        );
         assert_eq!((look.keys().len(), state.text().as_str()), (0, "done"));
     }
 }

@@ -136,7 +136,8 @@ impl OAuthEntry {
             }
             Some(_) => {
                 return Err(
-                    "`oauth`: unknown `grant`; available: user, client_credentials".to_owned()
+                    "`oauth`: unknown value of `grant`; available: user, client_credentials"
+                        .to_owned(),
                 );
             }
         };
@@ -238,14 +239,18 @@ impl ServerEntry {
             None | Some("ask") => ServerSampling::Ask,
             Some("allow") => ServerSampling::Allow,
             Some("deny") => ServerSampling::Deny,
-            Some(_) => return Err(wrong("unknown `sampling`; available: ask, allow, deny")),
+            Some(_) => {
+                return Err(wrong("unknown value of `sampling`; available: ask, allow, deny"));
+            }
         };
         server.protocol = match self.protocol.as_deref() {
             None => ProtocolChoice::Auto,
             Some("2025-11-25") => ProtocolChoice::V2025_11_25,
             Some("2026-07-28") => ProtocolChoice::V2026_07_28,
             Some(_) => {
-                return Err(wrong("unknown `protocol`; available: 2025-11-25, 2026-07-28"));
+                return Err(wrong(
+                    "unknown value of `protocol`; available: 2025-11-25, 2026-07-28",
+                ));
             }
         };
         Ok(server)
@@ -266,7 +271,7 @@ impl ServerEntry {
             enabled: match self.sandbox.as_deref() {
                 None | Some("on") => true,
                 Some("off") => false,
-                Some(_) => return Err("unknown `sandbox`; available: on, off".to_owned()),
+                Some(_) => return Err("unknown value of `sandbox`; available: on, off".to_owned()),
             },
             network: network(self.network.as_ref())?,
             read: self.read.clone(),
@@ -279,7 +284,7 @@ impl ServerEntry {
 }
 
 fn network(value: Option<&Value>) -> Result<ServerNetwork, String> {
-    let unknown = || "unknown `network`; available: off, all, a list of hosts".to_owned();
+    let unknown = || "unknown value of `network`; available: off, all, a list of hosts".to_owned();
     match value {
         None => Ok(ServerNetwork::Off),
         Some(Value::String(word)) if word == "off" => Ok(ServerNetwork::Off),
@@ -543,7 +548,7 @@ mod tests {
                 serde_json::json!({ "grant": "client_credentials" }),
                 "needs `clientId` and `clientSecret`",
             ),
-            (serde_json::json!({ "grant": "password" }), "unknown `grant`"),
+            (serde_json::json!({ "grant": "password" }), "unknown value of `grant`"),
             (serde_json::json!({ "scopes": [1] }), "must be a list of strings"),
         ] {
             let error: String = of(wrong).unwrap_err();

@@ -431,8 +431,8 @@ impl LineReader {
             .push(&format!("stdout: {}", String::from_utf8_lossy(&line[..line.len().min(1_000)])));
         if self.noise > MAX_NOISE {
             return Err(format!(
-                "the server wrote more than {MAX_NOISE} lines that are not protocol messages to \
-                    standard output"
+                "the server wrote more than {MAX_NOISE} lines to standard output that are not \
+                    protocol messages"
             ));
         }
         Ok(None)

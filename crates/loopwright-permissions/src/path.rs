@@ -97,7 +97,7 @@ pub(crate) enum PatternError {
     Negated,
     #[error("`~` cannot be used: the home directory is unknown")]
     NoHome,
-    #[error("a path pattern has more than {MAX_PARTS} names")]
+    #[error("a path pattern has more than {MAX_PARTS} components")]
     TooLong,
     #[error("a bracket in a path pattern is not closed")]
     Bracket,

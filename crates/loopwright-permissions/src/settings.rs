@@ -24,7 +24,7 @@ use crate::source::{Source, SourceKind};
 /// assert_eq!(source.len(), 1);
 /// assert_eq!(
 ///     source.warnings()[0].to_string(),
-///     ".claude/settings.json:2: `model` is ignored",
+///     ".claude/settings.json:2: `model` is ignored: not supported",
 /// );
 /// ```
 pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> Source {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
                 }
                 // Hooks are read where they run.
                 "$schema" | "hooks" => {}
-                key => self.source.warn(line, format!("`{key}` is ignored")),
+                key => self.source.warn(line, format!("`{key}` is ignored: not supported")),
             }
         }
     }

@@ -407,7 +407,7 @@ fn an_explanation_names_the_argument_that_no_rule_covers() {
     );
     assert_eq!(
         policy.decide(&Call::new("bash", &json!({ "command": "make -C /opt/x" }))).to_string(),
-        "ask: the argument makes the program work in a folder that is not the agent's, and no allow rule names \
+        "ask: the argument makes the program work outside the agent's folders, and no allow rule names \
          this argument: `-C`"
     );
 }

@@ -115,9 +115,9 @@ fn unknown_permission_entries_are_warnings() {
     assert_eq!(
         warnings,
         [
-            "1: `model` is ignored",
+            "1: `model` is ignored: not supported",
             "4: `permissions.allowed` is unknown and ignored",
-            "5: `env` is ignored",
+            "5: `env` is ignored: not supported",
         ]
     );
     assert_eq!(rules(&policy), ["3 allow Read"]);

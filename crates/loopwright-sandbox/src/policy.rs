@@ -75,7 +75,7 @@ pub struct SandboxPolicy {
     /// moved away. An absolute path without links is protected only in its place, and also if
     /// another field makes it writable.
     pub protected: Vec<PathBuf>,
-    /// Paths relative to `workdir`, or absolute ones, that it may not read, even if another field
+    /// Paths relative to `workdir`, or absolute ones, that it must not read, even if another field
     /// shows them. They are hidden if they exist when the command starts; of a link, the target is
     /// hidden. If one contains `workdir`, commands are refused.
     pub hidden: Vec<PathBuf>,
@@ -363,13 +363,13 @@ impl SandboxPolicy {
         self
     }
 
-    /// Adds a path, relative to each writable folder or absolute, that may not be changed.
+    /// Adds a path, relative to each writable folder or absolute, that must not be changed.
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.protected.push(path.into());
         self
     }
 
-    /// Adds a path, relative to the working folder or absolute, that may not be read.
+    /// Adds a path, relative to the working folder or absolute, that must not be read.
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self

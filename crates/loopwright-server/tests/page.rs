@@ -193,7 +193,7 @@ async fn a_call_is_approved_with_arguments_that_were_edited_on_the_page() {
     assert!(ran.contains("A user edited these arguments in the approval."), "{ran}");
     assert!(from_model.contains("two"), "{from_model}");
     assert_eq!(times(&browser.page(&format!("{path}/steps/1")).await, ">edited</span>"), 1);
-    assert!(browser.page("/waiting").await.contains("Nothing waits."));
+    assert!(browser.page("/waiting").await.contains("Nothing is waiting."));
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ impl Search<'_> {
         }
         if self.is_full {
             let note = format!(
-                "[Stopped after {} matches; there may be more. Narrow pattern, path or glob.]\n",
+                "[Stopped after {} matches; there may be more. Narrow the pattern, path or glob.]\n",
                 self.matches
             );
             text.push_str(&note);

@@ -136,7 +136,7 @@ fn patterns(args: &SearchFilesArgs) -> Result<Vec<&str>, FileError> {
     match patterns.iter().find(|it| it.len() > MAX_PATTERN_BYTES) {
         Some(long) => refuse(&long[..shown::floor_boundary(long.as_bytes(), 40)], "it is too long"),
         None if patterns.len() > MAX_PATTERNS => {
-            refuse(patterns[MAX_PATTERNS], "there are more than 32 patterns")
+            refuse(patterns[MAX_PATTERNS], "pass at most 32 patterns")
         }
         None if patterns.is_empty() => Err(FileError::NoPattern),
         None => Ok(patterns),
@@ -250,7 +250,8 @@ pub(super) fn notes(missed: Missed) -> Vec<String> {
     let mut notes = Vec::new();
     if missed.is_cut {
         notes.push(
-            "[There are too many files to search them all; search in a subdirectory.]".to_owned(),
+            "[There are too many files to search all of them; search in a subdirectory.]"
+                .to_owned(),
         );
     }
     if missed.folders > 0 {

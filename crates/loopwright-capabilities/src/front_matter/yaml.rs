@@ -230,7 +230,7 @@ fn word(value: &Value, line: usize) -> Result<String, YamlError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Array(_) | Value::Object(_) => {
-            Err(YamlError::Syntax { line, problem: "a key must be a word".to_owned() })
+            Err(YamlError::Syntax { line, problem: "a key must be a scalar".to_owned() })
         }
         value => Ok(value.to_string()),
     }

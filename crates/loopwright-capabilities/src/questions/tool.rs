@@ -100,7 +100,7 @@ impl Tool for AskUser {
         }
         let question = args.question.trim();
         if question.is_empty() {
-            let reason = "`question` is empty; pass what the user is to answer";
+            let reason = "`question` is empty; pass the question for the user";
             return Err(ToolError::InvalidArguments(reason.to_owned()));
         }
         let schema = args.to_schema().map_err(ToolError::InvalidArguments)?;

@@ -93,7 +93,7 @@ pub enum SkillError {
     #[error(transparent)]
     Defined(#[from] DefinedError),
     /// The skill starts another agent than the one that was decided about.
-    #[error("the skill `{0}` changed while its call was decided; load it again")]
+    #[error("the skill `{0}` changed while the call waited for a decision; load it again")]
     Changed(String),
     /// The skill cannot be recorded in the state.
     #[error("the skill cannot be recorded")]

@@ -51,7 +51,7 @@ pub enum ExtractionError {
         reason: String,
     },
     /// The model's responses were invalid.
-    #[error("no `{schema}` in {attempts} attempts: {errors}")]
+    #[error("no valid `{schema}` in {attempts} attempts: {errors}")]
     Invalid {
         /// The schema.
         schema: String,

@@ -99,7 +99,7 @@ fn shown(page: &Page, offset: usize, max_chars: usize) -> String {
             format!("\n\n[characters {offset} to {end} of {total}; continue with offset {end}]");
         shown.push_str(&more);
     } else if page.is_cut {
-        shown += "\n\n[only the beginning of the page was read: it is too long]";
+        shown += "\n\n[the page is too long: only its beginning was read]";
     }
     shown
 }

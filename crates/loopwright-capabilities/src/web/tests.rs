@@ -264,7 +264,7 @@ async fn a_compressed_page_is_read_up_to_the_limit_only() {
     let policy = WebPolicy { max_bytes: 5_000, ..eager() };
     let text = get(&internet.tool(policy), "http://site.example/").await.unwrap();
     let wanted = format!(
-        "http://site.example/\n\n{}\n\n[only the beginning of the page was read: it is too long]",
+        "http://site.example/\n\n{}\n\n[the page is too long: only its beginning was read]",
         "a".repeat(5_000)
     );
     assert_eq!(text, wanted);

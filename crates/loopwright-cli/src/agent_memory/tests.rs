@@ -111,8 +111,7 @@ fn notes_have_limits() {
     let home = Home::new();
     let notes = home.notes("mine", "user", Mode::Auto);
     let too_large = "x".repeat(65_537);
-    let expect =
-        "the content has 65537 bytes, and a file has at most 65536; write less, or several files";
+    let expect = "the content has 65537 bytes, but a file can have at most 65536; write less, or several files";
     assert_eq!(write(&notes, "a.md", &too_large), Err(expect.to_owned()));
     for number in 0..100 {
         write(&notes, &format!("{number}.md"), "x").unwrap();

@@ -33,16 +33,16 @@ pub struct SubmitArgs {
     /// Set the job ID; a job submitted twice under one ID runs once
     #[arg(long, value_name = "NAME")]
     pub id: Option<JobId>,
-    /// Run it only on workers with this label, such as `gpu` or `zone=eu`; repeatable
+    /// Run the job only on workers with this label, such as `gpu` or `zone=eu`; repeatable
     #[arg(long, value_name = "LABEL")]
     pub needs: Vec<JobLabel>,
     /// Start jobs with a higher priority first
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
     pub priority: i32,
-    /// Start it after this duration, such as `90s` or `2h`
+    /// Start the job after this duration, such as `90s` or `2h`
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "at")]
     pub after: Option<Duration>,
-    /// Start it at this time, such as `2027-01-31T07:00:00Z`
+    /// Start the job at this time, such as `2027-01-31T07:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub at: Option<Timestamp>,
     /// Submit a job for each line of a file of JSON objects; `-` reads standard input
@@ -150,7 +150,7 @@ pub struct ScheduleAddArgs {
     /// Send each task to this session, by ID or unique prefix; `new` uses a new session for each job
     #[arg(long, value_name = "ID|new", default_value = "new", conflicts_with = "definition", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
     pub session: SessionId,
-    /// Run it only on workers with this label, such as `gpu` or `zone=eu`; repeatable
+    /// Run the job only on workers with this label, such as `gpu` or `zone=eu`; repeatable
     #[arg(long, value_name = "LABEL")]
     pub needs: Vec<JobLabel>,
     /// Start jobs with a higher priority first

@@ -50,7 +50,7 @@ impl ChatSession<'_> {
         for (number, message) in (1..).zip(found) {
             console::tell(&format!("{number:>3}  {}", single_line(&message.text, WORDS)));
         }
-        console::tell("number of the message to rewind to before, or Enter to stay here:");
+        console::tell("number of the message to take back, or Enter to stay here:");
         let answer = match input.answer(self.signals.as_mut()).await {
             InputEvent::TextOrSecret(answer) => answer,
             InputEvent::Nothing => String::new(),

@@ -249,15 +249,18 @@ pub const KEYS: &[Key] = &[
         in tokens",
     ),
     key::<Capabilities>("models.\"PROVIDER/NAME\".capabilities", "the capabilities of the model"),
-    key::<DollarsPerMillion>("models.\"PROVIDER/NAME\".prices.input", "price of input tokens"),
-    key::<DollarsPerMillion>("models.\"PROVIDER/NAME\".prices.output", "price of output tokens"),
+    key::<DollarsPerMillion>("models.\"PROVIDER/NAME\".prices.input", "the price of input tokens"),
+    key::<DollarsPerMillion>(
+        "models.\"PROVIDER/NAME\".prices.output",
+        "the price of output tokens",
+    ),
     key::<DollarsPerMillion>(
         "models.\"PROVIDER/NAME\".prices.cache_read",
-        "price of tokens read from the cache",
+        "the price of tokens read from the cache",
     ),
     key::<DollarsPerMillion>(
         "models.\"PROVIDER/NAME\".prices.cache_write",
-        "price of tokens written to the cache",
+        "the price of tokens written to the cache",
     ),
 ];
 

@@ -42,7 +42,7 @@ impl ShadowFile {
     pub(crate) fn read(path: &str) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         serde_json::from_str::<serde_json::Value>(&text)
-            .map_err(|error| format!("no settings: {error}"))?;
+            .map_err(|error| format!("not valid JSON: {error}"))?;
         Ok(Self { path: path.into(), text })
     }
 }

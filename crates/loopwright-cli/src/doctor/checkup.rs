@@ -260,7 +260,9 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         );
     }
     match place.open().await {
-        Ok(_) => Check::good("sessions", "", format!("{place} opens; format {FORMAT_VERSION}")),
+        Ok(_) => {
+            Check::good("sessions", "", format!("{place} can be opened; format {FORMAT_VERSION}"))
+        }
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
             Check::problem("sessions", "", told, "run `loopwright sessions check`")

@@ -84,7 +84,7 @@ pub(super) async fn check(
             count(left as u64, "problem")
         )),
         (left, true) => console::tell(&format!(
-            "{} not repairable; delete a lost session with `loopwright sessions delete`",
+            "{} cannot be repaired; delete a lost session with `loopwright sessions delete`",
             count(left as u64, "problem")
         )),
     }

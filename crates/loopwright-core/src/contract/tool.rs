@@ -182,7 +182,7 @@ pub struct ToolOptions {
     /// The resources that a call can reach, which decide whether a sub-agent can have the tool
     /// without its parent.
     pub reach: Reach,
-    /// Whether calls need approval. A permission rule that allows a call stands for its approval.
+    /// Whether calls need approval. A permission rule that allows a call counts as its approval.
     pub approval: ToolApproval,
 }
 

@@ -165,7 +165,7 @@ impl MessageReading {
         let message = if error.is_eof() {
             "the response was cut off"
         } else {
-            "the response is not valid message JSON"
+            "the response is not valid Messages API JSON"
         };
         self.fail(message).with_source(error)
     }

@@ -68,11 +68,11 @@ impl Reader<'_> {
         let error = script.error.as_ref().map(|error| error.reason);
         analysis.unreadable = analysis.unreadable.or(error).or(problem);
         if self.shell == Shell::Posix && script.is_bash_only {
-            let reason = "the shell may read the text in another way than bash";
+            let reason = "the shell may parse the text differently from bash";
             analysis.unreadable = analysis.unreadable.or(Some(reason));
         }
         if script.functions.iter().any(|function| is_special(&function.name)) {
-            let reason = "a function is named like a command that is seen through";
+            let reason = "a function has the name of a command with a special meaning";
             analysis.unreadable = analysis.unreadable.or(Some(reason));
         }
         if !changes_folder {
@@ -304,7 +304,7 @@ impl Reader<'_> {
         for (word, folder) in found.folders {
             let cd = [Word::from_literal("cd"), folder];
             let cwd = part.cwd.after_cd(&cd, self.home);
-            let reason = "the argument makes the program work in a folder that is not the agent's";
+            let reason = "the argument makes the program work outside the agent's folders";
             part.folders.push((Risk { option: word.clone(), word, reason }, cwd));
         }
     }

@@ -133,7 +133,7 @@ impl Sweep {
                     covered.put_back(root);
                     notes.push(format!(
                         "{} may have been changed by the command after another program replaced it; it was \
-                            moved to {to}, and is as it was before the command",
+                            moved to {to}, and its earlier content was restored",
                         path.display()
                     ));
                 }

@@ -28,7 +28,7 @@ pub(crate) async fn inbox(
     let waiting = waiting(&server, &visitor).await?;
     let main = html! {
         h1 { "Waiting for you" }
-        @if waiting.is_empty() { p { "Nothing waits." } }
+        @if waiting.is_empty() { p { "Nothing is waiting." } }
         ul.list {
             @for header in &waiting {
                 li {

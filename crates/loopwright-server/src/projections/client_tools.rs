@@ -78,7 +78,7 @@ pub(crate) struct CallResult {
 /// Checks the tools of a request.
 pub(crate) fn declared(tools: Vec<Declared>) -> Result<ClientTools, Problem> {
     if tools.len() > MAX_TOOLS {
-        return Err(Problem::invalid(format!("a request declares at most {MAX_TOOLS} tools")));
+        return Err(Problem::invalid(format!("a request can declare at most {MAX_TOOLS} tools")));
     }
     let (mut names, mut total) = (BTreeSet::new(), 0);
     let mut checked = Vec::with_capacity(tools.len());
@@ -100,7 +100,7 @@ pub(crate) fn declared(tools: Vec<Declared>) -> Result<ClientTools, Problem> {
         total += size;
         if size > MAX_TOOL || total > MAX_TOTAL {
             return Err(Problem::invalid(format!(
-                "the description and schema of a tool have at most {} KiB, those of all tools {} KiB",
+                "the description and schema of a tool can have at most {} KiB, and those of all tools at most {} KiB",
                 MAX_TOOL >> 10,
                 MAX_TOTAL >> 10
             )));

@@ -362,7 +362,7 @@ pub(crate) async fn begin_with(
         return Err(Problem::unavailable("the server is shutting down; try again"));
     }
     if body.title.as_ref().is_some_and(|it| it.chars().count() > MAX_TITLE) {
-        return Err(Problem::invalid(format!("a title has at most {MAX_TITLE} characters")));
+        return Err(Problem::invalid(format!("a title can have at most {MAX_TITLE} characters")));
     }
     let agent = if let Some(agent) = body.agent {
         agent

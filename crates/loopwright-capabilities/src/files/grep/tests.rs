@@ -67,7 +67,7 @@ fn matches_shown_by_grep_are_bounded() {
     let tool = Grep::in_dir(home.path()).with_max_results(2);
     assert_eq!(
         said(&tool, json!({ "pattern": "go" })),
-        "a:1:go\na:2:go\n[Stopped after 2 matches; there may be more. Narrow pattern, path or glob.]"
+        "a:1:go\na:2:go\n[Stopped after 2 matches; there may be more. Narrow the pattern, path or glob.]"
     );
     let cut = said(&tool, json!({ "pattern": "go", "path": "b" }));
     assert_eq!(cut, format!("b:1:go {}…", "ä".repeat(198)));

@@ -109,12 +109,12 @@ fn up_to_thirty_two_patterns_are_looked_for() {
     };
     assert!(search(32).is_ok());
     let error = search(33).unwrap_err().to_string();
-    assert!(error.contains("there are more than 32 patterns"), "{error}");
+    assert!(error.contains("pass at most 32 patterns"), "{error}");
 }
 
 #[test]
 fn skipped_folders_are_reported() {
-    let cut = "[There are too many files to search them all; search in a subdirectory.]";
+    let cut = "[There are too many files to search all of them; search in a subdirectory.]";
     let unread = "[2 directories could not be read.]";
     assert_eq!(notes(Missed { is_cut: true, folders: 2 }), [cut, unread]);
     assert_eq!(notes(Missed { is_cut: false, folders: 2 }), [unread]);

@@ -122,7 +122,8 @@ fn a_skill_starts_the_agent_that_was_decided_about() {
     let builder = builder.with(UseTools::new().with_tool(edit)).with(skills);
     let state = run(&builder.build().unwrap());
     let told: Vec<String> = state.tool_calls().map(|(_, result)| result.to_text()).collect();
-    let expect = "Error: the skill `ship` changed while its call was decided; load it again";
+    let expect =
+        "Error: the skill `ship` changed while the call waited for a decision; load it again";
     assert_eq!((told, model.requests().len()), (vec!["edited".to_owned(), expect.to_owned()], 2));
 }
 

@@ -94,7 +94,7 @@ impl Run {
             let state = open.and_then(|it| it.calls().get(usize::from(index)));
             let Some(state) = state.cloned() else { break };
             if cut_off && state == CallState::Queued {
-                let reason = "the answer was cut off, so the call may not be whole".to_owned();
+                let reason = "the answer was cut off, so the call may be incomplete".to_owned();
                 self.complete_call(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
             } else if let Some(ended) = batch.sort(index, state, self, now) {
                 if ended.signal.is_some() {

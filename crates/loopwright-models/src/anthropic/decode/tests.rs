@@ -259,7 +259,7 @@ fn an_answer_that_contradicts_the_protocol_is_an_error() {
         (vec![r#"{"type":"content_block_start","index":0}"#.to_owned()], "is missing"),
         (vec![begin(0, r#"{"type":"text","text":"a"}"#), START.replace('\n', "")], "started twice"),
         (vec!["{".to_owned()], "was cut off"),
-        (vec!["1".to_owned()], "not valid message JSON"),
+        (vec!["1".to_owned()], "not valid Messages API JSON"),
     ] {
         let error = answer(&blocks, r#""end_turn""#).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol);
