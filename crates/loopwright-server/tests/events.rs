@@ -374,7 +374,7 @@ async fn a_stream_of_2000_events_that_is_cut_at_any_byte_is_the_uncut_stream_for
 }
 
 /// 498 steps with a tool and an answer, which make 2,000 events. Model and tool wait once in each step.
-fn long_run() -> AgentLoop {
+pub(crate) fn long_run() -> AgentLoop {
     let tool = MockTool::with_cx("look", "Looks.", |_, _| {
         Box::pin(async {
             yield_times(1).await;

@@ -18,5 +18,7 @@ mod openapi;
 #[cfg(feature = "page")]
 mod page;
 mod projections;
+mod queued;
 mod remote_agent;
+mod stopping;
 mod world;

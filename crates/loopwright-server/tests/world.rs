@@ -15,7 +15,7 @@ use loopwright_core::{AgentLoop, AgentState, BoxError, Timestamp};
 use loopwright_server::{
     Access, AgentInfo, AgentsError, Principal, Role, ServedAgents, Server, ServerBuilder, TokenFile,
 };
-use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId};
+use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId, SessionStore};
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::FrozenClock;
 use loopwright_worker::{JobCounts, OnIdle, Worker, WorkerOptions};
@@ -142,6 +142,13 @@ impl World {
         let agents = OneAgent(self.agent.clone(), self.files.clone());
         let server = Server::builder(Arc::clone(&self.store) as _, agents, access(&self.tokens));
         set_up(server.unwrap().with_env(FrozenClock::new().env(0))).build().router()
+    }
+
+    /// Makes a server of another store.
+    pub(crate) fn of_store(&self, store: Arc<dyn SessionStore>) -> Router {
+        let agents = OneAgent(self.agent.clone(), self.files.clone());
+        let server = Server::builder(store, agents, access(&self.tokens)).unwrap();
+        server.with_env(FrozenClock::new().env(0)).build().router()
     }
 
     /// Makes another server of the same store, which answers for another host.

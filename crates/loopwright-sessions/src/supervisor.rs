@@ -110,14 +110,15 @@ impl RunSupervisor {
     /// late wait in the store for the next run. Messages sent after a request to stop or cancel
     /// follow the end of the run.
     ///
-    /// A request stays in the store until the end of the execution is durable, so that it is not
-    /// lost if this process exits first.
+    /// After a [request to stop](ControlMessage::Stop) no step begins. A request stays in the store until the end of the
+    /// execution is durable, so that it is not lost if this process exits first.
     ///
     /// The lease is renewed in time. If that fails, the run continues until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
+        let mut position = Position::of(run.state());
         let Requests { requests, mut following } = std::mem::take(&mut *locked(&self.heeded));
         let mut controls: Vec<ControlMessage> =
             self.take_waiting().into_iter().map(ControlMessage::SendMessage).collect();
@@ -133,7 +134,8 @@ impl RunSupervisor {
                     ControlMessage::SendMessage(message) => {
                         self.waiting().extend(handle.steer(message).err());
                     }
-                    ControlMessage::Stop => is_last_step = true,
+                    ControlMessage::Stop if position.is_in_step(run.state()) => is_last_step = true,
+                    ControlMessage::Stop => handle.cancel(),
                     ControlMessage::Cancel => handle.cancel(),
                 }
             }
@@ -149,8 +151,11 @@ impl RunSupervisor {
                 controls = heeded(heard);
                 watch = self.watch();
             }
-            if is_between && is_last_step {
-                handle.cancel();
+            if is_between {
+                position = Position::between_steps(run.state());
+                if is_last_step {
+                    handle.cancel();
+                }
             }
         }
         drop(watch);
@@ -236,6 +241,31 @@ impl RunSupervisor {
             *self.renewed() = began;
         }
         Ok(self.journal.receive(self.store.take_control(&lease).await?))
+    }
+}
+
+/// The last known position between two steps.
+struct Position {
+    /// The number of steps that had ended there, in all executions. `None` means that the run continues an execution whose
+    /// last step may want an end: its hooks may not have been called.
+    ended: Option<u64>,
+}
+
+impl Position {
+    /// Returns the position of a run that starts with this state.
+    fn of(state: &AgentState) -> Self {
+        let is_after_step = state.is_interrupted() && state.step_count() > 0;
+        Self { ended: (!is_after_step).then(|| state.total_steps()) }
+    }
+
+    fn between_steps(state: &AgentState) -> Self {
+        Self { ended: Some(state.total_steps()) }
+    }
+
+    /// Returns `true` if a step has begun since then, and perhaps has to be decided about.
+    fn is_in_step(&self, state: &AgentState) -> bool {
+        let is_open = state.execution().is_some_and(|it| it.open_step().is_some());
+        is_open || self.ended != Some(state.total_steps())
     }
 }
 

@@ -95,6 +95,27 @@ async fn stop_and_cancel_are_heard_although_every_step_is_short() {
 }
 
 #[tokio::test]
+async fn a_stop_that_is_sent_in_a_step_begins_no_other_step() {
+    for step in [1, 2, 7] {
+        let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+        let (posts, time) = (store.clone(), clock.clone());
+        // The step never waits: it has ended when the request is looked for.
+        let agent = short_steps(&clock, 9, step, move || {
+            let (store, time) = (posts.clone(), time.clone());
+            async move {
+                store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+                time.advance(Duration::from_secs(1));
+            }
+        });
+        let runtime = running(&store, &agent, &clock);
+        runtime.create(session("a")).await.unwrap();
+        let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
+        let ended = (done.state().status().as_str(), done.state().step_count());
+        assert_eq!(ended, ("stopped", step));
+    }
+}
+
+#[tokio::test]
 async fn a_message_is_heard_although_every_step_is_short() {
     let state = controlled(ControlMessage::SendMessage(Message::user("and this"))).await;
     let mut turns = state.transcript().iter().skip(1);
@@ -332,7 +353,9 @@ fn request_to_stop_that_follows_a_late_message_ends_the_run_of_that_message() {
     let stopped = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
     let ExecutionStatus::Stopped(signal) = stopped.state().status() else { panic!("{stopped:?}") };
     assert_eq!(signal.reason, StopReason::UserRequested);
-    assert_eq!((stopped.state().step_count(), left(&store, &clock)), (1, vec![]));
+    // No step of that run began.
+    assert_eq!((stopped.state().step_count(), left(&store, &clock)), (0, vec![]));
+    assert_eq!(said(stopped.state()), ["go", "one", "and this"]);
 }
 
 fn claim(now: Timestamp) -> LeaseRequest<'static> {
