@@ -227,6 +227,7 @@ fn worker(
     };
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
     let worker = worker.with_options(options).with_signal(signal);
+    let worker = worker.with_labels(args.labels.iter().cloned().collect());
     let worker = worker.with_listener(move |event: &WorkerEvent| notices.on_event(event));
     Ok(Some(worker.with_event_log(BroadcastConfig::standard())))
 }

@@ -310,6 +310,23 @@ fn an_agent_of_a_server_is_a_remote_agent_of_a_run_once_the_user_configures_it()
 }
 
 #[test]
+fn a_server_runs_jobs_that_need_its_labels() {
+    let (world, model) = (World::new(), Server::start([streamed("Done.", "stop")]));
+    let serving = Serving::start(&world, &model, &["--label", "gpu", "--label", "zone=eu"]);
+    let line = ["submit", "-m", "openai-compatible/test", "--base-url", &model.url];
+    let done = world.run(&[&line[..], &["--needs", "gpu", "Look."]].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let jobs = || world.run(&["jobs", "--json"]).stdout.parse::<Value>().unwrap();
+    let is_open =
+        |jobs: &Value| matches!(jobs["jobs"][0]["status"].as_str(), Some("queued" | "running"));
+    let ended = std::iter::repeat_with(jobs).find(|it| !is_open(it)).unwrap();
+    assert_eq!(ended["jobs"][0]["status"], "completed", "{ended}");
+    assert_eq!(serving.end(), Some(0));
+    let refused = world.run(&["serve", "--no-worker", "--label", "gpu"]);
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+}
+
+#[test]
 fn an_issuer_needs_an_address_that_is_safe_and_a_directory_for_each_session() {
     let world = World::new();
     let serve = |issuer: &str, options: &[&str]| {

@@ -41,6 +41,7 @@ mod page;
 mod principal;
 mod problem;
 mod projections;
+mod ran;
 mod rate;
 mod router;
 mod routes;
@@ -64,6 +65,7 @@ pub use crate::{
     openapi::document as openapi_document,
     principal::{Principal, Role},
     problem::{PROBLEM_JSON, Problem},
+    ran::RanWith,
     routes::{
         agents::AgentList,
         messages::{EndView, MessageBody, MessageMode},

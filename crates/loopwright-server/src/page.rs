@@ -11,7 +11,6 @@ mod layout;
 mod live;
 mod markdown;
 mod pending;
-mod ran;
 mod sessions;
 mod sign_in;
 mod step;

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ran::{ChangedArguments, RanWith};
+
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSummary {
@@ -114,8 +116,11 @@ pub struct CallView {
     pub id: Option<String>,
     /// The tool.
     pub tool: String,
-    /// The arguments, as JSON text.
+    /// The arguments from the model, as JSON text.
     pub arguments: String,
+    /// The arguments that it ran with instead; absent if those of the model were not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_with: Option<RanWith>,
     /// The result.
     pub result: String,
     /// `true` if the call failed.
@@ -247,6 +252,7 @@ impl From<&Turn> for MessageView {
                     id: call.id.as_deref().map(str::to_owned),
                     tool: call.name.to_string(),
                     arguments: call.arguments.to_string(),
+                    ran_with: None,
                     result: result.to_text(),
                     is_error: result.is_error,
                 })
@@ -260,6 +266,19 @@ impl From<&Turn> for MessageView {
             loopwright_core::messages::Role::Assistant => "assistant",
         };
         Self { role: role.to_owned(), text: message.text(), calls }
+    }
+}
+
+impl MessageView {
+    /// Returns the view of a turn, with the arguments that its calls ran with.
+    pub(crate) fn of(turn: &Turn, changed: &ChangedArguments) -> Self {
+        let (mut view, meta) = (Self::from(turn), turn.meta());
+        if let (Some(execution), Some(step)) = (&meta.execution, meta.step) {
+            for (at, call) in view.calls.iter_mut().enumerate() {
+                call.ran_with = changed.of_call(execution, step, at).cloned();
+            }
+        }
+        view
     }
 }
 

@@ -192,6 +192,12 @@ async fn a_call_is_approved_with_arguments_that_were_edited_on_the_page() {
     assert!(ran.contains("three") && !ran.contains("two"), "{ran}");
     assert!(ran.contains("A user edited these arguments in the approval."), "{ran}");
     assert!(from_model.contains("two"), "{from_model}");
+    let messages = world.get(LOCAL, &format!("/v1{path}/messages")).await.json();
+    let call = &messages["messages"][1]["calls"][0];
+    let arguments = |it: &Value| it["arguments"].as_str().unwrap().parse::<Value>().unwrap();
+    assert_eq!(arguments(call)["depth"], 3);
+    assert_eq!(arguments(&call["ran_with"]), tool.calls()[0]);
+    assert_eq!(call["ran_with"]["is_edited"], true);
     assert_eq!(times(&browser.page(&format!("{path}/steps/1")).await, ">edited</span>"), 1);
     assert!(browser.page("/waiting").await.contains("Nothing is waiting."));
 }
@@ -213,6 +219,8 @@ async fn a_call_that_was_not_edited_runs_with_the_arguments_of_the_model() {
     assert_eq!(tool.calls(), [arguments]);
     let page = browser.page(&path).await;
     assert_eq!(times(&page, ">edited</span>") + times(&page, ">changed</span>"), 0);
+    let messages = world.get(LOCAL, &format!("/v1{path}/messages")).await.json();
+    assert_eq!(messages["messages"][1]["calls"][0].get("ran_with"), None);
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ use loopwright_core::Clock;
 
 use crate::{
     id::SessionId,
-    jobs::{JobQuery, JobStatus},
     status::SessionStatus,
     store::{LogEntry, SessionLog, SessionStore, StoreError, WAIT_LIMIT},
 };
@@ -113,7 +112,8 @@ impl EventFollower {
     /// Waits for another run after one that has ended.
     ///
     /// Returns [`Ended`](FollowEvent::Ended) if none started within `at_most` and the session has
-    /// no queued or running job; [`Timeout`](FollowEvent::Timeout) if it has one.
+    /// no queued or running job; [`Timeout`](FollowEvent::Timeout) if it has one. A job that waits for its start does not
+    /// count.
     ///
     /// # Errors
     ///
@@ -131,15 +131,10 @@ impl EventFollower {
     }
 
     async fn has_jobs(&self) -> Result<bool, StoreError> {
-        let Some(jobs) = self.store.jobs() else { return Ok(false) };
-        for status in [JobStatus::Queued, JobStatus::Running] {
-            let session = Some(self.id.clone());
-            let query = JobQuery { status: Some(status), session, ..JobQuery::last(1) };
-            if !jobs.records(&query).await?.is_empty() {
-                return Ok(true);
-            }
+        match self.store.jobs() {
+            Some(jobs) => jobs.has_jobs(&self.id, self.clock.now()).await,
+            None => Ok(false),
         }
-        Ok(false)
     }
 
     /// Returns the session.

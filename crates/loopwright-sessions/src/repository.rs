@@ -42,9 +42,7 @@ impl SessionRepository {
     ///
     /// Returns an error if it does not exist, was deleted, or its stored data is invalid.
     pub async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
-        let LoadedSession { header, definition, changes } = self.loaded(id).await?;
-        let state = replay(id, changes)?;
-        Ok(AgentSession { header, definition: Arc::new(definition), state })
+        AgentSession::from_loaded(self.loaded(id).await?)
     }
 
     pub(crate) async fn loaded(&self, id: &SessionId) -> Result<LoadedSession, SessionError> {

@@ -73,6 +73,10 @@ pub trait Scheduler: Send + Sync {
         now: Timestamp,
     ) -> Result<u64, StoreError>;
 
+    /// Returns `true` if a job of the session is queued or running. One that waits for its [start](Job::start_at) does not
+    /// count.
+    async fn has_jobs(&self, session: &SessionId, now: Timestamp) -> Result<bool, StoreError>;
+
     /// Returns the record of a job, or `None` if it does not exist.
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
 

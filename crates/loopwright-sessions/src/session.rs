@@ -9,7 +9,9 @@ use crate::{
     error::SessionError,
     header::SessionHeader,
     id::SessionId,
+    repository::replay,
     status::{InvalidTransition, SessionStatus},
+    store::LoadedSession,
 };
 
 /// A loaded session: its header, its agent, and its state.
@@ -24,6 +26,17 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
+    /// Makes a session of what a store has of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its changes are inconsistent.
+    pub fn from_loaded(loaded: LoadedSession) -> Result<Self, SessionError> {
+        let LoadedSession { header, definition, changes } = loaded;
+        let state = replay(&header.id, changes)?;
+        Ok(Self { header, definition: Arc::new(definition), state })
+    }
+
     /// Returns the header.
     pub fn header(&self) -> &SessionHeader {
         &self.header

@@ -123,6 +123,10 @@ pub trait Transaction: Send {
     /// Blocks all other writers until the transaction ends.
     async fn stop_writers(&mut self) -> Result<(), SqlError>;
 
+    /// Waits until no other transaction holds this lock, and holds it until the transaction ends. Does nothing where writers
+    /// have exclusive access.
+    async fn one_at_a_time(&mut self, lock: i64) -> Result<(), SqlError>;
+
     /// Notifies waiting readers of new log entries after the commit.
     async fn tell(&mut self, news: &str) -> Result<(), SqlError>;
 

@@ -27,6 +27,10 @@ const RECORD: &str = "
         j.ready_at, j.owner, j.reason, j.created_at, j.updated_at
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
+/// The lock of a transaction that adds several jobs. Their IDs are locked in the order of the caller, which decides about
+/// their numbers, and two such transactions with the same IDs in other orders would wait for each other.
+const PUSHING: i64 = 0x4c6f_6f70_7773;
+
 /// The columns of a claimed job, which [`claimed`] reads.
 pub(crate) const CLAIMED: &str = "
     id, (SELECT s.id FROM sessions s WHERE s.key = jobs.session), task, needs, priority, start_at, claims, attempts,
@@ -59,6 +63,9 @@ pub(crate) async fn push_all(
             ) THEN 1 END)
         ON CONFLICT (id) DO NOTHING RETURNING number, held"
     );
+    if jobs.len() > 1 {
+        transaction.one_at_a_time(PUSHING).await?;
+    }
     // Jobs of one session are numbered in the order in which they become visible. Two transactions lock sessions in the
     // same order.
     let sessions: BTreeSet<_> = jobs.iter().map(|it| &it.session).collect();
@@ -114,6 +121,15 @@ pub(crate) async fn push_if_idle(
     push(transaction, job, now).await.map(Some)
 }
 
+/// Returns the query for the jobs of an owner, which is the parameter of this number. It locks them in their order, so that two
+/// transactions about one owner do not wait for each other.
+fn held_by(transaction: &dyn Transaction, owner: usize) -> String {
+    let lock = transaction.for_update();
+    format!(
+        "SELECT j.number FROM jobs j WHERE j.owner = ${owner} AND j.status = 'running' ORDER BY j.number{lock}"
+    )
+}
+
 /// Implements [`JobQueue::renew`](loopwright_sessions::JobQueue::renew).
 pub(crate) async fn renew(
     transaction: &mut dyn Transaction,
@@ -121,9 +137,10 @@ pub(crate) async fn renew(
     now: Timestamp,
     lasts: Duration,
 ) -> Result<u64, Failure> {
-    let sql = "UPDATE jobs SET until = $1 WHERE owner = $2 AND status = 'running'";
+    let held = held_by(transaction, 2);
+    let sql = format!("UPDATE jobs SET until = $1 WHERE number IN ({held})");
     let until = transaction.clock(now).await?.plus(lasts);
-    Ok(transaction.run(sql, values![until, owner]).await?)
+    Ok(transaction.run(&sql, values![until, owner]).await?)
 }
 
 /// Implements [`JobQueue::holds`](loopwright_sessions::JobQueue::holds).
@@ -185,12 +202,39 @@ pub(crate) async fn give_back(
     owner: &str,
     now: Timestamp,
 ) -> Result<u64, Failure> {
-    let sql = "
-        UPDATE jobs SET status = 'queued', owner = NULL, ready_at = $1, updated_at = $2,
+    let held = held_by(transaction, 3);
+    let sql = format!(
+        "UPDATE jobs SET status = 'queued', owner = NULL, ready_at = $1, updated_at = $2,
             crashes = crashes + 1
-        WHERE owner = $3 AND status = 'running'";
+        WHERE number IN ({held})"
+    );
     let ready_at = transaction.clock(now).await?;
-    Ok(transaction.run(sql, values![ready_at, now, owner]).await?)
+    Ok(transaction.run(&sql, values![ready_at, now, owner]).await?)
+}
+
+/// Implements [`Scheduler::has_jobs`](loopwright_sessions::Scheduler::has_jobs).
+pub(crate) async fn has_jobs(
+    transaction: &mut dyn Transaction,
+    session: &SessionId,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let (by, delayed) =
+        (transaction.indexed_by("jobs_in_order"), transaction.indexed_by("jobs_delayed"));
+    let of_session = "j.session = (SELECT key FROM sessions WHERE id = $1)";
+    let sql = format!(
+        "SELECT j.number FROM jobs j{by} WHERE {of_session}
+            AND j.status IN ('queued', 'running') AND (j.held IS NULL OR j.held = 1) LIMIT 1"
+    );
+    if transaction.row(&sql, values![session.as_str()]).await?.is_some() {
+        return Ok(true);
+    }
+    // The start of these has come, and no claim has examined them yet.
+    let sql = format!(
+        "SELECT j.number FROM jobs j{delayed} WHERE {of_session}
+            AND j.held = 2 AND j.ready_at <= $2 LIMIT 1"
+    );
+    let clock = transaction.clock(now).await?;
+    Ok(transaction.row(&sql, values![session.as_str(), clock]).await?.is_some())
 }
 
 /// Implements [`Scheduler::job`](loopwright_sessions::Scheduler::job).

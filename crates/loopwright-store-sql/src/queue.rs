@@ -68,6 +68,10 @@ impl<D: Database> Scheduler for SqlStore<D> {
         Ok(jobs)
     }
 
+    async fn has_jobs(&self, session: &SessionId, now: Timestamp) -> Result<bool, StoreError> {
+        within!(self.reading, |it| jobs::has_jobs(it, session, now))
+    }
+
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
         within!(self.reading, |it| jobs::job(it, id))
     }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt as _, future::BoxFuture};
 use loopwright_core::{Clock, Timestamp};
 use loopwright_sessions::{
-    ClaimRequest, Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError,
-    conformance,
+    ClaimRequest, Job, JobId, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore,
+    StoreError, conformance,
 };
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
@@ -310,6 +310,30 @@ async fn older_workers_share_the_queue_of_a_database() {
     let (server, address) = (Server::shared(), Server::shared().database().await);
     let store = connect(&address).await;
     older_workers_share_the_queue(&store, async |sql| server.script(&address, sql).await).await;
+}
+
+/// Without the order of locks, PostgreSQL ends one of two transactions that wait for each other.
+#[tokio::test]
+async fn many_jobs_with_the_same_names_in_other_orders_are_pushed_at_once() {
+    let address = Server::shared().database().await;
+    let (one, other) = (connect(&address).await, connect(&address).await);
+    create(&one, "a").await;
+    create(&one, "b").await;
+    let now = Timestamp::from_millis(0);
+    for round in 0..20 {
+        let job = |session: &str, number| {
+            let name = JobId::new(format!("{round}-{number}")).unwrap();
+            Job::resume(id(session)).with_id(name)
+        };
+        let forwards: Vec<Job> = (0..100).map(|number| job("a", number)).collect();
+        let backwards: Vec<Job> = (0..100).rev().map(|number| job("b", number)).collect();
+        let push = async |store: &PostgresStore, jobs: &[Job]| {
+            let are_new = store.jobs().unwrap().push_all(jobs, now).await.unwrap();
+            are_new.iter().filter(|it| **it).count()
+        };
+        let (a, b) = tokio::join!(push(&one, &forwards), push(&other, &backwards));
+        assert_eq!(a + b, 100, "round {round}");
+    }
 }
 
 #[tokio::test]

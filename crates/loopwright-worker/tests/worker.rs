@@ -149,6 +149,10 @@ async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
     assert!(queue.settle(&claimed, &JobOutcome::Failed("refused".into()), now).await.unwrap());
     assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
+    // One that starts much later is nothing to wait for.
+    let later = Job::resume(id("a")).with_start_at(Timestamp::from_millis(1 << 52));
+    assert!(queue.push(&later, now).await.unwrap());
+    assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
     world.push("a", "3").await;
     work().await;
     assert!(matches!(reader.next(wait).await.unwrap(), FollowEvent::Entry(_)));

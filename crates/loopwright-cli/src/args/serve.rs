@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_core::messages::Cost;
 use loopwright_server::{InvalidIssuer, Limits, OidcIssuer, Role};
+use loopwright_sessions::JobLabel;
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
@@ -60,8 +61,11 @@ pub struct ServeArgs {
     #[arg(short = 'j', long, value_name = "N", default_value = "16")]
     pub concurrency: NonZeroUsize,
     /// Leave all runs to workers that share the session store
-    #[arg(long, conflicts_with = "concurrency")]
+    #[arg(long, conflicts_with_all = ["concurrency", "labels"])]
     pub no_worker: bool,
+    /// Run jobs that need this label, such as `gpu` or `zone=eu`; repeatable
+    #[arg(long = "label", value_name = "LABEL")]
+    pub labels: Vec<JobLabel>,
     /// Give running steps S seconds to finish after a stop signal
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain_timeout: Duration,

@@ -12,7 +12,6 @@ use maud::{Markup, html};
 use super::{
     conversation::title,
     layout::{self, Tab, count, money, time},
-    ran::ChangedArguments,
     turns,
     visitor::Visitor,
 };
@@ -20,6 +19,7 @@ use crate::{
     extract::{OwnSession, own_session, path_param},
     principal::Principal,
     problem::Problem,
+    ran::ChangedArguments,
     server::Server,
 };
 
@@ -36,11 +36,8 @@ pub(crate) async fn show(
     let other = path_param(&mut parts, "other").await?;
     let other = SessionId::new(other).map_err(|_| Problem::unknown_session())?;
     let other = own_session(&**server.store(), &principal, other).await?;
-    let runtime = server.runtime();
-    let (one, other) = (runtime.session(&header.id).await?, runtime.session(&other.id).await?);
-    let store = &**server.store();
-    let left_ran = ChangedArguments::load(store, one.id()).await?;
-    let right_ran = ChangedArguments::load(store, other.id()).await?;
+    let (one, left_ran) = ChangedArguments::with_session(&server, &header.id).await?;
+    let (other, right_ran) = ChangedArguments::with_session(&server, &other.id).await?;
     let turns = |it: &AgentSession| it.state().transcript().iter().cloned().collect::<Vec<_>>();
     let (left, right) = (turns(&one), turns(&other));
     let same = left.iter().zip(&right).take_while(|(a, b)| a.body() == b.body()).count();

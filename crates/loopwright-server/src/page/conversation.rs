@@ -11,15 +11,14 @@ use serde::Deserialize;
 
 use super::{
     layout::{self, button, count, money, time, token},
-    live, pending,
-    ran::ChangedArguments,
-    turns,
+    live, pending, turns,
     visitor::Visitor,
 };
 use crate::{
     extract::{OwnSession, Params},
     principal::Role,
     problem::Problem,
+    ran::ChangedArguments,
     server::Server,
     tokens::random_token,
     views::MessageView,
@@ -44,8 +43,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Problem> {
     // Read the position first: events report what happens meanwhile.
     let after = live::step_start(&**server.store(), &header.id).await?;
-    let session = server.runtime().session(&header.id).await?;
-    let changed = ChangedArguments::load(&**server.store(), &header.id).await?;
+    let (session, changed) = ChangedArguments::with_session(&server, &header.id).await?;
     let Queue { activity, messages } = Queue::of(&server, &session).await?;
     let relatives = relatives(&server, &visitor, &header).await?;
     let main = html! {

@@ -8,7 +8,6 @@ use maud::html;
 use super::{
     conversation::{tabs, title},
     layout::{self, Tab, count, money},
-    ran::ChangedArguments,
     timeline::{runs, seconds},
     turns,
     visitor::Visitor,
@@ -16,6 +15,7 @@ use super::{
 use crate::{
     extract::{OwnSession, path_param},
     problem::Problem,
+    ran::ChangedArguments,
     server::Server,
 };
 

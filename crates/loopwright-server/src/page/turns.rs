@@ -7,11 +7,11 @@ use loopwright_core::{
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::{
-    markdown,
+use super::markdown;
+use crate::{
     ran::{ChangedArguments, RanWith},
+    views::{CallView, MessageView},
 };
-use crate::views::{CallView, MessageView};
 
 /// The maximum number of characters shown of a result.
 const MAX_SHOWN: usize = 20_000;
@@ -20,12 +20,8 @@ const MAX_LINE: usize = 80;
 
 /// Shows a turn.
 pub(crate) fn turn(number: usize, agent: &str, turn: &Turn, changed: &ChangedArguments) -> Markup {
-    let (MessageView { role, text, calls }, meta) = (turn.into(), turn.meta());
-    let step = meta.execution.as_ref().zip(meta.step);
-    let ran = |at| step.and_then(|(execution, step)| changed.of_call(execution, step, at));
-    let calls = calls.into_iter().enumerate();
-    let calls: Vec<Call> =
-        calls.map(|(at, call)| Call { ran: ran(at).cloned(), ..call.into() }).collect();
+    let MessageView { role, text, calls } = MessageView::of(turn, changed);
+    let calls: Vec<Call> = calls.into_iter().map(Call::from).collect();
     message(&format!("turn-{number}"), agent, &role, &text, &calls)
 }
 
@@ -59,8 +55,8 @@ struct Call {
 impl From<CallView> for Call {
     fn from(view: CallView) -> Self {
         let state = if view.is_error { "failed" } else { "done" };
-        let CallView { tool, arguments, result, .. } = view;
-        Self { tool, arguments, ran: None, state, result: Some(result) }
+        let CallView { tool, arguments, ran_with, result, .. } = view;
+        Self { tool, arguments, ran: ran_with, state, result: Some(result) }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
         CURSOR, IDEMPOTENCY_KEY, IF_NONE_MATCH, LIMIT, Operation, READ, RUN, empty, json, json_body,
     },
     problem::Problem,
+    ran::ChangedArguments,
     server::Server,
     tokens::hash,
     views::{MessagePage, MessageView, RunList, RunView},
@@ -145,7 +146,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/stop",
                 "stopSession",
-                "Stop the run of a session after its current step",
+                "Stop the run of a session after its current step; no other step begins",
             )
         },
         Operation {
@@ -173,10 +174,10 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (limit, from) = (limit(asked)?, cursor.unwrap_or_default());
-    let session = server.runtime().session(&header.id).await?;
+    let (session, changed) = ChangedArguments::with_session(&server, &header.id).await?;
     let turns = session.state().transcript();
-    let messages: Vec<MessageView> =
-        turns.iter().skip(from).take(limit).map(|turn| MessageView::from(&**turn)).collect();
+    let shown = turns.iter().skip(from).take(limit);
+    let messages: Vec<MessageView> = shown.map(|turn| MessageView::of(turn, &changed)).collect();
     let end = from.saturating_add(messages.len());
     let next = (end < turns.len()).then(|| end.to_string());
     reply_tagged(&headers, &MessagePage { messages, next })

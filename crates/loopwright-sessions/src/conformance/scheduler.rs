@@ -336,17 +336,22 @@ async fn a_job_that_waits_for_its_start_is_started_then_and_blocks_no_other(
     let name = |name: &str| JobId::new(name).unwrap();
     let later = Job::resume(id("a")).with_id(name("later")).with_start_at(moment(3_600));
     let past = Job::resume(id("a")).with_id(name("past")).with_start_at(moment(0));
+    let has_jobs = async || scheduler.has_jobs(&id("a"), moment(1)).await.unwrap();
     assert!(scheduler.push(&later, moment(1)).await.unwrap());
+    assert!(!has_jobs().await);
     assert_eq!(scheduler.push_if_idle(&past, moment(1)).await.unwrap(), PushOutcome::Added);
+    assert!(has_jobs().await);
     push(scheduler, "a", "now").await;
     let record = scheduler.job(&later.id).await.unwrap().unwrap();
     assert_eq!((&record.job, record.status), (&later, JobStatus::Queued));
     for expect in ["past", "now"] {
         let running = start(world, 2).await.unwrap();
         assert_eq!(running.job.id.as_str(), expect);
+        assert!(has_jobs().await);
         world.finish(&running, &JobOutcome::Done, moment(2)).await;
     }
     assert_eq!(started(world, 2).await, None);
+    assert!(!has_jobs().await);
 }
 
 async fn a_job_waits_for_a_worker_that_has_every_label_it_needs(world: &dyn SchedulerUnderTest) {

@@ -98,6 +98,10 @@ impl Transaction for PostgresTransaction {
         self.script("LOCK TABLE sessions IN EXCLUSIVE MODE").await
     }
 
+    async fn one_at_a_time(&mut self, lock: i64) -> Result<(), SqlError> {
+        self.run("SELECT pg_advisory_xact_lock($1)", &[lock.into()]).await.map(drop)
+    }
+
     async fn tell(&mut self, news: &str) -> Result<(), SqlError> {
         let values = [CHANNEL.into(), news.into()];
         self.run("SELECT pg_notify($1, $2)", &values).await.map(drop)

@@ -130,6 +130,10 @@ impl Transaction for SqliteTransaction {
         Ok(())
     }
 
+    async fn one_at_a_time(&mut self, _lock: i64) -> Result<(), SqlError> {
+        Ok(())
+    }
+
     async fn tell(&mut self, _news: &str) -> Result<(), SqlError> {
         Ok(())
     }

@@ -16,6 +16,7 @@ use loopwright_sessions::{SessionHeader, SessionId, SessionQuery, SessionRelatio
 use crate::{
     extract::own_session,
     principal::Principal,
+    ran::ChangedArguments,
     routes::sessions::{PAGE, cursor},
     server::Server,
     views::{MessageView, SessionView},
@@ -72,9 +73,9 @@ impl ServedContent for PrincipalContent {
 
     async fn read(&self, uri: &str) -> Result<Option<ResourceBody>, BoxError> {
         let Some(header) = self.header(uri).await else { return Ok(None) };
-        let session = self.server.runtime().session(&header.id).await?;
-        let turns = session.state().transcript();
-        let messages: Vec<MessageView> = turns.iter().map(|it| MessageView::from(&**it)).collect();
+        let (session, changed) = ChangedArguments::with_session(&self.server, &header.id).await?;
+        let turns = session.state().transcript().iter();
+        let messages: Vec<MessageView> = turns.map(|it| MessageView::of(it, &changed)).collect();
         let body = serde_json::json!({
             "session": SessionView::from(&session), "messages": messages,
         });

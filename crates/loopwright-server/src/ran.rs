@@ -6,18 +6,23 @@ use loopwright_core::{
     ApprovalDecision, Change, ChangeRecord, Edit,
     messages::{ExecutionId, ToolCall},
 };
-use loopwright_sessions::{SessionId, SessionStore, StoreError};
+use loopwright_sessions::{AgentSession, SessionError, SessionId, StoreError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::server::Server;
+
 /// The arguments that a call runs or ran with instead of those of the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RanWith {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RanWith {
     /// The arguments, as JSON text.
-    pub(crate) arguments: String,
-    /// Whether a user edited them in an approval. Otherwise a hook changed them.
-    pub(crate) is_edited: bool,
+    pub arguments: String,
+    /// `true` if a user edited them in an approval, `false` if a hook changed them.
+    pub is_edited: bool,
 }
 
+#[cfg(feature = "page")]
 impl RanWith {
     /// Returns what happened to the arguments, as a word.
     pub(crate) fn word(&self) -> &'static str {
@@ -48,9 +53,15 @@ impl ChangedArguments {
         fold.found
     }
 
-    /// Finds them in the changes of a stored session.
-    pub(crate) async fn load(store: &dyn SessionStore, id: &SessionId) -> Result<Self, StoreError> {
-        Ok(store.load(id).await?.map(|it| Self::of(&it.changes)).unwrap_or_default())
+    /// Loads a session, and finds them in its changes.
+    pub(crate) async fn with_session(
+        server: &Server,
+        id: &SessionId,
+    ) -> Result<(AgentSession, Self), SessionError> {
+        let loaded = server.store().load(id).await?;
+        let loaded = loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        let changed = Self::of(&loaded.changes);
+        Ok((AgentSession::from_loaded(loaded)?, changed))
     }
 
     /// Returns the arguments of a call in a step of an execution; `None` if they are those of the model.
