@@ -59,6 +59,10 @@ pub struct AgentDefinition {
     /// Whether it works in the background where an agent delegates to it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+    /// What it has of its own where an agent delegates to it. `None` means that it works where its parent works. It takes effect
+    /// only for sub-agents, and only where the program supports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<AgentIsolation>,
     /// Where it keeps notes for later sessions. `None` means that it keeps none. It takes effect only where the program
     /// registers a capability for it: see [`MEMORY`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +101,14 @@ pub enum AgentMemory {
     Project,
     /// A folder of the project that is not shared.
     Local,
+}
+
+/// What a sub-agent has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentIsolation {
+    /// A working tree of the git repository.
+    Worktree,
 }
 
 /// Rules for calls of an agent that depend on the arguments. They can only restrict.

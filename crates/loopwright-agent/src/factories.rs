@@ -5,8 +5,12 @@ use std::{fmt, sync::Arc};
 use loopwright_core::{AgentLoop, AgentState, AnyTool, ToolRegistry, ToolSet};
 
 use crate::{
-    builder::AgentBuilder, capabilities::UseIfCallable, capability::BuildError,
-    definition::AgentDefinition, names::NameList, registry::CapabilityRegistry,
+    builder::AgentBuilder,
+    capabilities::UseIfCallable,
+    capability::BuildError,
+    definition::{AgentDefinition, AgentIsolation},
+    names::NameList,
+    registry::CapabilityRegistry,
 };
 
 /// Creates loops from definitions.
@@ -36,6 +40,7 @@ impl LoopFactory for AgentLoop {
             return Err(BuildError::capability(name.to_owned(), text));
         }
         definition.restrictions(&CapabilityRegistry::new())?;
+        not_isolated(definition)?;
         // A source may list what is unknown now.
         let unknown = |name: &&str| self.sources().is_empty() && self.tools().get(name).is_none();
         if let Some(name) = definition.tools.iter().flat_map(NameList::iter).find(unknown) {
@@ -51,6 +56,17 @@ impl LoopFactory for AgentLoop {
                 parts.profile.description = definition.description.as_str().into();
             }
         }))
+    }
+}
+
+/// Refuses a definition whose agent would work in the folder of the program, and not in one of its own.
+fn not_isolated(definition: &AgentDefinition) -> Result<(), BuildError> {
+    match definition.isolation {
+        None => Ok(()),
+        Some(AgentIsolation::Worktree) => Err(BuildError::capability(
+            "isolation",
+            "`worktree` requires another agent that delegates to this one; or remove it, and run the agent with `-C` in a worktree that you create",
+        )),
     }
 }
 
@@ -125,6 +141,7 @@ impl DefinitionLoopFactory {
 
 impl LoopFactory for DefinitionLoopFactory {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        not_isolated(definition)?;
         let mut builder = self.base.clone();
         let rules = definition.tool_rules();
         let may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> =

@@ -43,8 +43,8 @@ pub use crate::{
     },
     criteria::{ContinuationCriteria, ContinuationCriterion, CriterionResult},
     definition::{
-        AgentDefinition, AgentMemory, CALL_RULES, CallRules, DefinitionError, DefinitionRegistry,
-        Definitions, HOOKS, MEMORY, MEMORY_TOOL,
+        AgentDefinition, AgentIsolation, AgentMemory, CALL_RULES, CallRules, DefinitionError,
+        DefinitionRegistry, Definitions, HOOKS, MEMORY, MEMORY_TOOL,
     },
     drivers::{ReActDriver, ToolCallingDriver},
     error_policy::{ErrorAction, ErrorClass, ErrorPolicy},

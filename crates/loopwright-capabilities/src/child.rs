@@ -28,6 +28,7 @@ mod defined;
 pub(crate) mod detached;
 mod ended;
 mod inherit;
+mod place;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ use loopwright_core::{
 pub use self::{
     defined::{DefinedAgents, DefinedError},
     ended::{ChildAnswer, ChildOutcome},
+    place::{IsolateAgents, IsolatedPlace},
 };
 
 /// The number of agents between an agent and the user. If the value is absent, the depth is 0.
@@ -68,6 +70,8 @@ pub struct ChildAgent<'a> {
     capabilities: Vec<Arc<dyn Capability>>,
     budget: Budget,
     max_depth: u32,
+    /// The loop that was built of the capabilities of its place, if it has one.
+    of_place: Option<AgentLoop>,
 }
 
 type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -172,6 +176,7 @@ impl<'a> ChildAgent<'a> {
             capabilities: Vec::new(),
             budget: cx.state.budget().remaining(cx.used()),
             max_depth: MAX_DEPTH,
+            of_place: None,
         }
     }
 
@@ -293,6 +298,9 @@ impl<'a> ChildAgent<'a> {
         let mut hooks = HookStack::default();
         inherit::binding(parent.interceptor(), &mut hooks);
         inherit::all(built.interceptor(), &mut hooks);
+        if let Some(of_place) = &self.of_place {
+            inherit::all(of_place.interceptor(), &mut hooks);
+        }
         Ok(built.with(|parts| {
             parts.tools = self.tools.clone();
             // The child has what the sources of its parent listed by now, and follows none.

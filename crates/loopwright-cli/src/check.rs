@@ -50,6 +50,8 @@ impl Check<'_> {
         let capabilities =
             self.defined.only_checked().capabilities(self.workdir, &commands, &rules);
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
+        // It is run by others only.
+        let definition = AgentDefinition { isolation: None, ..definition };
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()
     }

@@ -37,6 +37,8 @@ pub struct Commands {
     denied: DeniedPaths,
     /// The folders that they use besides the directory.
     pub(crate) folders: Vec<PathBuf>,
+    /// The folder of the repository whose working tree they use. `None` means that it is in the directory, if there is one.
+    repository: Option<PathBuf>,
     /// Whether they cannot change the directory.
     is_read_only: bool,
     /// Commands and sub-agents in the background.
@@ -121,6 +123,19 @@ impl Commands {
         Self { denied: DeniedPaths::of(policy), ..self }
     }
 
+    /// Lets commands work in a copy of a folder, which is a working tree of the repository in `git_folder`. What rules deny in
+    /// the folder is denied in the copy.
+    pub(crate) fn in_worktree(
+        self,
+        policy: &Policy,
+        git_folder: &Path,
+        original: &Path,
+        copy: &Path,
+    ) -> Self {
+        let denied = self.denied.in_copy(policy, original, copy);
+        Self { denied, repository: Some(git_folder.to_path_buf()), ..self }
+    }
+
     /// Keeps commands from the files that rules deny, and in mode `plan` from changing the directory.
     pub(crate) fn under(self, policy: &Policy) -> Self {
         Self { is_read_only: policy.mode() == Mode::Plan, ..self.denying(policy) }
@@ -142,6 +157,7 @@ impl Commands {
             .paths(settings.read.as_ref(), &workdir)
             .into_iter()
             .fold(policy, SandboxPolicy::read);
+        policy = self.repository.iter().fold(policy, SandboxPolicy::read);
         let mut written = self.paths(settings.write.as_ref(), &workdir);
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };

@@ -43,6 +43,7 @@ use crate::model::{self, ChoiceError};
 use crate::permissions::{ProjectSettings, RunPermissions};
 use crate::project::{COMMANDS, PROJECT_SKILLS, leads_out, plain, project_root};
 use crate::tools;
+use crate::worktrees::Worktrees;
 
 /// Capabilities of the inventory that a definition cannot configure, because files of a project could then
 /// choose the model or write outside of the working directory; and what to do instead.
@@ -170,7 +171,7 @@ impl Defined {
     ) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
-        let loader = loader.with_hooks(HookEvent::of_agents()).with_memory();
+        let loader = loader.with_hooks(HookEvent::of_agents()).with_memory().with_worktrees();
         let loader =
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
@@ -319,15 +320,18 @@ impl Defined {
             let (agents, skills) = (self.completed(), self.skills.clone());
             let known = Arc::clone(&of_children);
             let tasks = commands.tasks.clone();
+            let worktrees = Arc::new(Worktrees::new(workdir, commands, rules.permissions()));
+            let isolation = Arc::clone(&worktrees);
             registry.register_with_config("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
                 let subagents = UseSubagents::new(agents.clone()).with_skills(skills.clone());
                 let subagents = subagents.with_background_tasks(tasks.clone());
+                let subagents = subagents.with_isolation(Arc::clone(&isolation) as _);
                 let subagents =
                     subagents.with_capabilities(Arc::clone(&known)).with_policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
-            self.offer_skills(&mut registry, of_children, rules);
+            self.offer_skills(&mut registry, of_children, rules, Some(worktrees));
             registry
         };
         with_subagents(with_subagents(self.without_subagents(workdir, commands, rules)))
@@ -343,6 +347,7 @@ impl Defined {
         registry: &mut CapabilityRegistry,
         of_agents: Arc<CapabilityRegistry>,
         rules: &UsePermissions,
+        worktrees: Option<Arc<Worktrees>>,
     ) {
         let (agents, skills) = (self.completed(), self.skills.clone());
         let permissions = rules.permissions().clone();
@@ -352,6 +357,10 @@ impl Defined {
             let is_listed = move |name: &str| permissions.policy().denies_skill(name).is_none();
             let skills = UseSkills::new(skills.clone()).with_policy(config.policy);
             let skills = skills.with_listed(is_listed).with_access(access);
+            let skills = match &worktrees {
+                Some(worktrees) => skills.with_isolation(Arc::clone(worktrees) as _),
+                None => skills,
+            };
             Ok(skills.with_agents(agents.clone()).with_capabilities(Arc::clone(&of_agents)))
         });
     }
@@ -399,7 +408,7 @@ impl Defined {
         });
         let root = workdir.clone();
         registry.register_with_config("use_compaction", move |config| compaction(config, &root));
-        self.offer_skills(&mut registry, Arc::default(), rules);
+        self.offer_skills(&mut registry, Arc::default(), rules, None);
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry
     }

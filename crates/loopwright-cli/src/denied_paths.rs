@@ -27,6 +27,18 @@ impl DeniedPaths {
         }
     }
 
+    /// Returns the paths with the same ones in a copy of a folder.
+    pub(crate) fn in_copy(&self, policy: &Policy, original: &Path, copy: &Path) -> Self {
+        let of = |access| {
+            let paths = policy.denied_paths(access).into_iter();
+            paths.filter_map(move |it| Some(copy.join(Path::new(&it).strip_prefix(original).ok()?)))
+        };
+        let mut all = self.clone();
+        all.read.extend(of(Access::Read).map(|it| without_links(&it)));
+        all.write.extend(of(Access::Write).flat_map(|it| with_links(&it)));
+        all
+    }
+
     /// Keeps commands from the paths, whatever the policy shows or is given later. A command in a folder that may not be
     /// changed sees it read-only, and a folder that may not be read has no commands.
     pub(crate) fn confine(&self, policy: SandboxPolicy) -> SandboxPolicy {

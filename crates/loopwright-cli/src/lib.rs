@@ -98,3 +98,4 @@ mod whole_file;
 mod verification;
 pub mod worker;
 mod worker_roots;
+mod worktrees;

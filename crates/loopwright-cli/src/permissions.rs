@@ -22,7 +22,7 @@ use crate::config::{
 };
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
-use crate::project::{leads_out, project_root, skill_files};
+use crate::project::{WORKTREES, leads_out, project_root, repository, skill_files};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
@@ -393,6 +393,9 @@ fn build(
     let home = sources.home.as_deref().map(text);
     if let Some(home) = &home {
         builder = builder.home(home.as_str());
+    }
+    if let Some(repository) = repository(&config.workdir) {
+        builder = builder.copies(text(&repository.join(WORKTREES)), text(repository));
     }
     let layers = &config.permissions;
     let typed = settings(SourceKind::Flags, &layers.typed, &workdir);

@@ -12,6 +12,9 @@ pub(crate) const PROJECT_SKILLS: [&str; 3] =
 /// Where commands of other programs are, in a project and in the user's home directory.
 pub(crate) const COMMANDS: &str = ".claude/commands";
 
+/// Where working trees of a repository are that agents have for themselves.
+pub(crate) const WORKTREES: &str = ".claude/worktrees";
+
 /// How many entries of a folder are looked at.
 const MAX_ENTRIES: usize = 2000;
 
@@ -34,7 +37,7 @@ pub(crate) fn skill_files(root: &Path) -> Vec<PathBuf> {
 /// Returns the root of the project that a directory is in: the nearest directory with definitions of
 /// its own, and not beyond a repository. Outside of repositories it is the directory itself.
 pub(crate) fn project_root(workdir: &Path) -> PathBuf {
-    let Some(repository) = workdir.ancestors().find(|it| it.join(".git").exists()) else {
+    let Some(repository) = repository(workdir) else {
         return workdir.to_owned();
     };
     let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
@@ -43,6 +46,11 @@ pub(crate) fn project_root(workdir: &Path) -> PathBuf {
         places.any(|it| directory.join(it).is_dir())
     };
     within.into_iter().find(has_own).unwrap_or(repository).to_owned()
+}
+
+/// Returns the working tree of git that a directory is in.
+pub(crate) fn repository(workdir: &Path) -> Option<&Path> {
+    workdir.ancestors().find(|it| it.join(".git").exists())
 }
 
 /// Writes a path on one line: what would end the line, or move what is shown, is written as `\n` and the

@@ -374,7 +374,7 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
     let hooks = "hooks:\n  PermissionRequest:\n    - hooks: [{type: command, command: ./check}]\n";
     let cases = [
         ("guarded", hooks, "hooks at `PermissionRequest`", "deny whole tools with `toolsDeny`"),
-        ("apart", "isolation: worktree\n", "`worktree`", "remove it to let the agent work"),
+        ("apart", "isolation: container\n", "`container`", "remove it to let the agent work"),
     ];
     for (name, lines, restriction, remedy) in cases {
         // The file has another name than its agent. Of the user's, the project's takes the place in no case.

@@ -8,6 +8,7 @@ mod moving;
 mod nested;
 mod resuming;
 mod running;
+mod worktrees;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

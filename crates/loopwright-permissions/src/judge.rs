@@ -43,8 +43,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         let reads = call.reads.iter().map(|path| (Access::Read, *path));
         let writes = call.writes.iter().map(|path| (Access::Write, *path));
         let resolve = |path: &'a str| match (path.strip_prefix("~/"), &inner.home) {
-            (Some(rest), Some(home)) => path::names(home, rest),
-            _ => path::names(folder, path),
+            (Some(rest), Some(home)) => inner.names(home, rest),
+            _ => inner.names(folder, path),
         };
         let paths = reads.chain(writes).map(|(access, path)| (access, resolve(path))).collect();
         Self {

@@ -36,6 +36,26 @@ fn add<'a>(names: &mut Names<'a>, path: &'a str) {
     }
 }
 
+/// Folders that are copies of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copies {
+    /// Each folder in this one is a copy.
+    pub(crate) below: Vec<String>,
+    /// What they are copies of.
+    pub(crate) of: Vec<String>,
+}
+
+impl Copies {
+    /// Returns the names of the original, if a path is in a copy.
+    pub(crate) fn original<'a>(&'a self, names: Names<'a>, case: PathCase) -> Names<'a> {
+        if names.len() <= self.below.len() || !is_below(&names, &self.below, case) {
+            return names;
+        }
+        let rest = names[self.below.len() + 1..].iter().copied();
+        self.of.iter().map(String::as_str).chain(rest).collect()
+    }
+}
+
 /// Writes a path of names.
 pub(crate) fn joined(names: &[&str]) -> String {
     if names.is_empty() {

@@ -11,7 +11,7 @@ use crate::decision::Decision;
 use crate::judge::Judge;
 use crate::matcher::{Compiled, Matcher, Trouble};
 use crate::mode::Mode;
-use crate::path::{self, Bases, PathCase};
+use crate::path::{self, Bases, Copies, Names, PathCase};
 use crate::rule::Rule;
 use crate::source::{Source, SourceKind, Warning};
 use crate::tools;
@@ -49,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) folders: Vec<Vec<String>>,
     pub(crate) workdir: String,
     pub(crate) home: Option<String>,
+    copies: Option<Copies>,
     pub(crate) case: PathCase,
     pub(crate) shell: Shell,
     pub(crate) known_tools: Vec<String>,
@@ -109,6 +110,7 @@ pub struct PolicyBuilder {
     case: PathCase,
     shell: Shell,
     folders: Vec<String>,
+    copies: Option<(String, String)>,
     sources: Vec<Source>,
     known_tools: Vec<String>,
 }
@@ -149,6 +151,14 @@ impl PolicyBuilder {
         self
     }
 
+    /// Makes each folder in `below` a copy of the folder `of`, such as a working tree of git: a path in a copy is decided about
+    /// as the same path of the original. Both are absolute.
+    #[must_use]
+    pub fn copies(mut self, below: impl Into<String>, of: impl Into<String>) -> Self {
+        self.copies = Some((below.into(), of.into()));
+        self
+    }
+
     /// Adds the rules of a source.
     #[must_use]
     pub fn source(mut self, source: Source) -> Self {
@@ -166,7 +176,8 @@ impl PolicyBuilder {
     /// Builds the policy. Invalid parts of a source are listed in [`Policy::warnings`] and
     /// interpreted strictly.
     pub fn build(self) -> Policy {
-        let Self { workdir, home, mode, case, shell, folders, mut sources, known_tools } = self;
+        let Self { workdir, home, mode, case, shell, folders, copies, mut sources, known_tools } =
+            self;
         sources.sort_by_key(|source| source.kind);
         let names = |path: &str| -> Vec<String> {
             path::names(&workdir, path).iter().map(ToString::to_string).collect()
@@ -179,6 +190,7 @@ impl PolicyBuilder {
                 .collect(),
             workdir: workdir.clone(),
             home,
+            copies: copies.map(|(below, of)| Copies { below: names(&below), of: names(&of) }),
             case,
             shell,
             known_tools,
@@ -231,12 +243,23 @@ impl Inner {
             folders: self.folders.clone(),
             workdir: self.workdir.clone(),
             home: self.home.clone(),
+            copies: self.copies.clone(),
             case: self.case,
             shell: self.shell,
             known_tools: Vec::new(),
             shadows: Vec::new(),
             forbidden_modes: Vec::new(),
             warnings: Vec::new(),
+        }
+    }
+
+    /// Returns the names of a path that is relative to a folder unless it starts with `/`. A path in a copy has the names of
+    /// the original.
+    pub(crate) fn names<'a>(&'a self, folder: &'a str, path: &'a str) -> Names<'a> {
+        let names = path::names(folder, path);
+        match &self.copies {
+            Some(copies) => copies.original(names, self.case),
+            None => names,
         }
     }
 
@@ -347,6 +370,7 @@ impl Policy {
             case: PathCase::Sensitive,
             shell: Shell::Bash,
             folders: Vec::new(),
+            copies: None,
             sources: Vec::new(),
             known_tools: Vec::new(),
         }
@@ -460,7 +484,7 @@ impl Policy {
                 });
                 is_tool
                     && pattern.matches(
-                        names.get_or_insert_with(|| path::names(&self.inner.workdir, path)),
+                        names.get_or_insert_with(|| self.inner.names(&self.inner.workdir, path)),
                     )
             }
             _ => false,
@@ -490,6 +514,11 @@ impl Policy {
             _ => None,
         });
         single.collect()
+    }
+
+    /// Returns a path as it is decided about: one in a copy as that of the [original](PolicyBuilder::copies).
+    pub fn original_path(&self, path: &str) -> String {
+        path::joined(&self.inner.names(&self.inner.workdir, path))
     }
 
     /// Returns `true` if the policies share their rules and have the same mode.

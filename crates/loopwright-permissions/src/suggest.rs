@@ -139,7 +139,7 @@ impl Policy {
         let reads = call.reads.iter().map(|path| (Access::Read, *path));
         let files = reads.chain(call.writes.iter().map(|path| (Access::Write, *path)));
         let rule = |(access, path): (Access, &str)| {
-            let path = path::joined(&path::names(folder, path));
+            let path = path::joined(&self.inner().names(folder, path));
             self.of_file(access, &path)
         };
         files.map(rule).collect()
@@ -147,7 +147,7 @@ impl Policy {
 
     /// Returns the rule for one file, by its absolute path.
     fn of_file(&self, access: Access, path: &str) -> SuggestedRule {
-        let names = path::names("/", path);
+        let names = self.inner().names("/", path);
         let path = path::joined(&names);
         let workdir = path::joined(&path::names("/", &self.inner().workdir));
         let inside = path.strip_prefix(&workdir).and_then(|rest| rest.strip_prefix('/'));

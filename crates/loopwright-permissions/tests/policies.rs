@@ -48,6 +48,39 @@ fn rules_of_all_sources_apply_and_the_strongest_source_is_named() {
 }
 
 #[test]
+fn a_path_in_a_copy_is_decided_about_as_that_of_the_original() {
+    let rules = source(SourceKind::User, "user").deny("Edit(src/**)", 1).deny("Read(./.env)", 2);
+    let rules = rules.deny("Edit(.claude/**)", 3).ask("Bash(./deploy)", 4);
+    let copies = format!("{PROJECT}/.claude/worktrees");
+    let builder = Policy::builder(PROJECT).mode(Mode::Auto).source(rules);
+    let policy = builder.copies(copies.as_str(), PROJECT).build();
+    let copy = format!("{copies}/one");
+    let edit = |path: &str| {
+        let arguments = json!({ "path": path });
+        policy.decide(&Call::new("write_file", &arguments).writing([path])).decision
+    };
+    assert_eq!(edit(&format!("{copy}/a.txt")), Allow);
+    assert_eq!(edit(&format!("{copy}/src/a.txt")), Deny);
+    assert_eq!(edit(&format!("{copy}/x/../src/a.txt")), Deny);
+    assert_eq!(edit(&format!("{copy}/.claude/a.txt")), Deny);
+    assert_eq!(edit(&format!("{copies}/../worktrees/two/src/a.txt")), Deny);
+    assert_eq!(edit(&format!("{PROJECT}/.claude/settings.json")), Deny);
+    let run = |command: &str| {
+        let arguments = json!({ "command": command });
+        policy.decide(&Call::new("bash", &arguments).confined()).decision
+    };
+    assert_eq!(run(&format!("cat {copy}/.env")), Deny);
+    assert_eq!(run(&format!("cat {copy}/a.txt")), Allow);
+    assert_eq!(run(&format!("cd {copy} && cat .env")), Deny);
+    assert_eq!(run(&format!("{copy}/deploy")), Ask);
+    let denied =
+        |path: String| policy.denies_file(Access::Write, None, &path).map(|it| it.text.clone());
+    assert_eq!(denied(format!("{copy}/src/a.txt")).as_deref(), Some("Edit(src/**)"));
+    assert_eq!(denied(format!("{copy}/a.txt")), None);
+    assert_eq!(policy.original_path(&format!("{copy}/src")), format!("{PROJECT}/src"));
+}
+
+#[test]
 fn the_mode_of_the_strongest_source_applies() {
     let user = || source(SourceKind::User, "user").with_mode(Mode::AcceptEdits);
     let project = || source(SourceKind::Project, "project").with_mode(Mode::Auto);

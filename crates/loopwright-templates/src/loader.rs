@@ -78,6 +78,12 @@ impl DefinitionLoader {
         self
     }
 
+    /// Supports `isolation: worktree`. The program must give sub-agents their working trees. Otherwise the key is an error.
+    pub fn with_worktrees(mut self) -> Self {
+        self.host.has_worktrees = true;
+        self
+    }
+
     /// Supports `hooks` at these events. The program must register a capability for them as
     /// [`HOOKS`](loopwright_agent::HOOKS). Otherwise hooks that can refuse an action are an error,
     /// and others a warning.

@@ -48,6 +48,8 @@ pub(crate) struct Host {
     pub(crate) hooks: Vec<&'static str>,
     /// Whether agents can have a memory.
     pub(crate) has_memory: bool,
+    /// Whether sub-agents can have working trees of their own.
+    pub(crate) has_worktrees: bool,
 }
 
 /// Whose word a document is.
@@ -86,6 +88,7 @@ pub(crate) fn definition(document: Document, host: &Host, author: Author) -> Rea
         hooks: restrictions::hooks(&mut fields, &host.hooks),
         initial_prompt: initial_prompt(&mut fields),
         memory: memory(&mut fields, host),
+        isolation: restrictions::isolation(&mut fields, host),
         background: fields.switch(&["background"]).unwrap_or_default(),
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),

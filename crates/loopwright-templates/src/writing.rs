@@ -146,6 +146,7 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
         ("hooks", (!hooks.is_empty()).then(|| Value::Object(hooks.clone()))),
         ("initialPrompt", definition.initial_prompt.as_ref().map(|it| json!(it))),
         ("memory", definition.memory.map(|it| json!(it))),
+        ("isolation", definition.isolation.map(|it| json!(it))),
         ("background", definition.background.then_some(Value::Bool(true))),
         ("budget", definition.budget.as_ref().map(limits)),
         ("metadata", (!metadata.is_empty()).then(|| Value::Object(metadata.clone()))),

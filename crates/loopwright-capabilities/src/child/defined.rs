@@ -6,11 +6,11 @@ use loopwright_agent::{
     AgentDefinition, BuildError, Capability, CapabilityRegistry, DefinitionError,
     DefinitionStateFactory, Definitions, StateFactory,
 };
-use loopwright_core::{AgentState, StartedAgent, ToolCx};
+use loopwright_core::{AgentState, BoxError, StartedAgent, ToolCx};
 use tokio_util::sync::CancellationToken;
 
 use crate::child::detached::DetachedChild;
-use crate::child::{ChildAgent, ChildError, ChildOutcome};
+use crate::child::{ChildAgent, ChildError, ChildOutcome, IsolateAgents, IsolatedPlace};
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::{SkillLibrary, SkillStateFactory};
 
@@ -21,6 +21,7 @@ pub struct DefinedAgents {
     definitions: Arc<dyn Definitions>,
     capabilities: Arc<CapabilityRegistry>,
     states: Arc<dyn StateFactory>,
+    isolation: Option<Arc<dyn IsolateAgents>>,
     #[cfg(all(feature = "skills", target_os = "linux"))]
     skills: Option<SkillLibrary>,
 }
@@ -40,6 +41,15 @@ pub enum DefinedError {
         /// The names.
         skills: String,
     },
+    /// The agent works in a place of its own, which it cannot have here.
+    #[error("`{agent}` cannot start")]
+    Isolation {
+        /// The agent.
+        agent: String,
+        /// The reason.
+        #[source]
+        source: BoxError,
+    },
     /// The sub-agent returned no answer.
     #[error(transparent)]
     Child(#[from] ChildError),
@@ -52,6 +62,7 @@ impl DefinedAgents {
             definitions,
             capabilities: Arc::default(),
             states: Arc::new(DefinitionStateFactory),
+            isolation: None,
             #[cfg(all(feature = "skills", target_os = "linux"))]
             skills: None,
         }
@@ -66,6 +77,12 @@ impl DefinedAgents {
     /// Sets the factory of initial states. The budget is capped in any case.
     pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.states = states;
+        self
+    }
+
+    /// Sets what gives agents their own places. Without it, agents whose definition has an isolation do not start.
+    pub fn with_isolation(mut self, isolation: Arc<dyn IsolateAgents>) -> Self {
+        self.isolation = Some(isolation);
         self
     }
 
@@ -137,8 +154,36 @@ impl DefinedAgents {
         let states = self.states_for(definition).await?;
         #[cfg(not(all(feature = "skills", target_os = "linux")))]
         let states = &self.states;
-        let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
-        Ok(child.run(prompt, begin).await?)
+        let place = self.place(definition, &child).await?;
+        let (child, task) = placed(child, place.as_deref(), prompt)?;
+        let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(task);
+        let mut ended = child.run(prompt, begin).await;
+        let is_over = match &ended {
+            Ok(ended) => ended.state.status().is_terminal(),
+            Err(error) => matches!(error, ChildError::TooDeep { .. } | ChildError::Build { .. }),
+        };
+        if let Some(place) = place.filter(|_| is_over) {
+            let left = place.leave().await;
+            ended = ended.map(|ended| ChildOutcome { left, ..ended });
+        }
+        Ok(ended?)
+    }
+
+    /// Returns the place of a sub-agent; `None` if it works where its parent works.
+    async fn place(
+        &self,
+        definition: &AgentDefinition,
+        child: &ChildAgent<'_>,
+    ) -> Result<Option<Box<dyn IsolatedPlace>>, DefinedError> {
+        if definition.isolation.is_none() {
+            return Ok(None);
+        }
+        let place = match &self.isolation {
+            Some(isolation) => isolation.enter(definition, &child.cx).await,
+            None => Err("this program gives agents no working trees; do the task yourself".into()),
+        };
+        let agent = &definition.name;
+        place.map(Some).map_err(|source| DefinedError::Isolation { agent: agent.clone(), source })
     }
 
     /// Begins a sub-agent with a prompt that does not need its call; see [`ChildAgent::detach`].
@@ -161,8 +206,10 @@ impl DefinedAgents {
         let states = self.states_for(definition).await?;
         #[cfg(not(all(feature = "skills", target_os = "linux")))]
         let states = &self.states;
-        let begin = |seed| states.instantiate(definition, seed).with_user_message(prompt);
-        Ok(child.detach(prompt, stop, begin)?)
+        let place = self.place(definition, &child).await?;
+        let (child, task) = placed(child, place.as_deref(), prompt)?;
+        let begin = |seed| states.instantiate(definition, seed).with_user_message(task);
+        Ok(child.detach(prompt, stop, begin)?.in_place(place))
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
@@ -199,6 +246,18 @@ impl DefinedAgents {
             return Err(DefinedError::Skills { agent, skills });
         }
         Ok(Arc::new(SkillStateFactory::new(own).with_inner(Arc::clone(&self.states))))
+    }
+}
+
+/// Returns a sub-agent with the tools of its place, and its task with what it is told about the place.
+fn placed<'a>(
+    child: ChildAgent<'a>,
+    place: Option<&dyn IsolatedPlace>,
+    prompt: &str,
+) -> Result<(ChildAgent<'a>, String), BuildError> {
+    match place {
+        Some(place) => Ok((child.in_place(place)?, format!("{}\n\n{prompt}", place.describe()))),
+        None => Ok((child, prompt.to_owned())),
     }
 }
 

@@ -8,7 +8,7 @@ use loopwright_core::{AgentState, EventBus, Run, RunEnv, RunOptions, events::Sub
 use tokio_util::sync::CancellationToken;
 
 use super::run::TOLD;
-use super::{ChildAgent, ChildError, ChildOutcome};
+use super::{ChildAgent, ChildError, ChildOutcome, IsolatedPlace};
 
 /// A sub-agent that has begun and does not need its call any more.
 pub(crate) struct DetachedChild {
@@ -17,6 +17,7 @@ pub(crate) struct DetachedChild {
     events: EventBus,
     env: RunEnv,
     started: Duration,
+    place: Option<Box<dyn IsolatedPlace>>,
 }
 
 impl ChildAgent<'_> {
@@ -45,11 +46,16 @@ impl ChildAgent<'_> {
         let (events, env) = (cx.events.clone(), cx.env.clone());
         let started = env.clock.monotonic();
         let run = agent.start(state, options);
-        Ok(DetachedChild { name: self.name, run, events, env, started })
+        Ok(DetachedChild { name: self.name, run, events, env, started, place: None })
     }
 }
 
 impl DetachedChild {
+    /// Sets the place that it leaves at its end.
+    pub(super) fn in_place(self, place: Option<Box<dyn IsolatedPlace>>) -> Self {
+        Self { place, ..self }
+    }
+
     /// Runs to the end, and shows each step.
     pub(crate) async fn finish(mut self, mut step: impl FnMut(&AgentState)) -> ChildOutcome {
         while let Some(state) = self.run.next().await {
@@ -58,6 +64,10 @@ impl DetachedChild {
         let state = self.run.state().clone();
         let duration = self.env.clock.monotonic().saturating_sub(self.started);
         self.events.emit(|| SubagentCompleted::from_state(&self.name, &state, duration));
-        ChildOutcome { name: self.name, state, pause: None }
+        let left = match self.place {
+            Some(place) => place.leave().await,
+            None => None,
+        };
+        ChildOutcome { name: self.name, state, pause: None, left }
     }
 }

@@ -20,6 +20,8 @@ pub struct ChildOutcome {
     pub state: AgentState,
     /// The pause that the parent must wait for, if any.
     pub pause: Option<ToolPause>,
+    /// What is left of its own place. `None` means that nothing is left, or that it had none.
+    pub left: Option<String>,
 }
 
 /// The answer of a sub-agent.
@@ -45,7 +47,11 @@ impl ChildOutcome {
         match self.state.status() {
             ExecutionStatus::Failed(failure) => {
                 let tokens = self.state.usage().total();
-                Err(ChildError::Failed { name, steps, tokens, reason: failure.to_string() })
+                let reason = match &self.left {
+                    Some(left) => format!("{failure}; {left}"),
+                    None => failure.to_string(),
+                };
+                Err(ChildError::Failed { name, steps, tokens, reason })
             }
             ExecutionStatus::Paused => {
                 let pause = self.pause.clone().unwrap_or_default();
@@ -66,7 +72,7 @@ impl ChildOutcome {
         }
     }
 
-    /// Creates the output of a tool: the text for the model, and for hooks and programs the name,
+    /// Creates the output of a tool: the text for the model, with what is left of the sub-agent's place, and for hooks and programs the name,
     /// the status and the usage of the sub-agent.
     pub fn to_output(&self, text: impl Into<Arc<str>>) -> ToolOutput {
         let state = &self.state;
@@ -79,6 +85,10 @@ impl ChildOutcome {
             "stop": state.stop_signal(),
             "response": state.final_response().map(loopwright_core::messages::Message::text),
         });
+        let mut text: Arc<str> = text.into();
+        if let Some(left) = &self.left {
+            text = format!("{text}\n\n[{left}]").into();
+        }
         ToolOutput { value: Some(Arc::new(value)), ..ToolOutput::text(text) }
     }
 }

@@ -61,7 +61,7 @@ impl ChildAgent<'_> {
         let duration = cx.env.clock.monotonic().saturating_sub(started);
         cx.emit_subagent_completed(&self.name, &state, duration);
         let pause = self.pause(&agent, &state, journal.is_some());
-        Ok(ChildOutcome { name: self.name, state, pause })
+        Ok(ChildOutcome { name: self.name, state, pause, left: None })
     }
 
     /// Returns what the call of the parent waits for, if the child waits.

@@ -321,7 +321,8 @@ fn a_child_that_was_interrupted_in_its_answer_has_said_what_came_of_it() {
     let agent = test_loop(ModelDriver::new(Interrupted(cancel.clone())));
     let options = RunOptions { cancel, env: test_env(1), ..RunOptions::default() };
     let state = block_on(agent.start(AgentState::new().with_user_message("go"), options).finish());
-    let answer = ChildOutcome { name: "helper".into(), state, pause: None }.answer().unwrap();
+    let answer =
+        ChildOutcome { name: "helper".into(), state, pause: None, left: None }.answer().unwrap();
     assert_eq!(answer.text, "as far as\n\n[interrupted by the user]");
     assert!(answer.cut_short.is_some(), "{answer:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -96,6 +96,34 @@ pub trait FileJournal: Send + Sync {
     fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
         let _ = (kept, paths);
         Ok(())
+    }
+}
+
+/// A journal of changes in another directory than that of its root. `directory` has no links.
+pub(super) struct JournalElsewhere {
+    pub(super) journal: Arc<dyn FileJournal>,
+    pub(super) directory: PathBuf,
+}
+
+impl JournalElsewhere {
+    fn absolute(&self, path: &str) -> String {
+        self.directory.join(path).to_string_lossy().into_owned()
+    }
+}
+
+impl FileJournal for JournalElsewhere {
+    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
+        let mut change = change.clone();
+        change.path = self.absolute(&change.path);
+        change.from = change.from.map(|path| self.absolute(&path));
+        change.folders.push(self.directory.to_string_lossy().into_owned());
+        self.journal.record(&change, before)
+    }
+
+    fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.directory.join(path)).collect();
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        self.journal.record_command(kept, &paths)
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::files::FileError;
 use crate::files::access::{FileAccess, FileUse};
-use crate::files::change::FileJournal;
+use crate::files::change::{FileJournal, JournalElsewhere};
 use crate::files::protected;
 use crate::files::stage::Durability;
 
@@ -146,6 +146,16 @@ impl WorkspaceRoot {
     /// not exist fails on first use, as the directory does.
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.with(|it| it.folders.push(folder.into()))
+    }
+
+    /// Returns a root with the same settings for another directory. The journal records changes there as in an added folder, so
+    /// that a root for this directory can undo them.
+    pub fn elsewhere(&self, path: impl Into<PathBuf>) -> Self {
+        let (path, mut settings) = (path.into(), self.0.settings.clone());
+        settings.journal = settings.journal.map(|journal| {
+            Arc::new(JournalElsewhere { journal, directory: path.clone() }) as Arc<dyn FileJournal>
+        });
+        Self::of(path, settings)
     }
 
     /// Returns the added folders, as they were given.

@@ -73,7 +73,8 @@ impl crate::files::FileAccess for Permissions {
             |path: &std::path::Path| policy.denies_file(access, tool, &path.to_string_lossy());
         let rule = rule(path).or_else(|| {
             let targets = targets.get_or_init(|| LinkTargets::of(&policy));
-            targets.leading_to(access, path).find_map(|path| rule(&path))
+            let path = policy.original_path(&path.to_string_lossy());
+            targets.leading_to(access, path.as_ref()).find_map(|path| rule(&path))
         })?;
         Some(format!("rule `{}` of {}", rule.text, rule.place()))
     }

@@ -59,6 +59,11 @@ impl UseSkills {
         Self(self.0.with_agents(Arc::new(agents)))
     }
 
+    /// Sets what gives these agents their own places, whose definition has an isolation.
+    pub fn with_isolation(self, isolation: Arc<dyn IsolateAgents>) -> Self {
+        Self(self.0.with_isolation(isolation))
+    }
+
     /// Sets the registry of the capabilities that the definitions of these agents name.
     pub fn with_capabilities(self, capabilities: Arc<CapabilityRegistry>) -> Self {
         Self(self.0.with_capabilities(capabilities))

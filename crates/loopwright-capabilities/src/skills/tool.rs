@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use crate::child::{ChildError, DefinedAgents, DefinedError};
+use crate::child::{ChildError, DefinedAgents, DefinedError, IsolateAgents};
 use crate::earlier_calls;
 use crate::files::{FileAccess, FileError, ReadFile, ReadFileArgs, WorkspaceRoot};
 use crate::skills::active::{self, ACTIVE, ActiveSkill, LOAD_SKILL};
@@ -34,6 +34,7 @@ pub struct LoadSkill {
     policy: SkillPolicy,
     shell: Option<SkillShell>,
     agents: Option<Arc<dyn Definitions>>,
+    isolation: Option<Arc<dyn IsolateAgents>>,
     capabilities: Arc<CapabilityRegistry>,
     is_listed: IsListed,
     access: Option<Arc<dyn FileAccess>>,
@@ -118,6 +119,7 @@ impl LoadSkill {
             policy,
             shell: None,
             agents: None,
+            isolation: None,
             capabilities,
             is_listed: Arc::new(|_| true),
             access: None,
@@ -140,6 +142,12 @@ impl LoadSkill {
     /// Sets the agents that skills can name for their execution; otherwise a plain agent runs them.
     pub fn with_agents(mut self, agents: Arc<dyn Definitions>) -> Self {
         self.agents = Some(agents);
+        self
+    }
+
+    /// Sets what gives these agents their own places, whose definition has an isolation.
+    pub fn with_isolation(mut self, isolation: Arc<dyn IsolateAgents>) -> Self {
+        self.isolation = Some(isolation);
         self
     }
 
@@ -222,6 +230,10 @@ impl LoadSkill {
     fn defined_agents(&self) -> Option<DefinedAgents> {
         let agents = DefinedAgents::from_arc(Arc::clone(self.agents.as_ref()?));
         let capabilities = Arc::clone(&self.capabilities);
+        let agents = match &self.isolation {
+            Some(isolation) => agents.with_isolation(Arc::clone(isolation)),
+            None => agents,
+        };
         Some(agents.with_capabilities(capabilities).with_skills(self.library.clone()))
     }
 

@@ -141,6 +141,10 @@ impl BackgroundAgents {
             let outcome = child.finish(|state| print(&task, state)).await;
             task.end(outcome.state.status().as_str());
             let text = policy.show(&name, &text_of(&outcome));
+            let text = match &outcome.left {
+                Some(left) => format!("{text}\n\n[{left}]"),
+                None => text,
+            };
             ended.send_replace(Some(Ended { text, spent: outcome.state.total_spent() }));
             // Its answer can be read as long as the run lasts.
             scope.cancelled().await;

@@ -7,6 +7,7 @@ use loopwright_agent::{
 };
 
 use crate::background::BackgroundTasks;
+use crate::child::IsolateAgents;
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::SkillLibrary;
 use crate::subagents::background::{BackgroundAgents, BackgroundEnds, SubagentRead, SubagentStop};
@@ -70,6 +71,13 @@ impl UseSubagents {
     /// Sets the factory of the sub-agents' initial states; see [`SpawnSubagent::with_states`].
     pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.spawn = self.spawn.with_states(states);
+        self
+    }
+
+    /// Sets what gives sub-agents their own places, whose definition has an [isolation](loopwright_agent::AgentDefinition::isolation).
+    /// Without it, they do not start.
+    pub fn with_isolation(mut self, isolation: Arc<dyn IsolateAgents>) -> Self {
+        self.spawn = self.spawn.with_isolation(isolation);
         self
     }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 #[cfg(all(feature = "skills", target_os = "linux"))]
 use crate::skills::SkillLibrary;
 use crate::{
-    child::{ChildError, DefinedAgents, DefinedError},
+    child::{ChildError, DefinedAgents, DefinedError, IsolateAgents},
     subagents::{
         background::{BackgroundAgents, BackgroundError},
         policy::SubagentPolicy,
@@ -94,6 +94,12 @@ impl SpawnSubagent {
     /// Sets the factory of the sub-agents' initial states. The budget is capped in any case.
     pub fn with_states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.agents = self.agents.with_states(states);
+        self
+    }
+
+    /// Sets what gives sub-agents their own places.
+    pub fn with_isolation(mut self, isolation: Arc<dyn IsolateAgents>) -> Self {
+        self.agents = self.agents.with_isolation(isolation);
         self
     }
 
@@ -199,7 +205,12 @@ fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
         let but = it.tools_deny.iter().collect::<Vec<_>>().join(", ");
         let but = if but.is_empty() { but } else { format!("; not {but}") };
         // Writing to a string does not fail.
-        let place = if it.background { "; in the background" } else { "" };
+        let place = match (it.background, it.isolation.is_some()) {
+            (false, false) => "",
+            (true, false) => "; in the background",
+            (false, true) => "; in its own copy of the files",
+            (true, true) => "; in the background, in its own copy of the files",
+        };
         let _written =
             write!(text, "\n- {}: {} (tools: {tools}{but}{place})", it.name, it.description);
     }

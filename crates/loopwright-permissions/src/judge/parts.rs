@@ -9,7 +9,7 @@ use crate::decision::Decision;
 use crate::explain::CommandExplanation;
 use crate::matcher::{Compiled, Matcher};
 use crate::mode::Mode;
-use crate::path::{self, PathPattern};
+use crate::path::{self, Names, PathPattern};
 use crate::policy::Limit;
 use crate::rule::Rule;
 use crate::shell::{UNKNOWN_END, UNKNOWN_START};
@@ -127,7 +127,8 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             let is_named = is_redirect || file.path.is_some() || is_glob;
             return if is_named { Match::Maybe } else { Match::No };
         };
-        paths.iter().map(|path| holds(pattern, path, file.scope)).max().unwrap_or(Match::No)
+        let names = paths.iter().map(|path| self.inner.names("/", path));
+        names.map(|names| holds(pattern, names, file.scope)).max().unwrap_or(Match::No)
     }
 
     /// Returns the paths that a file may have, or `None` if they are unknown.
@@ -157,7 +158,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     }
 
     fn names_of_program(&self, path: &str) -> Vec<String> {
-        let names = path::names("/", path);
+        let names = self.inner.names("/", path);
         let workdir = path::names("/", &self.inner.workdir);
         let common = names.iter().zip(&workdir).take_while(|(one, other)| one == other).count();
         let up = "../".repeat(workdir.len() - common);
@@ -200,7 +201,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             return true;
         }
         let is_listed = |path: &String| {
-            let names = path::names("/", path);
+            let names = self.inner.names("/", path);
             limit.entries.iter().any(|entry| {
                 matches!(&entry.matcher, Matcher::Path { access, only: None, pattern }
                     if *access == file.access && pattern.matches(&names))
@@ -280,7 +281,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     /// Returns `true` if all folders are known, and among the agent's.
     fn is_folder(&self, cwd: &Cwd) -> bool {
         cwd.0.as_ref().is_some_and(|folders| {
-            folders.iter().all(|folder| self.is_inside(&path::names("/", folder)))
+            folders.iter().all(|folder| self.is_inside(&self.inner.names("/", folder)))
         })
     }
 
@@ -324,7 +325,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
                 continue;
             };
             for path in paths {
-                let names = path::names("/", &path);
+                let names = self.inner.names("/", &path);
                 let decision = match self.path_allowed(file.access, &names) {
                     Some(_) if self.mode != Mode::Plan || file.access == Access::Read => continue,
                     _ => self.path_default(file.access, &names),
@@ -340,7 +341,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         let mut asked = Vec::new();
         for file in &part.redirects {
             for path in self.resolved(part, file)? {
-                let names = path::names("/", &path);
+                let names = self.inner.names("/", &path);
                 let is_allowed = self.path_allowed(file.access, &names).is_some();
                 if !is_allowed && self.path_default(file.access, &names) == Decision::Ask {
                     asked.push((file.access, path.clone()));
@@ -360,8 +361,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
 }
 
 /// Holds a pattern against a path of which more than the path itself may be used.
-fn holds(pattern: &PathPattern, path: &str, scope: Scope) -> Match {
-    let mut names = path::names("/", path);
+fn holds(pattern: &PathPattern, mut names: Names<'_>, scope: Scope) -> Match {
     if pattern.matches(&names) {
         return Match::Yes;
     }

@@ -2,9 +2,11 @@
 //!
 //! The author of such a key relies on it, so it is an error and not a warning.
 
+use loopwright_agent::AgentIsolation;
 use serde_json::{Map, Value};
 
 use crate::problem::DiagnosticKind;
+use crate::reading::Host;
 use crate::reading::fields::{At, Fields};
 
 /// Events whose hooks cannot keep an agent from an action.
@@ -70,13 +72,18 @@ pub(super) fn refuse(fields: &mut Fields<'_>) {
             None => fields.warn(at, DiagnosticKind::Unsupported),
         }
     }
-    if let Some((at, place)) = fields.take(&["isolation"]) {
-        let place = place.as_str().map_or_else(|| place.to_string(), ToOwned::to_owned);
-        match place.trim() {
-            "none" | "false" => fields.warn(at, DiagnosticKind::Unsupported),
-            place => refused(fields, at, format!("`{place}`"), WORKING),
-        }
+}
+
+/// Takes what a sub-agent has of its own, and refuses what it would not have.
+pub(super) fn isolation(fields: &mut Fields<'_>, host: &Host) -> Option<AgentIsolation> {
+    let (at, place) = fields.take(&["isolation"])?;
+    let place = place.as_str().map_or_else(|| place.to_string(), ToOwned::to_owned);
+    match place.trim() {
+        "worktree" if host.has_worktrees => return Some(AgentIsolation::Worktree),
+        "none" | "false" => {}
+        place => refused(fields, at, format!("`{place}`"), WORKING),
     }
+    None
 }
 
 fn refused(fields: &mut Fields<'_>, at: At, restriction: String, remedy: &str) {
