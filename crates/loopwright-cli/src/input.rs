@@ -286,11 +286,17 @@ impl LineEditor {
             let draft = std::mem::take(&mut self.ahead.draft);
             self.insert(draft);
         }
+        if !is_answer {
+            self.keys.press(std::mem::take(&mut self.ahead.keys));
+        }
         loop {
             if let Some(heard) = self.replay(is_answer) {
                 return heard;
             }
             self.keys.open(poll(Duration::ZERO).unwrap_or_default());
+            if !is_answer {
+                self.keys.wake();
+            }
             let bare = Question::default();
             let prompt = if is_answer { &bare } else { &self.prompt };
             return match self.editor.read_line(prompt) {
@@ -379,7 +385,12 @@ impl LineEditor {
                     self.editor.run_edit_commands(&[EditCommand::Clear]);
                     return Some(sent(&self.pastes.open(&text)));
                 }
-                _ => {}
+                _ if is_answer => {}
+                // Only the editor knows what it means.
+                event => {
+                    let behind = std::iter::from_fn(|| self.keys.next_kept());
+                    self.keys.press([event].into_iter().chain(behind).collect::<Vec<_>>());
+                }
             }
         }
         None

@@ -10,9 +10,11 @@ use crate::server::{Server, streamed, streamed_call, streamed_tool};
 use crate::terminal::Terminal;
 use crate::world::World;
 
+const CTRL_A: &str = "\u{1}";
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 const CTRL_R: &str = "\u{12}";
+const SHIFT_TAB: &str = "\u{1b}[Z";
 const CTRL_V: &str = "\u{16}";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -48,6 +50,18 @@ fn lines_that_are_typed_between_two_prompts_are_sent_and_none_is_shown_twice() {
         let count = seen.lines.iter().filter(|it| it.trim_end() == line).count();
         assert_eq!(count, 1, "{line}: {}", seen.text());
     }
+}
+
+#[test]
+fn keys_behind_shift_tab_take_effect_at_the_next_prompt() {
+    let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
+    let terminal = Terminal::new(80)
+        .editing("/help for help", &format!("{SHIFT_TAB}ab{CTRL_A}x\r"))
+        .editing("One.", &format!("{SHIFT_TAB}{CTRL_R}xa\r\r"))
+        .typing("Two.", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    let requests = server.heard();
+    assert_eq!(said(&requests[1].1), ["xab", "xab"], "{}", seen.text());
 }
 
 #[test]

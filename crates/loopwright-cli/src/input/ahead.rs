@@ -1,4 +1,4 @@
-//! Text that was typed while an agent worked.
+//! What was typed before a prompt opened for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,11 +6,13 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Input typed ahead: complete lines, and the beginning of another one.
+/// Input typed ahead: complete lines, the beginning of another one, and keys that only a prompt understands.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(super) lines: VecDeque<String>,
     pub(super) draft: String,
+    /// Keys behind that text, from the first one that is no text.
+    pub(super) keys: VecDeque<Event>,
 }
 
 impl Ahead {
@@ -26,12 +28,24 @@ impl Ahead {
         disable_raw_mode().ok();
     }
 
+    /// Takes a key or a pasted text. From the first key that only a prompt understands, such as Ctrl-R, all are kept for it: what
+    /// is behind that key may be meant for something else than the text.
     pub(super) fn take(&mut self, event: &Event) {
+        let is_release = matches!(event, Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }));
+        if is_release || (self.keys.is_empty() && self.take_text(event)) {
+            return;
+        }
+        if matches!(event, Event::Key(_) | Event::Paste(_)) {
+            self.keys.push_back(event.clone());
+        }
+    }
+
+    /// Takes what is text, or corrects it. Returns `false` for other keys.
+    pub(super) fn take_text(&mut self, event: &Event) -> bool {
         match event {
             Event::Paste(text) => {
                 self.draft.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
             }
-            Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => {}
             Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => self.end_line(),
             Event::Key(KeyEvent { code: KeyCode::Backspace, .. }) => drop(self.draft.pop()),
             Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. }) => {
@@ -40,12 +54,15 @@ impl Ahead {
                     ('j', true) => self.end_line(),
                     ('u', true) => self.draft.clear(),
                     ('w', true) => self.drop_word(),
-                    _ => {}
+                    _ => return false,
                 }
             }
             Event::Key(KeyEvent { code: KeyCode::Tab, .. }) => self.draft.push(' '),
-            _ => {}
+            // It was for what happened then.
+            Event::Key(KeyEvent { code: KeyCode::Esc, .. }) => {}
+            _ => return false,
         }
+        true
     }
 
     fn drop_word(&mut self) {
@@ -83,7 +100,6 @@ mod tests {
             (KeyCode::Char('h'), KeyModifiers::ALT),
             (KeyCode::Char('i'), none),
             (KeyCode::Esc, none),
-            (KeyCode::Left, none),
             (KeyCode::Char('!'), none),
         ];
         let expect = Ahead { draft: "hi!".to_owned(), ..Ahead::default() };
@@ -105,6 +121,22 @@ mod tests {
     }
 
     #[test]
+    fn keys_from_the_first_that_is_no_text_are_kept_for_the_prompt() {
+        let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+        let behind = [
+            (KeyCode::Char('r'), control),
+            (KeyCode::Char('a'), none),
+            (KeyCode::Enter, none),
+            (KeyCode::Left, none),
+        ];
+        let keys = [&[(KeyCode::Char('x'), none)][..], &behind].concat();
+        let keep = |(code, modifiers)| Event::Key(KeyEvent::new(code, modifiers));
+        let keys_kept = behind.map(keep).into();
+        let expect = Ahead { draft: "x".to_owned(), keys: keys_kept, ..Ahead::default() };
+        assert_eq!(typed(&keys), expect);
+    }
+
+    #[test]
     fn lines_are_kept_in_their_order_and_a_backslash_joins_them() {
         let none = KeyModifiers::NONE;
         let mut keys: Vec<(KeyCode, KeyModifiers)> =
@@ -114,6 +146,6 @@ mod tests {
         keys.push((KeyCode::Enter, none));
         keys.push((KeyCode::Char('c'), none));
         let lines = VecDeque::from(["a\\\nb".to_owned()]);
-        assert_eq!(typed(&keys), Ahead { lines, draft: "c".to_owned() });
+        assert_eq!(typed(&keys), Ahead { lines, draft: "c".to_owned(), ..Ahead::default() });
     }
 }

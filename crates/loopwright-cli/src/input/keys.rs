@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use reedline::{EditCommand, EditMode, Emacs, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
+use rustix::process::{Signal, getpid, kill_process};
 
 use super::pastes::Pastes;
 
@@ -91,14 +92,16 @@ struct Keys {
     is_interrupted: bool,
     /// Keys for the next prompt.
     kept: VecDeque<Event>,
+    /// Keys that the editor takes before those of the terminal.
+    pressed: VecDeque<Event>,
 }
 
 impl LineKeys {
     /// Begins another prompt; `has_waited` is `true` if keys were pressed before.
     pub(super) fn open(&self, has_waited: bool) {
         let mut keys = self.lock();
-        let kept = std::mem::take(&mut keys.kept);
-        *keys = Keys { has_waited, is_batch_over: true, kept, ..Keys::default() };
+        let (kept, pressed) = (std::mem::take(&mut keys.kept), std::mem::take(&mut keys.pressed));
+        *keys = Keys { has_waited, is_batch_over: true, kept, pressed, ..Keys::default() };
     }
 
     /// Ends the reading with a key for the program. Keys behind it are kept.
@@ -111,10 +114,33 @@ impl LineKeys {
     /// Ends the reading with a line. Returns `true` if Ctrl-C ended it.
     pub(super) fn end_line(&self, line: &str) -> bool {
         let is_interrupted = self.lock().is_interrupted && line.is_empty();
-        if is_interrupted || line.starts_with(TURNS) {
-            self.end();
-        }
+        self.end();
         is_interrupted
+    }
+
+    /// Has the editor take these keys at the next prompt, before others.
+    pub(super) fn press(&self, keys: impl IntoIterator<Item = Event>) {
+        self.lock().pressed.extend(keys);
+    }
+
+    /// Has the editor take the first of them now, if there are any.
+    pub(super) fn wake(&self) {
+        if !self.lock().pressed.is_empty() {
+            send_event();
+        }
+    }
+
+    /// Returns the key that the editor is to take before an event, which it takes later. `None` means that it takes the event
+    /// now.
+    fn before(&self, event: &Event) -> Option<Event> {
+        let mut keys = self.lock();
+        let first = keys.pressed.pop_front()?;
+        if !matches!(event, Event::Resize(..)) {
+            keys.pressed.push_back(event.clone());
+        }
+        // Also for the size itself, if it was another one.
+        send_event();
+        Some(first)
     }
 
     /// Returns the next key that was kept.
@@ -152,6 +178,11 @@ impl LineKeys {
     }
 }
 
+/// Makes an event at the terminal, with which the editor takes a key: one about its size. A terminal sends it at any time.
+fn send_event() {
+    kill_process(getpid(), Signal::WINCH).ok();
+}
+
 /// The keys of an editor, with those that mean more.
 pub(super) struct ChatKeys {
     inner: Emacs,
@@ -177,6 +208,28 @@ impl ChatKeys {
 impl EditMode for ChatKeys {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         let event: Event = event.into();
+        let Some(first) = self.line.before(&event) else { return self.meaning(event) };
+        let may_end = matches!(first, Event::Key(KeyEvent { code: KeyCode::Enter, .. }));
+        let meaning = self.meaning(first);
+        if may_end {
+            self.line.leaves(false);
+        }
+        meaning
+    }
+
+    fn edit_mode(&self) -> PromptEditMode {
+        // The editor asks for it once it has taken all keys that wait.
+        self.line.end_batch();
+        self.inner.edit_mode()
+    }
+}
+
+impl ChatKeys {
+    /// Returns what the editor does at an event.
+    fn meaning(&mut self, event: Event) -> ReedlineEvent {
+        if let Event::Resize(width, height) = event {
+            return ReedlineEvent::Resize(width, height);
+        }
         let has_waited = self.line.take(&event);
         let before = self.escaped.take();
         if let Some(key) = ChatKey::of(&event) {
@@ -208,12 +261,6 @@ impl EditMode for ChatKeys {
             return if is_letter { self.parse(letter) } else { meant };
         }
         self.parse(event)
-    }
-
-    fn edit_mode(&self) -> PromptEditMode {
-        // The editor asks for it once it has taken all keys that wait.
-        self.line.end_batch();
-        self.inner.edit_mode()
     }
 }
 
@@ -283,6 +330,22 @@ mod tests {
         press(&mut keys, letter('d'));
         line.end();
         assert_eq!(line.next_kept(), None);
+    }
+
+    #[test]
+    fn keys_that_no_terminal_has_come_first_and_one_with_each_event() {
+        let (mut keys, line) = keys();
+        let enter = key(KeyCode::Enter, KeyModifiers::NONE);
+        let search = key(KeyCode::Char('r'), KeyModifiers::CONTROL);
+        line.press([search, letter('a'), enter.clone(), letter('b')]);
+        line.open(false);
+        let resize = Event::Resize(80, 24);
+        let events = [&resize, &resize, &letter('q'), &resize, &resize, &resize];
+        let taken = events.map(|event| press(&mut keys, event.clone()));
+        let resized = ReedlineEvent::Resize(80, 24);
+        let expect = [ReedlineEvent::SearchHistory, inserts('a'), ReedlineEvent::Enter];
+        assert_eq!(taken[..3], expect);
+        assert_eq!(taken[3..], [inserts('b'), inserts('q'), resized]);
     }
 
     #[test]

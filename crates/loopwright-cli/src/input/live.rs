@@ -94,9 +94,10 @@ struct Line {
 
 impl Line {
     fn take(&mut self, event: &Event) {
-        if let Event::Key(KeyEvent { code: KeyCode::Esc, kind, .. }) = event
-            && *kind != KeyEventKind::Release
-        {
+        if matches!(event, Event::Key(KeyEvent { kind: KeyEventKind::Release, .. })) {
+            return;
+        }
+        if let Event::Key(KeyEvent { code: KeyCode::Esc, .. }) = event {
             self.sender.send(Typed::Stop).ok();
             return;
         }
@@ -107,7 +108,7 @@ impl Line {
     /// Takes a key or a pasted text as the prompt would, and sends each line that ends with it.
     fn add(&mut self, event: &Event) {
         let mut ahead = Ahead { draft: std::mem::take(&mut self.draft), ..Ahead::default() };
-        ahead.take(event);
+        ahead.take_text(event);
         for line in ahead.lines.into_iter().filter(|it| !it.trim().is_empty()) {
             self.sender.send(Typed::Line(super::joined(&line))).ok();
         }
