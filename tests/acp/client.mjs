@@ -15,6 +15,26 @@ const log = `${folder}.log`;
 const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 const path = (name) => join(folder, name);
+// A server of the Model Context Protocol that greets.
+const server = `import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    tool = {"name": "greet", "description": "Greets.", "inputSchema": {"type": "object"}}
+    info = {"name": "probe", "version": "1"}
+    results = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info},
+        "tools/list": {"tools": [tool]},
+        "tools/call": {"content": [{"type": "text", "text": "good morning"}]},
+    }
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] in results:
+        answer["result"] = results[message["method"]]
+    else:
+        answer["error"] = {"code": -32601, "message": "unknown"}
+    print(json.dumps(answer), flush=True)
+`;
 const until = async (condition) => {
   while (!condition()) await sleep(10);
 };
@@ -24,6 +44,8 @@ class Agent {
     this.updates = [];
     this.asked = [];
     this.choice = "allow_once";
+    this.buffers = {};
+    this.written = [];
     this.process = spawn("python3", [join(import.meta.dirname, "tee.py"), log, ...command, ...options], {
       stdio: ["pipe", "pipe", "inherit"],
     });
@@ -37,6 +59,15 @@ class Agent {
         if (this.choice === "cancelled") return { outcome: { outcome: "cancelled" } };
         const option = params.options.find((it) => it.kind === this.choice);
         return { outcome: { outcome: "selected", optionId: option.optionId } };
+      })
+      .onRequest("fs/read_text_file", async ({ params }) => {
+        if (!(params.path in this.buffers)) throw acp.RequestError.resourceNotFound(params.path);
+        return { content: this.buffers[params.path] };
+      })
+      .onRequest("fs/write_text_file", async ({ params }) => {
+        this.written.push(params.path);
+        writeFileSync(params.path, params.content);
+        return {};
       })
       .connect(stream);
     this.peer = this.connection.agent;
@@ -71,10 +102,12 @@ class Agent {
   }
 }
 
+let clientCapabilities = {};
+
 async function withAgent(work, ...options) {
   const agent = new Agent(options);
   try {
-    agent.hello = await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    agent.hello = await agent.request("initialize", { protocolVersion: 1, clientCapabilities });
     return await work(agent);
   } finally {
     agent.process.stdin.end();
@@ -161,6 +194,31 @@ const scenarios = {
       await agent.say("write diff.txt one");
       const [change] = agent.all("tool_call_update").at(-1).content;
       assert.deepEqual(change, { type: "diff", path: path("diff.txt"), oldText: "", newText: "one" });
+    }),
+  open_file: async () => {
+    clientCapabilities = { fs: { readTextFile: true, writeTextFile: true } };
+    try {
+      await withNew(async (agent) => {
+        writeFileSync(path("open.txt"), "saved\n");
+        agent.buffers[path("open.txt")] = "unsaved\n";
+        assert.equal(await agent.say("edit open.txt unsaved edited"), "end_turn");
+        assert.deepEqual(agent.written, [path("open.txt")]);
+        assert.equal(readFileSync(path("open.txt"), "utf8"), "edited\n");
+      });
+    } finally {
+      clientCapabilities = {};
+    }
+  },
+  mcp_server: () =>
+    withAgent(async (agent) => {
+      writeFileSync(path("server.py"), server);
+      const probe = { name: "probe", command: "python3", args: ["server.py"], env: [] };
+      const created = await agent.request("session/new", { cwd: folder, mcpServers: [probe] });
+      agent.session = created.sessionId;
+      assert.equal(await agent.say("call mcp__probe__greet"), "end_turn");
+      const end = agent.all("tool_call_update").at(-1);
+      assert.equal(end.status, "completed");
+      assert.match(JSON.stringify(end.content), /good morning/);
     }),
   permission_once: async () => {
     assert.equal(await permission("allow_once", "once.txt"), "end_turn");

@@ -12,12 +12,33 @@ from acp import schema
 
 FOLDER, COMMAND = os.path.realpath(sys.argv[1]), sys.argv[2:]
 LOG = FOLDER + ".log"
+SERVER = """import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    tool = {"name": "greet", "description": "Greets.", "inputSchema": {"type": "object"}}
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "probe", "version": "1"},
+        },
+        "tools/list": {"tools": [tool]},
+        "tools/call": {"content": [{"type": "text", "text": os.environ["GREETING"]}]},
+    }
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] in results:
+        answer["result"] = results[message["method"]]
+    else:
+        answer["error"] = {"code": -32601, "message": "unknown"}
+    print(json.dumps(answer), flush=True)
+"""
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
 class Client:
     def __init__(self):
         self.updates, self.asked, self.choice, self.asking = [], [], "allow_once", asyncio.Event()
+        self.buffers, self.written = {}, []
 
     async def request_permission(self, session_id, tool_call, options, **_):
         self.asked.append((tool_call, options))
@@ -33,6 +54,16 @@ class Client:
     async def session_update(self, session_id, update, **_):
         self.updates.append(update)
 
+    async def read_text_file(self, path, session_id, **_):
+        if path not in self.buffers:
+            raise acp.RequestError.resource_not_found(path)
+        return schema.ReadTextFileResponse(content=self.buffers[path])
+
+    async def write_text_file(self, content, path, session_id, **_):
+        self.written.append(path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+
     def on_connect(self, connection):
         pass
 
@@ -47,8 +78,10 @@ class Client:
 class Agent:
     """One agent process with its client."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, files=False):
         self.client = Client()
+        offer = schema.FileSystemCapabilities(read_text_file=files, write_text_file=files)
+        self.offer = schema.ClientCapabilities(fs=offer)
         self.context = acp.spawn_agent_process(
             self.client, sys.executable, os.path.join(os.path.dirname(__file__), "tee.py"), LOG, *COMMAND, *options,
             env=dict(os.environ),
@@ -56,14 +89,16 @@ class Agent:
 
     async def __aenter__(self):
         self.connection, self.process = await self.context.__aenter__()
-        self.hello = await self.connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        self.hello = await self.connection.initialize(
+            protocol_version=acp.PROTOCOL_VERSION, client_capabilities=self.offer
+        )
         return self
 
     async def __aexit__(self, *error):
         await self.context.__aexit__(*error)
 
-    async def new(self):
-        self.session = (await self.connection.new_session(cwd=FOLDER, mcp_servers=[])).session_id
+    async def new(self, *servers):
+        self.session = (await self.connection.new_session(cwd=FOLDER, mcp_servers=list(servers))).session_id
         return self.session
 
     async def say(self, *blocks, session=None):
@@ -148,6 +183,36 @@ async def diff():
         assert await agent.say("write diff.txt one") == "end_turn"
         change = agent.client.all("tool_call_update")[-1].content[0]
         assert (change.type, change.path, change.new_text) == ("diff", path("diff.txt"), "one"), change
+
+
+async def open_file():
+    async with Agent(files=True) as agent:
+        await agent.new()
+        with open(path("open.txt"), "w", encoding="utf-8") as file:
+            file.write("saved\n")
+        agent.client.buffers[path("open.txt")] = "unsaved\n"
+        assert await agent.say("edit open.txt unsaved edited") == "end_turn"
+        assert (agent.client.written, content("open.txt")) == ([path("open.txt")], "edited\n")
+
+
+async def mcp_server():
+    async with Agent() as agent:
+        with open(path("server.py"), "w", encoding="utf-8") as file:
+            file.write(SERVER)
+        variable = schema.EnvVariable(name="GREETING", value="good morning")
+        await agent.new(schema.McpServerStdio(name="probe", command="python3", args=["server.py"], env=[variable]))
+        assert await agent.say("call mcp__probe__greet") == "end_turn"
+        end = agent.client.all("tool_call_update")[-1]
+        assert (end.status, "good morning" in str(end.content)) == ("completed", True), end
+
+
+async def model_and_effort():
+    async with Agent() as agent:
+        new = await agent.connection.new_session(cwd=FOLDER, mcp_servers=[])
+        assert [it.category for it in new.config_options] == ["mode", "model", "thought_level"], new
+        set_option = agent.connection.set_config_option
+        changed = await set_option("effort", new.session_id, "high")
+        assert changed.config_options[2].current_value == "high"
 
 
 async def command():
@@ -279,8 +344,8 @@ async def resume():
 
 
 SCENARIOS = [
-    initialize, streamed_text, thoughts, second_turn, picture_and_files, tool_call, diff, command, permission_once,
-    permission_always, permission_rejected, permission_cancelled, modes, cancel, cancel_command, error,
+    initialize, streamed_text, thoughts, second_turn, picture_and_files, tool_call, diff, open_file, mcp_server,
+    model_and_effort, command, permission_once, permission_always, permission_rejected, permission_cancelled, modes, cancel, cancel_command, error,
     crash_list_load, resume,
 ]
 

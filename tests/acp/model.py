@@ -4,6 +4,8 @@
 |---|---|
 | `write PATH TEXT` | calls `write_file`, and says "done" when it has the result |
 | `read PATH` | calls `read_file` |
+| `edit PATH OLD NEW` | calls `edit_file` |
+| `call TOOL` | calls a tool without arguments |
 | `run COMMAND` | calls `bash` |
 | `think TEXT` | reasons, and says TEXT |
 | `hang` | never answers |
@@ -39,6 +41,11 @@ def answer(messages):
     if word == "write":
         path, _, text = rest.partition(" ")
         return [{"content": "Writing. "}, call("write_file", {"path": path, "content": text})], "tool_calls"
+    if word == "edit":
+        path, old, new = rest.split(" ")
+        return [call("edit_file", {"path": path, "old_string": old, "new_string": new})], "tool_calls"
+    if word == "call":
+        return [call(rest, {})], "tool_calls"
     if word == "read":
         return [call("read_file", {"path": rest})], "tool_calls"
     if word == "run":

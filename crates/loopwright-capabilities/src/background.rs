@@ -2,15 +2,51 @@
 //!
 //! [`BackgroundTasks`] lists them for programs, which can show their output and stop them. An agent sees its own through tools.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
 use tokio_util::sync::CancellationToken;
 
 /// How much of the last output of a task programs see, in bytes.
 const MAX_SHOWN: usize = 16 << 10;
+
+/// The number of a background task, as models pass it to a tool: as text or as a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskNumber(pub String);
+
+impl<'de> Deserialize<'de> for TaskNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Text(String),
+            Number(i64),
+        }
+        Ok(Self(match Form::deserialize(deserializer)? {
+            Form::Text(text) => text,
+            Form::Number(number) => number.to_string(),
+        }))
+    }
+}
+
+impl JsonSchema for TaskNumber {
+    fn schema_name() -> Cow<'static, str> {
+        "TaskNumber".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"] })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
 
 /// The background tasks of all runs that share the value. Clones are the same tasks.
 ///

@@ -12,6 +12,7 @@ mod format;
 mod needs;
 mod directory;
 mod tool;
+mod watch;
 mod background;
 mod capability;
 pub(crate) mod settings;
@@ -26,4 +27,5 @@ pub use self::{
     needs::NetworkUsed,
     policy::BashPolicy,
     tool::{Bash, BashArgs, BashError},
+    watch::{OutputSink, OutputWatch},
 };

@@ -5,6 +5,7 @@
 
 mod shown;
 mod access;
+mod editor;
 mod error;
 mod protected;
 mod blocking;
@@ -39,6 +40,7 @@ pub use self::{
     change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, OriginalFile, UndoOutcome},
     contents::DirectoryEntry,
     edit::{EditArgs, EditFile, EditFileArgs},
+    editor::EditorFiles,
     error::FileError,
     grep::{Grep, GrepArgs},
     list::{ListDir, ListDirArgs},

@@ -60,7 +60,7 @@ pub mod background;
 mod model_source;
 mod provenance;
 mod private_file;
-#[cfg(any(feature = "inventory", feature = "structured", feature = "tools"))]
+#[cfg(any(feature = "inventory", feature = "structured", feature = "tools", feature = "web"))]
 #[cfg_attr(
     not(all(feature = "inventory", target_os = "linux")),
     allow(dead_code, reason = "each form is used by some capabilities only")

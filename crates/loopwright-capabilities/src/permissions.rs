@@ -41,8 +41,5 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use self::{
-    capability::{OnAsk, UsePermissions},
-    hook::{HOOK, is_denial},
-    shared::Permissions,
-};
+pub use self::{capability::UsePermissions, hook::HOOK, shared::Permissions};
+pub use loopwright_core::OnAsk;

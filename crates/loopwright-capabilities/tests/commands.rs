@@ -223,8 +223,8 @@ async fn a_command_in_the_background_is_read_and_stopped() {
     let calls = [
         ("bash_start", json!({ "command": "serve" })),
         ("bash_start", json!({ "command": "serve" })),
-        ("bash_stop", json!({ "id": "2" })),
-        ("bash_read", json!({ "id": "2" })),
+        ("bash_stop", json!({ "id": 2 })),
+        ("bash_read", json!({ "id": 2 })),
         ("bash_read", json!({ "id": "one" })),
     ];
     let told = answers(bash, &calls).await;

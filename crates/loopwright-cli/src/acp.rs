@@ -5,10 +5,13 @@
 mod connection;
 mod content;
 mod error;
+mod files;
 mod modes;
+mod options;
 mod permission;
 mod replay;
 mod server;
+mod servers;
 mod session;
 mod tool_calls;
 mod updates;

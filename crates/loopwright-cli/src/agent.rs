@@ -13,20 +13,24 @@ use loopwright_capabilities::{
     permissions::{OnAsk, UsePermissions},
     questions::{OnQuestion, UseQuestions},
     remote_agent::UseRemoteAgent,
-    web::UseWeb,
+    web::{UseWeb, WebFetchTool},
 };
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
-use loopwright_permissions::ToolRule;
+use loopwright_permissions::{Mode, Source, SourceKind, ToolRule};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::answer_checks::AnswerChecks;
+use crate::capability_settings;
 use crate::command_hooks::{CommandHook, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
+use crate::config::CapabilitySettings;
+use crate::console;
 use crate::cost_consent::AskAboutCost;
 use crate::definitions::{self, Defined};
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
+use crate::model;
 use crate::permissions::{RunPermissions, is_confined};
 use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
@@ -97,6 +101,8 @@ pub struct Setup {
     pub session_budget: SessionBudget,
     /// The tools that the agent has, of those that it would have; `None` means all.
     pub tools: Option<NameList>,
+    /// What requests pages, where a permission rule allows it; `None` if it is switched off. Clones share its cache.
+    pub(crate) web: Option<WebFetchTool>,
     /// What searches the web, if a service is configured.
     pub(crate) search: Option<SearchTool>,
     /// The agents of other servers.
@@ -116,6 +122,10 @@ impl Setup {
     /// Returns an error if something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let agent = self.compose(listener)?;
+        let agent = match (&self.applied, &self.own) {
+            (None, Some(own)) => capability_settings::without_tools(&own.settings, agent),
+            _ => agent,
+        };
         let agent = match &self.tools {
             Some(names) => restricted(&agent, names)?,
             None => agent,
@@ -137,9 +147,10 @@ impl Setup {
         } else {
             String::new()
         };
-        let reaches_web = self.permissions.policy().offers("web_fetch");
-        let web = if reaches_web { WEB } else { "" };
-        let parts = [&own, &directory, web, self.system_prompt.as_deref().unwrap_or_default()];
+        let web = self.web.as_ref().filter(|_| self.permissions.policy().offers("web_fetch"));
+        let about_web = if web.is_some() { WEB } else { "" };
+        let parts =
+            [&own, &directory, about_web, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
@@ -159,8 +170,10 @@ impl Setup {
         } else {
             builder
         };
-        let builder =
-            if reaches_web { builder.with_capability(UseWeb::default()) } else { builder };
+        let builder = match web {
+            Some(tool) => builder.with_capability(UseWeb::from_tool(tool.clone())),
+            None => builder,
+        };
         let builder = match &self.search {
             Some(search) if self.permissions.policy().offers("web_search") => {
                 builder.with_capability(search.capability())
@@ -177,7 +190,8 @@ impl Setup {
             ),
         };
         let Some(applied) = &self.applied else {
-            let questions = UseQuestions::new(self.on_question());
+            // Whether the run waits for the answer is an option of the run.
+            let questions = UseQuestions::default();
             let Some(own) = &self.own else {
                 return builder.with_capability(questions).build();
             };
@@ -204,8 +218,12 @@ impl Setup {
 
     /// Returns `true` if a permission rule names a tool that agents have only then.
     fn offers(&self, tool: &str) -> bool {
-        let has_search = tool != "web_search" || self.search.is_some();
-        has_search && self.permissions.policy().offers(tool)
+        let is_there = match tool {
+            "web_fetch" => self.web.is_some(),
+            "web_search" => self.search.is_some(),
+            _ => true,
+        };
+        is_there && self.permissions.policy().offers(tool)
     }
 
     /// Warns of tools that the agent's definition names and that it does not have.
@@ -213,6 +231,38 @@ impl Setup {
         if let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) {
             applied.defined.tell_absent(&applied.definition, |tool| self.offers(tool));
         }
+    }
+
+    /// Warns of a permission mode of the agent's definition that is looser than that of the run.
+    pub(crate) fn tell_unused_mode(&self) {
+        let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) else { return };
+        let asked = applied.definition.call_rules.mode.as_deref();
+        let Some(asked) = asked.and_then(|it| it.parse::<Mode>().ok()) else { return };
+        let policy = self.permissions.policy();
+        let source = Source::new(SourceKind::Definition, "definition", policy.workdir());
+        let mode = policy.restricted_by(source.with_mode(asked)).mode();
+        if mode != asked {
+            let agent = &applied.definition.name;
+            console::warn(&format!(
+                "`permissionMode` of agent `{agent}` has no effect: `{asked}` is not stricter than the mode of the \
+                    run, `{mode}`; to select it, pass `--permission-mode {asked}`"
+            ));
+        }
+    }
+
+    /// Checks the names in the table `[capabilities]` of the configuration.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an unknown name.
+    pub(crate) fn check_capabilities(
+        &self,
+        settings: &CapabilitySettings,
+    ) -> Result<(), BuildError> {
+        let defined = self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref());
+        let Some(defined) = defined.filter(|_| !settings.is_empty()) else { return Ok(()) };
+        let registry = defined.capabilities(&self.workdir, &self.commands, &self.rules());
+        capability_settings::check(settings, registry.names())
     }
 
     /// Tells the model where it works.
@@ -275,9 +325,7 @@ impl Setup {
 
     /// Names the model as it is typed.
     pub fn model(&self) -> String {
-        let parts = [&self.llm.provider, &self.llm.model];
-        let parts = parts.into_iter().flatten().map(|part| &**part).collect::<Vec<_>>();
-        parts.join("/")
+        model::name(&self.llm)
     }
 }
 

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use loopwright_capabilities::bash::Bash;
 use loopwright_core::{
-    AgentState, ApprovalDecision, PendingApproval, RequestKind,
+    AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind,
     messages::{Cost, ToolCall},
 };
 use loopwright_permissions::{Call, Decision, Policy};
 use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::agent::Setup;
+use crate::chosen_rules;
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
 use crate::cost_consent::{self, CostAnswer};
@@ -240,7 +241,7 @@ async fn decide(
             // A rule is kept only with the decision that it comes from.
             Ok(_) => {
                 if let Some((scope, decision)) = lasting {
-                    keep(setup, scope, decision, &rules);
+                    keep(conversation, id, scope, decision, &rules).await;
                 }
             }
             Err(SessionError::Superseded { .. }) => console::tell(SUPERSEDED),
@@ -251,11 +252,23 @@ async fn decide(
     }
 }
 
-/// Keeps rules that the user answered with.
-pub(crate) fn keep(setup: &Setup, scope: Scope, decision: Decision, rules: &[String]) {
-    let kept = match scope {
-        Scope::Project => setup.permissions.decide_always(decision, rules),
-        Scope::Session => setup.permissions.decide_in_session(decision, rules),
+/// Keeps rules that the user answered with about a call of a session.
+pub(crate) async fn keep(
+    conversation: &Conversation,
+    id: &SessionId,
+    scope: Scope,
+    decision: Decision,
+    rules: &[String],
+) {
+    let permissions = &conversation.setup.permissions;
+    let kept: Result<(), BoxError> = match scope {
+        Scope::Project => permissions.decide_always(decision, rules).map_err(BoxError::from),
+        Scope::Session => {
+            match chosen_rules::record(&conversation.store, id, decision, rules).await {
+                Ok(chosen) => permissions.use_chosen(chosen).map_err(BoxError::from),
+                Err(error) => Err(error.into()),
+            }
+        }
     };
     if let Err(error) = kept {
         console::warn(&error);
@@ -280,17 +293,19 @@ pub(crate) fn rules_for(
     asked: &PendingApproval<'_>,
     is_confined: bool,
 ) -> Vec<String> {
-    if !matches!(asked.kind, RequestKind::Approval { .. }) || asked.question.is_recovery() {
+    if !matches!(asked.kind, RequestKind::Approval) || asked.question.is_recovery() {
         return Vec::new();
     }
     let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
-    let directory = Bash::last_directory(state);
+    let directory = match asked.directory {
+        Some(directory) => Some(directory.to_string()).filter(|it| !it.is_empty()),
+        None => Bash::last_directory(state).filter(|_| asked.path.is_empty()),
+    };
     let call = Call::new(&asked.call.name, &arguments);
     let call = if is_confined { call.confined() } else { call };
     let call = match &directory {
-        // Where the commands of a sub-agent start is part of its own state.
-        _ if !asked.path.is_empty() => call.with_unknown_dir(),
         Some(directory) => call.with_last_dir(directory),
+        None if !asked.path.is_empty() && asked.directory.is_none() => call.with_unknown_dir(),
         None => call,
     };
     policy.suggest(&call).into_iter().map(|suggested| suggested.rule).collect()
@@ -319,7 +334,7 @@ fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
         }
         let fields = schema_of(asked).map(form::describe).filter(|it| it.len() > 1);
         let Some(fields) = fields else {
-            return console::tell("  type the answer, or `/decline`");
+            return console::tell("  type the answer, `/decline` or `/cancel`");
         };
         for line in fields {
             console::tell(&format!("  {}", single_line(&line, 400)));
@@ -348,9 +363,8 @@ fn keys(asked: &PendingApproval<'_>, rules: &[String]) -> Vec<String> {
         keys.extend(["n! never", "ns! not in this session"].map(str::to_owned));
     }
     keys.push("q no, and stop".to_owned());
-    if command_of(asked.call).is_some() {
-        keys.push("e COMMAND".to_owned());
-    }
+    let edits = if command_of(asked.call).is_some() { "e COMMAND" } else { "e JSON" };
+    keys.push(edits.to_owned());
     keys
 }
 
@@ -440,7 +454,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
     let deny = |reason: &str| {
         Answer::Decide(UserDecision::Deny(Some(reason.to_owned()).filter(|it| !it.is_empty())))
     };
-    if !matches!(asked.kind, RequestKind::Approval { .. }) {
+    if !matches!(asked.kind, RequestKind::Approval) {
         let is_result = matches!(asked.kind, RequestKind::External { .. });
         return match &*word {
             "/stop" => {
@@ -449,8 +463,11 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             "/error" if is_result && !is_alone => {
                 Answer::Decide(UserDecision::Fail(rest.to_owned()))
             }
-            "" => Answer::Unclear("type the answer, or `/decline`; press Ctrl-C to decide later"),
+            "" => Answer::Unclear(
+                "type the answer, `/decline` or `/cancel`; press Ctrl-C to decide later",
+            ),
             "/decline" if is_alone => deny(DECLINED),
+            "/cancel" if is_alone && !is_result => Answer::Decide(UserDecision::Cancel),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
             _ if misses_form(text, asked) => Answer::Unclear(form::NOT_FILLED_IN),
             _ => Answer::Decide(UserDecision::Reply(chosen(text, asked).to_owned())),
@@ -473,7 +490,15 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
         }
         "n!" | "never" if is_alone && has_rules => Answer::Never(Scope::Project),
         "ns!" if is_alone && has_rules => Answer::Never(Scope::Session),
-        "e" | "edit" if !is_alone && command_of(asked.call).is_some() => {
+        // The arguments as a whole; an answer that does not fit is not recorded.
+        "e" | "edit" if serde_json::from_str::<Map<String, Value>>(rest).is_ok() => {
+            Answer::Decide(UserDecision::Approve(Some(rest.to_owned())))
+        }
+        "e" | "edit" if command_of(asked.call).is_none() => Answer::Unclear(
+            "type `e` and the new arguments as JSON, such as `e {\"path\": \"b.txt\"}`",
+        ),
+        "e" | "edit" if is_alone => Answer::Unclear("type `e` and the command that runs instead"),
+        "e" | "edit" => {
             let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
             arguments["command"] = json!(rest);
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))

@@ -139,6 +139,11 @@ pub struct RunArgs {
 /// Arguments of `chat`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ChatArgs {
+    /// Print plain lines, for screen readers: no spinner, no status line, no cursor movement
+    ///
+    /// Lines are read as they are typed, without the keys of the line editor. Implied by `TERM=dumb`.
+    #[arg(long)]
+    pub plain: bool,
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,

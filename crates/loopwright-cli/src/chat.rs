@@ -17,14 +17,14 @@ mod status;
 mod switch;
 mod turns;
 mod use_skill;
+mod view;
 
-use loopwright_agent::Definitions as _;
-use loopwright_capabilities::skills::SkillAudience;
+use std::sync::Arc;
+
 use loopwright_core::{
     AgentState, LlmConfig,
-    messages::{Message, Part, ReasoningEffort},
+    messages::{Message, Part},
 };
-use loopwright_sessions::SessionError;
 use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
@@ -32,29 +32,28 @@ use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
 use self::status::StatusLine;
 use self::switch::Choice;
+use self::view::View;
 use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
-use crate::conversation::{Conversation, UserInput};
+use crate::conversation::{Conversation, SessionTotals, UserInput};
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
-use crate::mcp;
 use crate::mcp_completions;
 use crate::media;
 use crate::mentions;
 use crate::model;
 use crate::model_hint::guide;
-use crate::render::{Verbosity, is_dumb, sanitize_terminal, single_line};
+use crate::render::{Verbosity, is_plain, sanitize_terminal, set_plain};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
-use crate::startup::{NoopListener, StartError, Startup};
+use crate::startup::{StartError, Startup};
 use crate::store::state_directory;
-use crate::table::table;
 
 /// The number of messages shown of a resumed session.
 const SHOWN: usize = 6;
@@ -97,7 +96,10 @@ async fn perform(
     let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
     let stage = opening.stage;
     let is_watched = is_watched();
-    let input = if is_watched {
+    if args.plain || opening.config.chat.is_plain() {
+        set_plain();
+    }
+    let input = if is_watched && !is_plain() {
         let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
         let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
         let setup = &conversation.setup;
@@ -113,7 +115,7 @@ async fn perform(
     let is_spaced = is_watched && stage.details != Verbosity::Errors;
     let signals = Signals::new().ok();
     let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
-    let has_status = is_watched && stage.details != Verbosity::Errors && !is_dumb();
+    let has_status = is_watched && stage.details != Verbosity::Errors && !is_plain();
     let status = StatusLine::new(&opening.config.chat, has_status);
     let mut talk = ChatSession {
         cli,
@@ -128,7 +130,7 @@ async fn perform(
         failed: ExitCode::Done,
     };
     if is_watched {
-        talk.greet();
+        talk.greet().await;
     }
     let exit_code = talk.listen(input).await;
     talk.conversation.setup.permissions.tell_shadow();
@@ -177,7 +179,7 @@ impl ChatSession<'_> {
         sanitize_terminal(&format!("{}{model} · mode {mode}", agent.unwrap_or_default()))
     }
 
-    fn greet(&self) {
+    async fn greet(&self) {
         if self.stage.details == Verbosity::Errors {
             return;
         }
@@ -189,6 +191,9 @@ impl ChatSession<'_> {
         ));
         if let Some(id) = &self.conversation.session {
             console::tell(&format!("session {}", short(id)));
+            if let Err(error) = switch::show_last(&*self.conversation.store, id, SHOWN).await {
+                tell(Err(error));
+            }
         }
     }
 
@@ -200,6 +205,7 @@ impl ChatSession<'_> {
         let mut wants_to_leave = false;
         let mut changed = None;
         loop {
+            self.fill_totals().await;
             let status = self.status.line(&self.conversation).await;
             input.set_status(mode::with_change(status, changed.take()));
             let heard = input.next(self.signals.as_mut()).await;
@@ -220,7 +226,7 @@ impl ChatSession<'_> {
                     console::tell("press Ctrl-C again, or Ctrl-D, to exit");
                     continue;
                 }
-                InputEvent::Expired => continue,
+                InputEvent::Expired | InputEvent::Discarded => continue,
                 InputEvent::End => return self.failed,
                 InputEvent::Signal(reason) => return exit_code(reason),
                 InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),
@@ -279,31 +285,26 @@ impl ChatSession<'_> {
 
     /// Handles commands that need no turn and no input.
     async fn answer(&mut self, command: ChatCommand) {
+        if let Some(shown) = self.view().show(&command, self.conversation.session.as_ref()).await {
+            return tell(shown);
+        }
         match command {
-            ChatCommand::Help => console::tell(&help::help()),
-            ChatCommand::Unknown(word) => unknown(&word),
             ChatCommand::Continue => console::tell("no messages yet"),
             ChatCommand::Clear => self.clear(),
             ChatCommand::Fork => tell(self.fork().await),
-            ChatCommand::Diff => tell(self.diff().await),
-            ChatCommand::Context => tell(self.context().await),
-            ChatCommand::Cost => tell(self.state().await.map(|state| context::cost(&state))),
-            ChatCommand::Thinking => tell(self.state().await.map(|it| context::reasoning(&it))),
             ChatCommand::Export(name) => tell(self.export(name.as_deref()).await),
-            ChatCommand::Agents => self.agents(),
-            ChatCommand::Skills => self.skills(),
-            ChatCommand::Mode(name) => self.mode(name.as_deref()),
+            ChatCommand::Mode(Some(name)) => self.mode(&name),
             ChatCommand::AddDir(folder) => self.add_dir(&folder),
-            ChatCommand::Tasks(command) => {
-                console::tell(&command.run(&self.conversation.setup.commands.tasks));
-            }
-            ChatCommand::Mcp => mcp::tell_status(&self.conversation.setup.mcp),
-            ChatCommand::Permissions => self.permissions(),
-            ChatCommand::Hooks => self.hooks(),
-            ChatCommand::Model(name) => self.model(name.as_deref()),
-            ChatCommand::Effort(effort) => self.effort(effort),
+            ChatCommand::Model(Some(name)) => self.model(&name),
+            ChatCommand::Effort(Some(effort)) => self.effort(effort),
             _ => {}
         }
+    }
+
+    /// Returns what the commands show that change nothing.
+    fn view(&self) -> View {
+        let store = Arc::clone(&self.conversation.store);
+        View { setup: self.conversation.setup.clone(), store, place: self.place.clone() }
     }
 
     /// Runs a turn; returns an exit status if it was the last one.
@@ -331,6 +332,7 @@ impl ChatSession<'_> {
     async fn send(&mut self, message: Option<Message>, input: &mut Input) -> Option<ExitCode> {
         let said = UserInput { message, steers: false };
         let input = is_watched().then_some(input);
+        self.conversation.live = Some(Arc::new(self.view()));
         let turn =
             approval::say(&mut self.conversation, self.stage, self.signals.as_mut(), said, input);
         let exit_code = match turn.await {
@@ -374,6 +376,9 @@ impl ChatSession<'_> {
     fn clear(&mut self) {
         self.printed.clear();
         self.conversation.system.clone_from(&self.conversation.own_system);
+        if let Err(error) = self.conversation.setup.permissions.use_chosen(Vec::new()) {
+            console::warn(&error);
+        }
         match self.conversation.session.take() {
             Some(id) => {
                 console::tell(&format!("new session; /resume goes back to {}", short(&id)));
@@ -384,7 +389,7 @@ impl ChatSession<'_> {
 
     /// Switches to another session; returns an exit status if the user leaves instead.
     async fn resume(&mut self, text: &str, input: &mut Input) -> Option<ExitCode> {
-        let store = std::sync::Arc::clone(&self.conversation.store);
+        let store = Arc::clone(&self.conversation.store);
         let workdir = self.conversation.setup.workdir.path().to_owned();
         let signals = self.signals.as_mut();
         match switch::choose(&*store, &workdir, text, input, signals).await {
@@ -414,6 +419,16 @@ impl ChatSession<'_> {
         None
     }
 
+    /// Finds what a session has used that was resumed and has not run in this chat.
+    async fn fill_totals(&mut self) {
+        let Some(id) = self.conversation.session.clone() else { return };
+        if self.conversation.totals().is_none()
+            && let Ok(state) = self.state().await
+        {
+            self.conversation.totals = Some((id, SessionTotals::of(&state)));
+        }
+    }
+
     /// Returns the state of the session.
     async fn state(&self) -> Result<AgentState, SessionsError> {
         let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
@@ -421,70 +436,23 @@ impl ChatSession<'_> {
         Ok(session.state().clone())
     }
 
-    async fn context(&self) -> Result<String, SessionsError> {
-        let state = match self.conversation.session {
-            Some(_) => self.state().await?,
-            None => AgentState::new(),
-        };
-        let setup = &self.conversation.setup;
-        let agent = setup.build(NoopListener).map_err(SessionError::from)?;
-        Ok(context::context(&agent, &state, setup.context_window))
-    }
-
-    async fn diff(&self) -> Result<String, SessionsError> {
-        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
-        let runtime = maintenance_runtime(&self.conversation.store);
-        diff::diff(&runtime, id, &self.conversation.setup.workdir).await
-    }
-
-    fn agents(&self) {
-        let all = self.place.defined().map(|it| it.agents.all()).unwrap_or_default();
-        let rows = all.iter().map(|it| (it.name.as_str(), it.description.as_str()));
-        list(rows.collect(), "no agents are defined; create one: loopwright agents new NAME");
-    }
-
-    fn skills(&self) {
-        let all = self.place.defined().map(|it| it.skills.list(SkillAudience::Users));
-        let all = all.unwrap_or_default();
-        let rows = all.iter().map(|it| (it.name(), it.info.description.as_str()));
-        list(rows.collect(), "no skills found; create one as .agents/skills/NAME/SKILL.md");
-    }
-
-    /// Shows or changes how much the model reasons.
-    fn effort(&mut self, effort: Option<Effort>) {
-        let options = &mut self.conversation.setup.llm.options;
-        if let Some(effort) = effort {
-            options.reasoning_effort = effort;
-        }
-        let level = match options.reasoning_effort {
-            None => "default",
-            Some(ReasoningEffort::Minimal) => "minimal",
-            Some(ReasoningEffort::Low) => "low",
-            Some(ReasoningEffort::Medium) => "medium",
-            Some(_) => "high",
-        };
-        console::tell(&format!("effort {level}"));
-    }
-
-    fn hooks(&self) {
-        let hooks: Vec<_> = self.conversation.setup.all_hooks().map(ToString::to_string).collect();
-        if hooks.is_empty() {
-            console::tell("no hooks");
-        }
-        for hook in hooks {
-            console::tell(&sanitize_terminal(&hook));
-        }
-    }
-
-    fn model(&mut self, name: Option<&str>) {
+    /// Changes how much the model reasons.
+    fn effort(&mut self, effort: Effort) {
         let setup = &mut self.conversation.setup;
-        let Some(name) = name else {
-            return console::tell(&sanitize_terminal(&setup.model()));
-        };
+        setup.llm.options.reasoning_effort = effort;
+        console::tell(&view::effort(setup));
+    }
+
+    fn model(&mut self, name: &str) {
+        let setup = &mut self.conversation.setup;
         let options = setup.llm.options.clone();
-        let llm = LlmConfig { options, ..LlmConfig::named(name) };
-        match setup.models.resolve(Some(&llm)) {
-            Ok(_) => setup.llm = llm,
+        let named = model::named(name, &self.place.config, &self.place.sources);
+        let llm = named.and_then(|named| {
+            let llm = LlmConfig { options, ..named };
+            setup.models.resolve(Some(&llm)).map(|_| llm)
+        });
+        match llm {
+            Ok(llm) => setup.llm = llm,
             Err(error) => drop(console::fail(&error, ExitCode::NoModel)),
         }
     }
@@ -521,6 +489,7 @@ impl ChatSession<'_> {
                 console::tell(&told);
                 return Ok(true);
             }
+            Ok(Rewound::FilesOnly) => console::tell("files undone; the conversation is unchanged"),
             Ok(Rewound::Not(reason)) => console::tell(reason),
             Ok(Rewound::Left(InputEvent::Signal(reason))) => return Err(exit_code(reason)),
             Ok(Rewound::Left(_)) => return Err(self.failed),
@@ -528,21 +497,6 @@ impl ChatSession<'_> {
         }
         Ok(false)
     }
-}
-
-fn unknown(word: &str) {
-    let word = sanitize_terminal(word);
-    console::tell(&format!("unknown command {word}; /help lists the commands"));
-}
-
-/// Shows names with descriptions, or a hint if there are none.
-fn list(rows: Vec<(&str, &str)>, none: &str) {
-    if rows.is_empty() {
-        return console::tell(none);
-    }
-    let rows =
-        rows.into_iter().map(|(name, about)| vec![single_line(name, 64), single_line(about, 80)]);
-    console::tell(table(&rows.collect::<Vec<_>>()).trim_end());
 }
 
 fn tell(done: Result<String, SessionsError>) {

@@ -34,11 +34,24 @@ pub(crate) struct CommandHook {
     matcher: Matcher,
     /// A rule that the call must also match.
     condition: Option<String>,
-    command: String,
+    action: Action,
     timeout: Duration,
     on_failure: OnFailure,
+    /// Whether it runs only once in a session.
+    is_once: bool,
     /// The file that configures it.
     source: Arc<PathBuf>,
+}
+
+/// What a hook does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Action {
+    /// Runs a command.
+    Run(String),
+    /// Blocks, because the hook cannot be read.
+    Block(String),
+    /// Requires approval, because the hook cannot run here.
+    Ask(String),
 }
 
 /// The effect of a failing hook.
@@ -121,11 +134,13 @@ enum Matcher {
 impl Matcher {
     /// Parses a matcher: names separated by `|` or `,`, or a regular expression that matches a part of the name.
     fn new(text: &str) -> Result<Self, regex::Error> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-|,".contains(c);
+        // No name has a blank, so an expression with one would match nothing.
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-|, ".contains(c);
         match text.trim() {
             "" | "*" => Ok(Self::Every),
             names if names.chars().all(is_name) => {
-                Ok(Self::Names(names.split(['|', ',']).map(str::to_owned).collect()))
+                let names = names.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
+                Ok(Self::Names(names.map(str::to_owned).collect()))
             }
             pattern => Regex::new(pattern).map(Self::Pattern),
         }
@@ -153,13 +168,18 @@ impl CommandHooks {
         self.hooks.iter()
     }
 
-    /// Returns the hooks of an event for one of these names.
+    /// Returns the hooks of an event for one of these names, with their positions.
     fn at<'a>(
         &'a self,
         event: HookEvent,
         names: &'a [&'a str],
-    ) -> impl Iterator<Item = &'a CommandHook> {
-        self.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
+    ) -> impl Iterator<Item = (usize, &'a CommandHook)> {
+        // At an event without names, a matcher does not count.
+        let is_unnamed = names.iter().all(|name| name.is_empty());
+        let matches = move |hook: &CommandHook| {
+            hook.event == event && (is_unnamed || hook.matcher.matches(names))
+        };
+        self.iter().enumerate().filter(move |(_, hook)| matches(hook))
     }
 }
 
@@ -205,6 +225,10 @@ impl fmt::Display for CommandHook {
         if let Some(condition) = &self.condition {
             write!(f, " if {condition}")?;
         }
-        write!(f, ": {} ({})", self.command, self.source.display())
+        match &self.action {
+            Action::Run(command) => write!(f, ": {command} ({})", self.source.display()),
+            Action::Block(reason) => write!(f, ": blocks: {reason}"),
+            Action::Ask(reason) => write!(f, ": asks: {reason}"),
+        }
     }
 }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_capabilities::background::BackgroundTasks;
+use loopwright_capabilities::bash::OutputWatch;
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_permissions::{Mode, Policy};
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
+use loopwright_sessions::SessionId;
 
 use crate::config::{
     Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings, in_home,
@@ -43,10 +45,14 @@ pub struct Commands {
     is_read_only: bool,
     /// Commands and sub-agents in the background.
     pub(crate) tasks: BackgroundTasks,
+    /// What watches what they print.
+    pub(crate) output: OutputWatch,
     driver: BackendChoice,
     limits: Limits,
     /// The user's home.
     pub(crate) home: Option<PathBuf>,
+    /// The session in which they run; `None` outside of one.
+    pub(crate) session: Option<SessionId>,
     environment: BTreeMap<String, OsString>,
 }
 
@@ -200,6 +206,7 @@ impl Commands {
         };
         // What a command asks for is decided about by the permissions, which every run has.
         let tools = tools.with_background_tasks(self.tasks.clone());
+        let tools = tools.with_output_watch(self.output.clone());
         tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
     }
 

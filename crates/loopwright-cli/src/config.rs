@@ -25,6 +25,7 @@ mod layer;
 mod limits;
 mod mcp;
 mod model_facts;
+mod model_name;
 mod model_ref;
 mod model_refs;
 mod notify;
@@ -53,9 +54,12 @@ pub use error::ConfigError;
 pub(crate) use files::read_text;
 pub use flags::Flags;
 pub use key::{KEYS, Key};
+pub(crate) use keys::closest;
 pub use limits::{Limits, STEPS, SessionLimits, TIME, TOKENS};
 pub use mcp::{McpLayers, McpTable};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
+pub use model_name::ModelName;
+pub(crate) use model_name::{SHORT, misspelt};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
 pub use notify::{CommandLine, NotifySettings};
@@ -181,8 +185,10 @@ impl Config {
             user: std::mem::take(&mut user.mcp),
             project: std::mem::take(&mut project.mcp),
         };
-        let layer = flags.or(environment).or(project).or(user);
+        let mut layer = flags.or(environment).or(project).or(user);
+        let model = model_name::resolved(layer.model.take(), &layer.aliases, sources)?;
         let config = Self {
+            model,
             user_file,
             project_file,
             permissions,
@@ -195,7 +201,7 @@ impl Config {
     fn with_defaults(layer: Layer, workdir: PathBuf) -> Self {
         Self {
             workdir,
-            model: layer.model,
+            model: None,
             fallback: layer.fallback,
             base_url: layer.base_url,
             system_prompt: layer.system_prompt,

@@ -9,7 +9,7 @@ use clap::ColorChoice;
 use serde_json::Value;
 
 use crate::exit::ExitCode;
-use crate::render::{json_line, sanitize_terminal};
+use crate::render::{is_plain, json_line, sanitize_terminal};
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -39,8 +39,8 @@ pub fn interrupt(line: &str) {
 /// Shows how far something is that takes long, in the last line of a terminal. `None` removes the line.
 pub fn progress(done: Option<&str>) {
     let mut stderr = io::stderr();
-    if stderr.is_terminal() {
-        write!(stderr, "\r\x1b[K{}", done.unwrap_or_default()).ok();
+    if stderr.is_terminal() && !is_plain() {
+        write!(stderr, "\r\x1b[J{}", done.unwrap_or_default()).ok();
         stderr.flush().ok();
     }
 }
@@ -49,7 +49,7 @@ pub fn progress(done: Option<&str>) {
 /// background. A terminal that cannot takes it for the bell.
 pub fn notify(text: &str) {
     let mut stderr = io::stderr();
-    if stderr.is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb") {
+    if stderr.is_terminal() && !is_plain() {
         write!(stderr, "\x1b]9;{}\x07\x07", sanitize_terminal(text)).ok();
         stderr.flush().ok();
     }
@@ -81,6 +81,11 @@ pub fn with_causes(error: &dyn Error) -> Vec<String> {
         }
     }
     texts
+}
+
+/// Returns an error with all its causes in one line.
+pub fn chain(error: &dyn Error) -> String {
+    with_causes(error).join(": ")
 }
 
 /// Writes a value to standard output, as one line of JSON.

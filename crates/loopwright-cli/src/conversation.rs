@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anstyle::Style;
 use futures::future::{Either, select};
@@ -17,14 +17,15 @@ use loopwright_core::{
     messages::{Message, Usage},
 };
 use loopwright_sessions::{
-    AgentSession, ControlMessage, SessionError, SessionFactory, SessionFiles, SessionId,
-    SessionRuntime, SessionStore, StoreError,
+    AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
+    SessionStore,
 };
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::agent::Setup;
 use crate::answer_checks::EndedRun;
+use crate::chosen_rules;
 use crate::console;
 use crate::cost_consent;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
@@ -37,7 +38,8 @@ use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
 use crate::signals::{CancelSwitch, Signals};
-use crate::task_command::TaskCommand;
+use crate::steering::{LiveLines, Steered};
+use crate::task_command::TaskLines;
 use crate::turn::Turn;
 use crate::typed_text::typed_text;
 
@@ -45,9 +47,6 @@ use crate::typed_text::typed_text;
 pub(crate) const ABOUT: &str = "Works on the files of one directory.";
 
 const FAINT: Style = Style::new().dimmed();
-
-/// How long is waited until it is looked again whether a session is there.
-const LOOKS: Duration = Duration::from_millis(20);
 
 /// The most characters of a title.
 const TITLE: usize = 80;
@@ -80,6 +79,8 @@ pub struct Conversation {
     pub has_unheard: bool,
     /// Whether the terminal is told when a run waits for the user, or is done after a while.
     pub notifies: bool,
+    /// Reads what is typed while the agent works; `None` knows `/tasks` only.
+    pub(crate) live: Option<Arc<dyn LiveLines>>,
     /// What the session has used, as of its last run in this conversation.
     pub(crate) totals: Option<(SessionId, SessionTotals)>,
     /// How the program is called to resume it, without the session's name.
@@ -98,7 +99,7 @@ pub(crate) struct SessionTotals {
 }
 
 impl SessionTotals {
-    fn of(state: &AgentState) -> Self {
+    pub(crate) fn of(state: &AgentState) -> Self {
         let last = state.last_step().map(Step::usage).unwrap_or_default();
         let spent = state.total_spent();
         Self { context: last.input + last.output, usage: spent.usage, cost: spent.cost.dollars() }
@@ -158,6 +159,7 @@ impl Conversation {
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let (store, steered) = (Arc::clone(&self.store), Steered::default());
         let tasks = self.setup.commands.tasks.clone();
+        let lines = self.live.clone().unwrap_or_else(|| Arc::new(TaskLines(tasks)));
         let steering = async {
             let Some(typed) = &mut typed else { return pending::<Infallible>().await };
             while let Some(typed) = typed.recv().await {
@@ -166,10 +168,7 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::Line(text) => match TaskCommand::of_line(&text) {
-                        Some(command) => feed.tell(UiEvent::Told(command.run(&tasks))),
-                        None => steered.send(&*store, &id, text, &feed).await,
-                    },
+                    Typed::Line(text) => steered.take(&*lines, &*store, &id, text, &feed).await,
                 }
             }
             pending().await
@@ -188,14 +187,13 @@ impl Conversation {
         };
         let ((), exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
         self.new_id = None;
+        let (sent, mut unsent) = steered.into_lines();
         if let (Some(input), Some(live)) = (input, live) {
-            let mut unsent = steered.unsent.into_inner().unwrap_or_else(PoisonError::into_inner);
             while let Some(Ok(typed)) = typed.as_mut().map(UnboundedReceiver::try_recv) {
                 unsent.extend(typed.into_line());
             }
             input.end_live(live, unsent);
         }
-        let sent = steered.sent.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.has_unheard = !sent.is_empty() && self.lacks(&sent).await;
         exit_code
     }
@@ -211,14 +209,17 @@ impl Conversation {
         brake: &CancelSwitch,
         said: UserInput,
     ) -> Result<Report, SessionsError> {
+        self.use_chosen_rules().await?;
         let given = self.session.clone().or_else(|| self.new_id.clone());
         let id = given.unwrap_or_else(SessionId::generate);
         let mut setup = noting_files(&self.setup, &self.store, &id);
         setup.asks_about_cost = self.asks_about_cost;
+        setup.commands.output = feed.output_watch();
         let agent = setup.build(feed.clone());
         let agent = agent.map_err(SessionError::from)?;
         let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
             .with_interrupted(self.interrupted())
+            .with_on_ask(self.setup.on_ask)
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);
@@ -278,6 +279,18 @@ impl Conversation {
             self.session = Some(id);
         }
         report
+    }
+
+    /// Puts the rules in force that the user chose for the session, and no others.
+    pub(crate) async fn use_chosen_rules(&self) -> Result<(), SessionsError> {
+        let chosen = match &self.session {
+            Some(id) => {
+                chosen_rules::of(maintenance_runtime(&self.store).session(id).await?.state())
+            }
+            None => Vec::new(),
+        };
+        let used = self.setup.permissions.use_chosen(chosen);
+        used.map_err(|error| SessionsError::Settings(error.into()))
     }
 
     /// Returns what the session has used; `None` if that is not known yet.
@@ -353,45 +366,13 @@ impl Command {
     }
 }
 
-/// What is typed for an agent while it works.
-#[derive(Default)]
-struct Steered {
-    /// What the session has.
-    sent: Mutex<Vec<String>>,
-    /// What it does not have yet.
-    unsent: Mutex<Vec<String>>,
-}
-
-impl Steered {
-    /// Leaves a message to the run of a session, which hears it before its next step. Waits for a session that is not
-    /// there yet.
-    async fn send(&self, store: &dyn SessionStore, id: &SessionId, text: String, feed: &UiSender) {
-        lock(&self.unsent).push(text.clone());
-        let message = ControlMessage::SendMessage(Message::user(text.as_str()));
-        loop {
-            match store.send_control(id, &message).await {
-                Ok(()) => break,
-                Err(StoreError::NotFound(_)) => tokio::time::sleep(LOOKS).await,
-                Err(error) => {
-                    return console::warn(&format!("the message was not sent: {error}"));
-                }
-            }
-        }
-        lock(&self.unsent).pop();
-        lock(&self.sent).push(text.clone());
-        feed.tell(UiEvent::Sent(text));
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns what an agent is made of, with tools that note what they do to files.
+/// Returns what an agent of a session is made of, with tools that note what they do to files.
 pub(crate) fn noting_files(setup: &Setup, store: &Arc<dyn SessionStore>, id: &SessionId) -> Setup {
     let files = SessionFiles::new(Arc::clone(store), id.clone());
     let workdir = setup.workdir.clone().with_journal(Arc::new(files));
-    Setup { workdir, ..setup.clone() }
+    let mut setup = Setup { workdir, ..setup.clone() };
+    setup.commands.session = Some(id.clone());
+    setup
 }
 
 /// Makes a title of what is said first.

@@ -31,17 +31,20 @@ pub(crate) use self::named_tools::{OF_RULES, completed};
 use self::named_tools::{absent_tools, limited, without};
 use crate::agent_memory::MemoryPlaces;
 use crate::args::Cli;
+use crate::capability_settings::WEB;
 use crate::command_hooks::{AgentHooks, HookEvent, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::config::{
     CapabilitySetting, CapabilitySettings, Config, ConfigError, ConfigSources, Discovery,
 };
 use crate::console;
+use crate::known_warnings::warn_once;
 use crate::load_config::configured;
 use crate::mcp_servers::{ConfiguredServers, KnownServer, user_agents};
 use crate::model::{self, ChoiceError};
-use crate::permissions::{ProjectSettings, RunPermissions};
+use crate::permissions::RunPermissions;
 use crate::project::{COMMANDS, PROJECT_SKILLS, leads_out, plain, project_root};
+use crate::project_settings::ProjectSettings;
 use crate::tools;
 use crate::worktrees::Worktrees;
 
@@ -257,7 +260,7 @@ impl Defined {
         let defaults = defaults.into_iter().filter(|(is_on, _)| *is_on);
         let mut all: BTreeMap<String, Value> =
             defaults.map(|(_, name)| (name.to_owned(), Value::Null)).collect();
-        for (name, setting) in &*self.settings {
+        for (name, setting) in self.settings.iter().filter(|it| it.0 != WEB) {
             match &setting.value {
                 CapabilitySetting::Off => drop(all.remove(name)),
                 CapabilitySetting::On(settings) => drop(all.insert(name.clone(), settings.clone())),
@@ -288,22 +291,39 @@ impl Defined {
 
     /// Says what is odd about the file of an agent.
     pub(crate) fn tell_warnings(&self, agent: &str) {
+        self.warnings(agent).iter().for_each(|warning| console::warn(warning));
+        self.hooks.warnings(agent).iter().for_each(|warning| console::warn(warning));
+    }
+
+    /// Says what is odd about the file of an agent, unless an earlier run said so. What stands behind another file, and
+    /// hooks, are reported each time.
+    pub(crate) fn tell_new_warnings(&self, agent: &str, sources: &ConfigSources) {
+        let (shadowed, others): (Vec<_>, Vec<_>) = self
+            .warnings(agent)
+            .into_iter()
+            .partition(|it| matches!(it.problem.kind, DiagnosticKind::Shadowed { .. }));
+        for warning in &shadowed {
+            console::warn(warning);
+        }
+        warn_once(sources, others);
+        self.hooks.warnings(agent).iter().for_each(|warning| console::warn(warning));
+    }
+
+    /// Returns the warnings about the file of an agent.
+    fn warnings(&self, agent: &str) -> Vec<DefinitionWarning> {
         let path = self.agents.source(agent).and_then(|it| it.path);
-        let is_about = |it: &&DefinitionWarning| {
+        let is_about = |it: &DefinitionWarning| {
             let shadowed = match &it.problem.kind {
                 DiagnosticKind::Shadowed { by } => Some(by) == path.as_ref(),
                 _ => false,
             };
             shadowed || Some(&it.path) == path.as_ref()
         };
-        let warnings = self.agents.warnings();
-        let has_effect = |it: &&DefinitionWarning| {
+        let has_effect = |it: &DefinitionWarning| {
             !it.problem.key.as_deref().is_some_and(|key| WITHOUT_EFFECT.contains(&key))
         };
-        for warning in warnings.iter().filter(is_about).filter(has_effect) {
-            console::warn(warning);
-        }
-        self.hooks.warnings(agent).iter().for_each(|warning| console::warn(warning));
+        let all = self.agents.warnings().into_iter();
+        all.filter(|it| is_about(it) && has_effect(it)).collect()
     }
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those

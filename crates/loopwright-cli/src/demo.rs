@@ -182,6 +182,7 @@ fn setup(folder: &Folder) -> Setup {
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),
+        web: None,
         search: None,
         remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
         tools: None,

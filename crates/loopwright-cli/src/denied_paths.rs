@@ -27,13 +27,16 @@ impl DeniedPaths {
         }
     }
 
-    /// Returns the paths with the same ones in a copy of a folder.
+    /// Returns the paths with the same ones in a copy of a folder. A path around the copy does not count: a rule for it is not about
+    /// the copy.
     pub(crate) fn in_copy(&self, policy: &Policy, original: &Path, copy: &Path) -> Self {
         let of = |access| {
             let paths = policy.denied_paths(access).into_iter();
             paths.filter_map(move |it| Some(copy.join(Path::new(&it).strip_prefix(original).ok()?)))
         };
         let mut all = self.clone();
+        all.read.retain(|it| !copy.starts_with(it));
+        all.write.retain(|it| !copy.starts_with(it));
         all.read.extend(of(Access::Read).map(|it| without_links(&it)));
         all.write.extend(of(Access::Write).flat_map(|it| with_links(&it)));
         all

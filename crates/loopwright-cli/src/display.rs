@@ -23,6 +23,8 @@ use crate::render::{
 use crate::report::Report;
 use crate::signals::{CancelSwitch, Signals};
 
+pub use crate::console::chain;
+
 /// How runs are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunDisplay {
@@ -199,9 +201,4 @@ fn of_writing(shown: io::Result<()>) -> Option<ExitCode> {
     let error = shown.err().filter(|it| it.kind() != io::ErrorKind::BrokenPipe)?;
     console::tell("cannot write to standard output");
     Some(console::fail(&error, ExitCode::Internal))
-}
-
-/// Returns an error with all its causes in one line.
-pub fn chain(error: &dyn Error) -> String {
-    console::with_causes(error).join(": ")
 }

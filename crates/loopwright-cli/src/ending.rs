@@ -2,7 +2,6 @@
 //!
 //! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
-use loopwright_capabilities::permissions::is_denial;
 use loopwright_capabilities::structured::AnswerSchema;
 use loopwright_core::{
     AgentState, Execution, ExecutionStatus, FailureKind, Step, StopReason, StopSignal,
@@ -18,7 +17,7 @@ pub enum RunEnding {
     Answered,
     /// The model gave its final answer, and tools had failed on the way.
     AnsweredWithToolErrors,
-    /// The model gave its final answer after calls that rules denied, all of them.
+    /// The model gave its final answer after calls that were denied, all of them.
     AnsweredAfterDenial,
     /// The model gave its final answer, and the command that verifies the work failed.
     Unverified,
@@ -217,7 +216,7 @@ impl RunEnding {
                     `errors` lists them"
             }
             Self::AnsweredAfterDenial => {
-                "rules denied the calls before the final answer; `denials` lists them"
+                "the calls before the final answer were denied; `denials` lists them"
             }
             Self::Unverified => {
                 "the model gave its final answer, and the `--verify` command failed; `verification` has its output"
@@ -258,11 +257,11 @@ fn is_after_provider(state: &AgentState) -> bool {
     failure.is_some_and(|it| of_kind(it.kind) == ExitCode::Provider)
 }
 
-/// Returns `true` if the rules denied the last calls before the answer, all of them.
+/// Returns `true` if the last calls before the answer were denied, all of them: by a rule, a hook, a person or a deadline.
 fn was_denied(state: &AgentState) -> bool {
     let mut steps = state.execution().into_iter().flat_map(Execution::steps);
     let last = steps.rfind(|step| step.has_tool_calls());
-    last.is_some_and(|step| step.tool_executions().all(|(_, outcome)| is_denial(outcome)))
+    last.is_some_and(|step| step.tool_executions().all(|(_, it)| it.was_blocked()))
 }
 
 fn of_reason(reason: StopReason) -> ExitCode {

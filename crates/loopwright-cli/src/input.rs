@@ -3,6 +3,8 @@
 mod ahead;
 mod completer;
 mod dropped;
+mod highlighter;
+mod history;
 mod key_mode;
 mod keys;
 mod live;
@@ -10,24 +12,23 @@ mod pastes;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anstream::{AutoStream, ColorChoice};
 use crossterm::cursor::{MoveToColumn, MoveUp};
 use crossterm::event::{DisableBracketedPaste, Event, KeyCode, KeyEvent, KeyModifiers, poll};
 use crossterm::execute;
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, MenuBuilder as _, Prompt,
-    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
-    ValidationResult, Validator, default_emacs_keybindings,
+    Color, ColumnarMenu, EditCommand, Emacs, MenuBuilder as _, Prompt, PromptEditMode,
+    PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, ValidationResult,
+    Validator, default_emacs_keybindings,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::task::AbortOnDropHandle;
@@ -35,8 +36,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use self::ahead::Ahead;
 pub(crate) use self::completer::{ChatCompleter, Completion};
+use self::highlighter::Unstyled;
+use self::history::ChatHistory;
 use self::key_mode::KeyMode;
-use self::keys::{ChatKey, ChatKeys, LineKeys};
+use self::keys::{ChatKey, ChatKeys, LineEnd, LineKeys};
 pub(crate) use self::live::{LiveInput, Typed};
 pub(crate) use self::pastes::PastedMedia;
 use self::pastes::Pastes;
@@ -45,16 +48,12 @@ use crate::console;
 use crate::ending::Interruption;
 use crate::render::{UiSender, columns, sanitize_terminal};
 use crate::signals::Signals;
-use crate::store::make_private;
 
 /// The name of the menu of completions.
 const MENU: &str = "completions";
 
 /// How often an open prompt looks whether its time has passed. What is typed is read at once.
 const LOOKS: Duration = Duration::from_millis(500);
-
-/// How many turns the history remembers.
-const REMEMBERED: usize = 1000;
 
 /// What came in.
 pub(crate) enum InputEvent {
@@ -66,6 +65,8 @@ pub(crate) enum InputEvent {
     NoEffect(String),
     /// Ctrl-C instead of words.
     Nothing,
+    /// Ctrl-C took the text away that was typed at the prompt. It is no answer to a question, where it is [`Self::Nothing`].
+    Discarded,
     /// The time for an answer has passed.
     Expired,
     /// There is no more.
@@ -83,7 +84,9 @@ pub(crate) fn is_watched() -> bool {
 
 /// Where turns come from.
 pub(crate) enum Input {
+    /// A line editor.
     Terminal(Box<LineEditor>),
+    /// Lines of a program, or of a terminal at which nothing moves.
     Lines,
 }
 
@@ -117,6 +120,8 @@ impl Input {
         ]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, menu);
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('g'), ReedlineEvent::OpenEditor);
+        let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), new_line);
         let (pastes, line) = (Pastes::default(), LineKeys::default());
         let keys = ChatKeys::new(Emacs::new(keys), pastes.clone(), line.clone());
         let menu = Box::new(ColumnarMenu::default().with_name(MENU));
@@ -127,6 +132,8 @@ impl Input {
             .with_edit_mode(Box::new(keys))
             .with_transient_prompt(Box::new(Question::default()))
             .with_validator(Box::new(Backslash))
+            .with_highlighter(Box::new(Unstyled::new(line.clone())))
+            .with_ansi_colors(AutoStream::choice(&io::stderr()) != ColorChoice::Never)
             .with_menu(ReedlineMenu::EngineCompleter(menu))
             .with_quick_completions(true)
             .use_bracketed_paste(true);
@@ -134,7 +141,7 @@ impl Input {
             editor = editor.with_completer(Box::new(completer));
         }
         if let Some(directory) = directory {
-            match history(directory) {
+            match ChatHistory::open(directory, pastes.clone()) {
                 Ok(history) => editor = editor.with_history(Box::new(history)),
                 Err(error) => console::warn(&format!("input history is not saved: {error}")),
             }
@@ -263,7 +270,12 @@ impl Input {
 
     fn read(self, is_answer: bool) -> (Self, InputEvent) {
         match self {
-            Self::Lines => (Self::Lines, read_lines().unwrap_or_else(InputEvent::Broken)),
+            Self::Lines => {
+                if is_watched() {
+                    write!(io::stderr(), "> ").ok();
+                }
+                (Self::Lines, read_lines().unwrap_or_else(InputEvent::Broken))
+            }
             Self::Terminal(mut line) => {
                 let heard = line.read(is_answer);
                 (Self::Terminal(line), heard)
@@ -284,7 +296,7 @@ impl LineEditor {
             return sent(&text);
         } else if !self.ahead.draft.is_empty() {
             let draft = std::mem::take(&mut self.ahead.draft);
-            self.insert(draft);
+            self.insert(self.pastes.fold(&draft).unwrap_or(draft));
         }
         if !is_answer {
             self.keys.press(std::mem::take(&mut self.ahead.keys));
@@ -300,12 +312,15 @@ impl LineEditor {
             let bare = Question::default();
             let prompt = if is_answer { &bare } else { &self.prompt };
             return match self.editor.read_line(prompt) {
-                Ok(Signal::Success(text)) if self.keys.end_line(&text) => InputEvent::Nothing,
-                Ok(Signal::Success(text)) => {
-                    // What is not remembered now is remembered at the end.
-                    self.editor.sync_history().ok();
-                    InputEvent::TextOrSecret(self.pastes.open(&joined(&text)))
-                }
+                Ok(Signal::Success(text)) => match self.keys.end_line(&text) {
+                    Some(LineEnd::Discarded) if !is_answer => InputEvent::Discarded,
+                    Some(_) => InputEvent::Nothing,
+                    None => {
+                        // What is not remembered now is remembered at the end.
+                        self.editor.sync_history().ok();
+                        InputEvent::TextOrSecret(self.opened(&joined(&text)))
+                    }
+                },
                 Ok(Signal::HostCommand(name)) => {
                     self.keys.end();
                     match ChatKey::named(&name).and_then(|key| self.press(key, is_answer)) {
@@ -337,8 +352,9 @@ impl LineEditor {
                 None
             }
             ChatKey::Interrupt => {
+                let discards = !is_answer && !self.editor.current_buffer_contents().is_empty();
                 self.editor.run_edit_commands(&[EditCommand::Clear]);
-                Some(InputEvent::Nothing)
+                Some(if discards { InputEvent::Discarded } else { InputEvent::Nothing })
             }
             // They change nothing about a question.
             _ if is_answer => None,
@@ -383,7 +399,7 @@ impl LineEditor {
                 Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => {
                     let text = self.editor.current_buffer_contents().to_owned();
                     self.editor.run_edit_commands(&[EditCommand::Clear]);
-                    return Some(sent(&self.pastes.open(&text)));
+                    return Some(sent(&self.opened(&text)));
                 }
                 _ if is_answer => {}
                 // Only the editor knows what it means.
@@ -394,6 +410,14 @@ impl LineEditor {
             }
         }
         None
+    }
+
+    /// Puts pasted texts in the place of their words, and warns about those that are lost.
+    fn opened(&self, text: &str) -> String {
+        for word in self.pastes.unknown_texts(text) {
+            console::warn(&format!("{word} is sent as it is: it was pasted in another chat"));
+        }
+        self.pastes.open(text)
     }
 
     fn insert(&mut self, text: String) {
@@ -448,14 +472,6 @@ fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
-/// Opens the history, for the user only.
-fn history(directory: &Path) -> io::Result<FileBackedHistory> {
-    make_private(directory).map_err(io::Error::other)?;
-    let path = directory.join("chat_history");
-    OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-    FileBackedHistory::with_file(REMEMBERED, path).map_err(io::Error::other)
-}
-
 /// Restores the terminal while another reader is still active.
 fn restore() {
     restore_terminal();
@@ -506,11 +522,6 @@ impl Prompt for Question {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use reedline::History as _;
-
     use super::*;
 
     #[test]
@@ -518,18 +529,5 @@ mod tests {
         let goes_on = |line| matches!(Backslash.validate(line), ValidationResult::Incomplete);
         assert!(goes_on("a\\") && !goes_on("a") && !goes_on("a\\\nb"));
         assert_eq!(joined("a\\\nb\nc\\d"), "a\nb\nc\\d");
-    }
-
-    #[test]
-    fn the_history_is_for_the_user_only() {
-        let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join("state");
-        let mut history = history(&directory).unwrap();
-        history.save(reedline::HistoryItem::from_command_line("a")).unwrap();
-        history.sync().unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let file = directory.join("chat_history");
-        assert_eq!((mode(&directory), mode(&file)), (0o700, 0o600));
-        assert_eq!(fs::read_to_string(file).unwrap(), "a\n");
     }
 }

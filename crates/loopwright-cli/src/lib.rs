@@ -6,7 +6,7 @@
 //! | [`model`], [`tools`], [`agent`] | the model, its tools, and the built-in agent |
 //! | [`definitions`], [`selected_agent`] | the defined agents and skills, and the selected agent |
 //! | [`store`], [`session`], [`startup`], [`conversation`] | the session store, finding a session, and conversations |
-//! | [`permissions`], [`policy`] | permission rules, and the commands about them |
+//! | [`permissions`], [`policy`], [`trust`] | permission rules, and the commands about them |
 //! | [`display`], [`render`], [`signals`] | a run in progress: its output, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | the report at the end, and the exit code |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`mod@acp`], [`worker`], [`submit`], [`jobs`], [`serve`], [`tokens`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`mcp`], [`settings`], [`completions`], [`man`] | the commands |
@@ -22,7 +22,9 @@ pub mod selected_agent;
 mod approval;
 pub mod args;
 pub mod chat;
+mod capability_settings;
 mod check;
+mod chosen_rules;
 mod command_hooks;
 pub mod completions;
 mod clipboard;
@@ -45,6 +47,7 @@ mod granted;
 mod model_hint;
 mod input;
 pub mod jobs;
+mod known_warnings;
 mod loaded;
 mod loops;
 pub mod serve;
@@ -67,6 +70,10 @@ mod denied_paths;
 mod own_paths;
 pub mod permissions;
 pub mod policy;
+mod project_settings;
+mod fingerprint;
+mod claude_settings;
+pub mod trust;
 pub mod prompt;
 pub mod reference;
 pub mod render;
@@ -82,6 +89,7 @@ pub mod settings;
 pub mod signals;
 pub mod skills;
 pub mod display;
+mod steering;
 pub mod store;
 mod table;
 mod task_command;

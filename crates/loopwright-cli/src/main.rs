@@ -9,7 +9,7 @@ use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
     acp, agents, chat, completions, console, demo, doctor, files, jobs, man, mcp, models, policy,
-    run, sandbox, schedule, serve, sessions, settings, skills, submit, tokens, worker,
+    run, sandbox, schedule, serve, sessions, settings, skills, submit, tokens, trust, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -53,7 +53,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Doctor(args) => doctor::doctor(cli, args),
         Command::Approvals(args) => sessions::approvals(cli, args),
         Command::Policy(args) => policy::policy(cli, args),
-        Command::Trust(args) => policy::trust(cli, args),
+        Command::Trust(args) => trust::trust(cli, args),
         Command::Mcp(args) => mcp::mcp(cli, args),
         Command::Config(command) => settings::settings(cli, command),
         Command::Man(args) => man::man(args),

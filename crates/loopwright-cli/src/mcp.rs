@@ -22,8 +22,9 @@ use crate::load_config::configured;
 use crate::mcp_servers::{
     ConfiguredServer, ConfiguredServers, FileError, McpServers, change, client, host, user_file,
 };
-use crate::permissions::{self, MCP_FILE, ProjectSettings};
+use crate::permissions;
 use crate::project::{plain, project_root};
+use crate::project_settings::{MCP_FILE, ProjectSettings};
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
@@ -408,11 +409,12 @@ fn logout(cli: &Cli, args: &McpArgs, name: &str) -> Result<ExitCode, CommandErro
     Ok(ExitCode::Done)
 }
 
-/// Tells what servers of a conversation do, for `/mcp`.
-pub(crate) fn tell_status(servers: &McpServers) {
-    if servers.clients().is_empty() {
-        return console::tell("no MCP servers; add one with `loopwright mcp add`");
+/// Returns what servers of a conversation do, for `/mcp`.
+pub(crate) fn status(servers: &McpServers) -> String {
+    if servers.clients().is_empty() && servers.untrusted().is_empty() {
+        return "no MCP servers; add one with `loopwright mcp add`".to_owned();
     }
+    let mut lines = Vec::new();
     for client in servers.clients() {
         let status = client.status();
         let listing = status.listing.as_ref();
@@ -425,9 +427,12 @@ pub(crate) fn tell_status(servers: &McpServers) {
         let error = status.last_error.map(|error| format!("; {error}")).unwrap_or_default();
         let name = &client.server().name;
         let line = format!("{name}: {health}{}, {tools}{error}", protocol.unwrap_or_default());
-        console::tell(&sanitize_terminal(&line));
-        for note in listing.iter().flat_map(|it| &it.notes) {
-            console::tell(&sanitize_terminal(&format!("  {note}")));
-        }
+        lines.push(sanitize_terminal(&line));
+        let notes = listing.iter().flat_map(|it| &it.notes);
+        lines.extend(notes.map(|it| sanitize_terminal(&format!("  {it}"))));
     }
+    lines.extend(servers.untrusted().iter().map(|name| {
+        sanitize_terminal(&format!("{name}: not used, because this project is not trusted"))
+    }));
+    lines.join("\n")
 }

@@ -20,13 +20,16 @@ use loopwright_templates::DefinitionLoader;
 use crate::commands::Commands;
 use crate::config::{Config, ConfigSources, Discovery, read_text};
 use crate::console;
-use crate::permissions::{MCP_FILE, ProjectSettings, agent_files};
 use crate::project::plain;
+use crate::project_settings::{MCP_FILE, ProjectSettings, agent_files};
 use crate::render::{count, sanitize_terminal};
 use crate::store::state_directory;
 use crate::whole_file::replace;
 
 const USER_FILE: &str = "mcp.json";
+
+/// Where servers are from that an editor names, in messages.
+const EDITOR: &str = "the editor";
 
 /// A server that is configured.
 #[derive(Debug)]
@@ -81,6 +84,9 @@ impl ConfiguredServers {
             && let Ok(text) = read_text(&path)
         {
             found.add_file(&text, &path, true);
+        }
+        for server in &sources.editor_servers {
+            found.add(server.clone(), Path::new(EDITOR), true, false);
         }
         for (path, text) in agent_files(user_agents(sources)) {
             found.add_brought(&text, &path, true);
@@ -202,6 +208,8 @@ pub(crate) fn user_agents(sources: &ConfigSources) -> impl Iterator<Item = PathB
 pub struct McpServers {
     clients: Vec<McpClient>,
     confined: Arc<BTreeSet<String>>,
+    /// The names of servers that cannot be used because the project is not trusted.
+    untrusted: Arc<Vec<String>>,
     /// Whether a user is there to answer what servers ask.
     is_attended: Arc<AtomicBool>,
     /// The servers whose failures were told.
@@ -219,8 +227,11 @@ impl McpServers {
     ) -> Self {
         let trusted: Vec<&ConfiguredServer> =
             found.servers.iter().filter(|it| it.is_trusted).collect();
+        let untrusted = found.servers.iter().filter(|it| !it.is_trusted);
+        let untrusted: Vec<String> = untrusted.map(|it| it.server.name.clone()).collect();
+        let untrusted = Arc::new(untrusted);
         if trusted.is_empty() {
-            return Self::default();
+            return Self { untrusted, ..Self::default() };
         }
         let is_attended: Arc<AtomicBool> = Arc::default();
         let attendance = Arc::clone(&is_attended);
@@ -242,7 +253,8 @@ impl McpServers {
             client(&server, &host, sources)
         });
         let clients = clients.collect();
-        Self { clients, confined: Arc::new(confined), is_attended, told: Arc::default() }
+        let confined = Arc::new(confined);
+        Self { clients, confined, untrusted, is_attended, told: Arc::default() }
     }
 
     /// Returns the capability with the tools of the servers.
@@ -253,6 +265,11 @@ impl McpServers {
     /// Sets whether a user is there to answer what servers ask.
     pub(crate) fn set_attended(&self, is_attended: bool) {
         self.is_attended.store(is_attended, Ordering::Relaxed);
+    }
+
+    /// Returns the names of servers that cannot be used because the project is not trusted.
+    pub(crate) fn untrusted(&self) -> &[String] {
+        &self.untrusted
     }
 
     /// Returns the clients.

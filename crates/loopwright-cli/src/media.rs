@@ -77,19 +77,25 @@ pub(crate) fn read_in(workdir: &WorkspaceRoot, path: &str) -> Option<Result<Part
 
 /// Says what of these parts the model of a run cannot be given, if that is known.
 pub(crate) fn tell_unseen(setup: &Setup, parts: &[Part]) {
-    let Some(capabilities) = &setup.capabilities else { return };
+    for unseen in unseen(setup, parts) {
+        console::warn(&unseen);
+    }
+}
+
+/// Returns sentences about those of these parts that the model of a run cannot be given, if that is known.
+pub(crate) fn unseen(setup: &Setup, parts: &[Part]) -> Vec<String> {
+    let Some(capabilities) = &setup.capabilities else { return Vec::new() };
     let has_image = parts.iter().any(|it| matches!(it.content(), Content::Image(_)));
     let has_document = parts.iter().any(|it| matches!(it.content(), Content::Document(_)));
     let kinds = [
         (ModelCapability::Images, "images", has_image),
         (ModelCapability::Documents, "documents", has_document),
     ];
-    for (capability, what, has_one) in kinds {
-        if has_one && !capabilities.contains(&capability) {
-            let model = sanitize_terminal(&setup.model());
-            console::warn(&format!(
-                "{model} does not accept {what}; the model is informed that they were omitted"
-            ));
-        }
-    }
+    let unseen =
+        kinds.into_iter().filter(|(it, _, has_one)| *has_one && !capabilities.contains(it));
+    let model = sanitize_terminal(&setup.model());
+    let sentence = |what: &str| {
+        format!("{model} does not accept {what}; the model is informed that they were omitted")
+    };
+    unseen.map(|(_, what, _)| sentence(what)).collect()
 }

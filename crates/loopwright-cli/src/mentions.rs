@@ -25,16 +25,16 @@ pub(crate) struct Attached {
     pub(crate) notes: Vec<String>,
 }
 
-/// Appends to a message the text files in the directory that the user names as `@FILE`, and attaches images and PDF
+/// Appends to a message the text files in the directory that the user names as `@FILE` or `@"FILE"`, and attaches images and PDF
 /// documents. `typed` is the part of the message that the user typed; the rest, such as the text of a skill, attaches
 /// nothing. Other words that start with `@` stay unchanged.
 pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attached {
     let mut attached = Attached { text: text.to_owned(), ..Attached::default() };
     let mut seen = Vec::new();
-    for word in typed.split_whitespace() {
-        let Some(path) = word.strip_prefix('@') else { continue };
+    for (path, is_quoted) in paths(typed) {
         // A sentence can end after a path.
-        let whole = [path, path.trim_end_matches(ENDS)];
+        let end = if is_quoted { path } else { path.trim_end_matches(ENDS) };
+        let whole = [path, end];
         let read = |path| Some((path, workdir.read_text(path, LARGEST).ok()?));
         let Some((path, content)) = whole.into_iter().find_map(read) else { continue };
         if seen.contains(&path) {
@@ -70,6 +70,26 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
     attached
 }
 
+/// Returns the words of a text that start with `@`, without it, and the quoted ones, which can contain spaces. The second value
+/// is `true` for these.
+fn paths(typed: &str) -> Vec<(&str, bool)> {
+    let mut found = Vec::new();
+    let mut rest = typed.trim_start();
+    while !rest.is_empty() {
+        let quoted = rest.strip_prefix("@\"").and_then(|it| it.split_once('"'));
+        if let Some((path, behind)) = quoted.filter(|(it, _)| !it.contains('\n')) {
+            found.push((path, true));
+            rest = behind.trim_start();
+            continue;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        found.extend(word.strip_prefix('@').map(|path| (path, false)));
+        rest = behind.trim_start();
+    }
+    found
+}
+
 /// Returns a message without the files that [`attach`] appended.
 pub(crate) fn without_files(text: &str) -> &str {
     let attached = text.ends_with("</file>").then(|| text.find("\n\n<file path=\"")).flatten();
@@ -83,6 +103,18 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_quoted_path_can_have_spaces() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("a b.txt"), "one").unwrap();
+        fs::write(home.path().join("c"), "two").unwrap();
+        let root = WorkspaceRoot::new(home.path());
+        let said = "See @\"a b.txt\", @c and @\"c, and @\"no such\".";
+        assert_eq!(attach(said, said, &root).files, ["a b.txt", "c"]);
+        let paths = paths(said);
+        assert_eq!(paths, [("a b.txt", true), ("c", false), ("c, and @", true)]);
+    }
 
     #[test]
     fn text_files_of_the_directory_are_attached_once_and_nothing_else_is() {

@@ -12,7 +12,8 @@ use loopwright_models::{
 
 use crate::args::Transport;
 use crate::config::{
-    self, Config, ConfigSources, DollarsPerMillion, ModelFacts, ModelRef, Origin, Setting, Text,
+    self, Config, ConfigSources, DollarsPerMillion, ModelFacts, ModelName, ModelRef, Origin, SHORT,
+    Setting, SettingValue as _, Text, closest,
 };
 use crate::console;
 use crate::exit::ExitCode;
@@ -124,6 +125,9 @@ pub async fn choose(
         let provider = ProviderConfig { base_url, base_url_vars: Vec::new(), ..provider };
         providers = providers.with_provider(name, provider);
     }
+    if let Some(name) = selected.as_ref().and_then(|it| it.provider.as_deref()) {
+        provider(name, &providers)?;
+    }
     let mut llm = providers.choose(selected.as_ref()).await?;
     llm.options.stream = (!config.stream.value).then_some(false);
     // A missing key should be known before anything is sent.
@@ -206,13 +210,6 @@ pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, 
     Ok(providers)
 }
 
-/// Models of Claude by the names that definitions of other programs use.
-const CLAUDE: [(&str, &str); 3] =
-    [("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5"), ("sonnet", "claude-sonnet-5-5")];
-
-/// Models of `OpenAI` by the names that definitions of other programs use.
-const GPT: [&str; 3] = ["gpt-5", "gpt-5-mini", "gpt-5-nano"];
-
 /// Returns what names of models in definitions stand for: those of the configuration, and those of other programs. The
 /// latter are models of their provider if that is the one that is used, and otherwise the model of the run.
 pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String, String> {
@@ -224,14 +221,64 @@ pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String
             providers.check(Some(&llm)).is_ok()
         }
     };
-    let or_inherit = |provider: &str, model: &str| {
-        if is_used(provider) { format!("{provider}/{model}") } else { "inherit".to_owned() }
-    };
-    let claude = CLAUDE.map(|(name, model)| (name, or_inherit("anthropic", model)));
-    let gpt = GPT.map(|name| (name, or_inherit("openai", name)));
-    let others = claude.into_iter().chain(gpt).map(|(name, model)| (name.to_owned(), model));
+    let others = SHORT.iter().map(|(name, models)| {
+        let used = models.iter().find(|(provider, _)| is_used(provider));
+        let model = used.map_or("inherit".to_owned(), |(provider, it)| format!("{provider}/{it}"));
+        ((*name).to_owned(), model)
+    });
     let own = config.aliases.iter().map(|(name, model)| (name.clone(), model.value.to_string()));
     others.chain(own).collect()
+}
+
+/// Names a model as it is typed.
+pub(crate) fn name(llm: &LlmConfig) -> String {
+    let parts = [&llm.provider, &llm.model].into_iter().flatten().map(|part| &**part);
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Returns the model that a user names while the program runs.
+///
+/// # Errors
+///
+/// Returns an error for a name that stands for no model.
+pub(crate) fn named(
+    text: &str,
+    config: &Config,
+    sources: &ConfigSources,
+) -> Result<LlmConfig, ModelError> {
+    let no_model = |message: String| ModelError::new(ModelErrorKind::NoModel, message);
+    let Some(name) = ModelName::from_text(text) else {
+        return Err(no_model(format!("not a model; write {}", ModelName::EXPECTED)));
+    };
+    let model = name.resolve(&config.aliases, sources).map_err(|suggestion| {
+        no_model(match suggestion {
+            Some(meant) => format!("unknown model `{text}`; did you mean `{meant}`?"),
+            None => format!("unknown model `{text}`; select one as `provider/model`"),
+        })
+    })?;
+    Ok(selection(&model))
+}
+
+/// Checks that a provider is known.
+///
+/// # Errors
+///
+/// Returns an error with the closest provider, or all of them if none resembles it.
+pub(crate) fn provider(name: &str, providers: &Providers) -> Result<(), ModelError> {
+    let known: Vec<&str> = providers.names().collect();
+    let Err(unknown) = providers.provider(name) else { return Ok(()) };
+    // Providers that this program was built without are known, too.
+    let is_unknown = unknown.message.starts_with("unknown provider");
+    Err(match closest(name, &known).filter(|_| is_unknown) {
+        Some(meant) => ModelError::new(
+            ModelErrorKind::NoModel,
+            format!(
+                "unknown provider `{name}`; did you mean `{meant}`? `loopwright models` lists all \
+                    providers"
+            ),
+        ),
+        None => unknown,
+    })
 }
 
 fn selection(model: &ModelRef) -> LlmConfig {
@@ -323,18 +370,5 @@ fn changed(
 impl std::fmt::Debug for Chosen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chosen").field("llm", &self.llm).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_other_programs_stand_for_models_that_are_known() {
-        let models = ModelCatalog::builtin();
-        let claude = CLAUDE.map(|(_, model)| models.info("anthropic", model).is_some());
-        let gpt = GPT.map(|model| models.info("openai", model).is_some());
-        assert_eq!((claude, gpt), ([true; 3], [true; 3]));
     }
 }

@@ -24,8 +24,8 @@ pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
     };
     let names: Vec<&str> = match &args.provider {
         None => providers.names().collect(),
-        Some(name) => match providers.provider(name) {
-            Ok(_) => vec![name],
+        Some(name) => match model::provider(name, &providers) {
+            Ok(()) => vec![name],
             Err(error) => return console::fail(&error, ExitCode::NoModel),
         },
     };

@@ -5,161 +5,53 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use loopwright_agent::MEMORY_TOOL;
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_capabilities::front_matter::is_foreign;
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_permissions::{
     Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, ToolKind,
     claude_settings,
 };
-use loopwright_templates::{DefinitionLoader, DefinitionPaths};
-use sha2::{Digest as _, Sha256};
 
 use crate::added_folders::{AddedFolderError, AddedFolders};
+use crate::chosen_rules::ChosenRule;
+use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, CommandHooks};
-use crate::config::{
-    Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings, read_text,
-};
+use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
 use crate::folders::{self, Folder, FoldersError};
-use crate::project::{WORKTREES, leads_out, project_root, repository, skill_files};
+use crate::project::{WORKTREES, repository};
+use crate::project_settings::{ProjectSettings, text_of};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
-/// The file of a project that names servers of the Model Context Protocol.
-pub(crate) const MCP_FILE: &str = ".mcp.json";
-
-/// Settings of Claude Code whose permissions hold here as well, below the root of a project.
-const CLAUDE: [(&str, SourceKind); 2] = [
-    (".claude/settings.local.json", SourceKind::Local),
-    (".claude/settings.json", SourceKind::Project),
-];
-
-/// The settings that a project brings, and whether the user trusts them.
-#[derive(Debug)]
-pub(crate) struct ProjectSettings {
-    /// The root of the project.
-    pub(crate) root: PathBuf,
-    /// The files that there are, with their texts.
-    files: Vec<(PathBuf, String)>,
-    /// What the user has decided about the project.
-    folder: Folder,
-}
-
-impl ProjectSettings {
-    /// Reads the settings of the project that a configuration is for.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
-    /// another user counts as absent.
-    pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
-        let root = project_root(&config.workdir);
-        let mut files = Vec::new();
-        if let Some(file) = &config.project_file {
-            files.push((file.path.to_path_buf(), file.text.to_string()));
-        }
-        let others = CLAUDE.iter().map(|(name, _)| *name).chain([MCP_FILE]);
-        for name in others.filter(|_| sources.discovery == Discovery::Files) {
-            let path = root.join(name);
-            if let Ok(text) = text_of(&path) {
-                files.push((path, text));
-            }
-        }
-        if sources.discovery == Discovery::Files {
-            let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
-            let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
-            files.extend(agent_files(directories));
-            files.extend(files_with_commands(&root));
-        }
-        let folder = folders::folder(sources, &root)?;
-        Ok(Self { root, files, folder })
-    }
-
-    /// Returns the fingerprint of the settings.
-    pub(crate) fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        for (path, text) in &self.files {
-            let name = path.to_string_lossy();
-            for part in [name.as_bytes(), text.as_bytes()] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part);
-            }
-        }
-        format!("{:x}", hash.finalize())
-    }
-
-    /// Returns `true` if the user trusts the settings as they are now.
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.folder.trusted.as_ref() == Some(&self.fingerprint())
-    }
-
-    /// Returns `true` if the user has trusted other settings of the project.
-    pub(crate) fn has_changed(&self) -> bool {
-        self.folder.trusted.is_some() && !self.is_trusted()
-    }
-
-    /// Returns the paths of the files.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|(path, _)| path.as_path())
-    }
-
-    /// Returns the files of agents that name servers or hooks, with their texts.
-    pub(crate) fn agents(&self) -> impl Iterator<Item = (&Path, &str)> {
-        let directories = DefinitionPaths::PROJECT.map(|it| self.root.join(it));
-        let is_agent =
-            move |path: &Path| directories.iter().any(|it| path.parent() == Some(it.as_path()));
-        let files = self.files.iter().map(|(path, text)| (path.as_path(), text.as_str()));
-        files.filter(move |(path, _)| is_agent(path))
-    }
-
-    /// Returns the text of a file, if it is there.
-    pub(crate) fn text(&self, path: &Path) -> Option<&str> {
-        self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
-    }
-}
-
-/// Files of one directory of agents that are looked at.
-const MAX_AGENTS: usize = 500;
-
-/// Keys of agent files that start programs, which requires trust.
-const BROUGHT: [&str; 3] = ["mcpServers", "mcp_servers", "hooks"];
-
-/// Returns the files of agents that name servers or hooks, with their texts. Those of another user are left out.
-pub(crate) fn agent_files(
-    directories: impl IntoIterator<Item = PathBuf>,
-) -> Vec<(PathBuf, String)> {
-    let loader = DefinitionLoader::new();
-    let brings = |text: &str| BROUGHT.iter().any(|key| text.contains(key));
-    let mut files = Vec::new();
-    for directory in directories {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-        let mut paths: Vec<PathBuf> =
-            entries.map(|it| it.path()).filter(|it| loader.reads(it)).take(MAX_AGENTS).collect();
-        paths.sort();
-        let texts = paths.into_iter().filter_map(|path| Some((text_of(&path).ok()?, path)));
-        files.extend(texts.filter(|(text, _)| brings(text)).map(|(text, path)| (path, text)));
-    }
-    files
-}
+/// Tools of the program that rules name without a meaning of their own.
+const OTHER_TOOLS: [&str; 4] = ["ask_remote_agent", "describe_self", "final_answer", MEMORY_TOOL];
 
 /// How warnings end about settings that count only in a trusted project.
 const UNTRUSTED: &str = "the project is not trusted";
 
 /// Warns about settings that have no effect. All those that trust would change are one warning.
 pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
-    let (untrusted, others): (Vec<_>, Vec<_>) =
-        policy.warnings().iter().partition(|it| it.message.ends_with(UNTRUSTED));
-    for warning in others {
-        console::warn(warning);
+    let (mut untrusted, mut unset) = (0, 0);
+    for warning in policy.warnings() {
+        match &warning.message {
+            message if message.ends_with(UNTRUSTED) => untrusted += 1,
+            message if message.ends_with(UNSET) => unset += 1,
+            message if message.ends_with(UNWANTED) => {}
+            _ => console::warn(warning),
+        }
     }
-    let reason = if project.has_changed() {
-        "settings of this project have changed since they were trusted"
-    } else {
-        "this project is not trusted"
-    };
-    if !untrusted.is_empty() {
-        let ignored = count(untrusted.len() as u64, "permission setting");
+    if unset > 0 {
+        let ignored = count(unset, "permission setting");
+        console::warn(&format!(
+            "{ignored} of Claude Code for all projects ignored; to use them, set `claude = true` in `[permissions]` of your own \
+             configuration, or `false` to hide this warning"
+        ));
+    }
+    if untrusted > 0 {
+        let reason = project.distrust();
+        let ignored = count(untrusted, "permission setting");
         console::warn(&format!("{reason}: {ignored} ignored; trust them with `loopwright trust`"));
     }
 }
@@ -182,7 +74,7 @@ struct PolicyOrigin {
     project: ProjectSettings,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
-    /// What the user chose for the rest of the run.
+    /// What the user chose for the session, and for the rest of the run.
     session: Mutex<Chosen>,
     /// What shadow rules would have done, before the policy was last replaced.
     shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
@@ -207,7 +99,7 @@ impl RunPermissions {
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let (policy, project) = policy(config, sources)?;
         let added = AddedFolders::of(&policy, config, sources);
-        let (hooks, hook_warnings) = hooks(sources, &project);
+        let (hooks, hook_warnings) = hooks(config, sources, &project);
         let origin = PolicyOrigin {
             hooks,
             hook_warnings,
@@ -236,7 +128,11 @@ impl RunPermissions {
     /// Warns about settings that have no effect.
     pub(crate) fn tell_warnings(&self) {
         if let Some(origin) = &self.origin {
-            tell_warnings(&self.policy(), &origin.project);
+            let policy = self.policy();
+            tell_warnings(&policy, &origin.project);
+            for warning in policy.unknown_tools(|name| OTHER_TOOLS.contains(&name)) {
+                console::warn(&sanitize_terminal(&warning.to_string()));
+            }
             origin.hook_warnings.iter().for_each(|warning| console::warn(warning));
             self.added.ignored.iter().for_each(|error| console::warn(error));
         }
@@ -302,14 +198,17 @@ impl RunPermissions {
         self.renew(origin)
     }
 
-    /// Allows or denies calls for the rest of the run.
-    pub(crate) fn decide_in_session(
-        &self,
-        decision: Decision,
-        rules: &[String],
-    ) -> Result<(), ChangeError> {
-        let origin = self.origin()?;
-        lock(&origin.session).rules.extend(rules.iter().map(|rule| (decision, rule.clone())));
+    /// Puts the rules in force that the user chose for a session, in place of those of the session before it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the user's decisions about folders cannot be read.
+    pub(crate) fn use_chosen(&self, rules: Vec<ChosenRule>) -> Result<(), ChangeError> {
+        let Some(origin) = &self.origin else { return Ok(()) };
+        if lock(&origin.session).rules == rules {
+            return Ok(());
+        }
+        lock(&origin.session).rules = rules;
         self.renew(origin)
     }
 
@@ -367,14 +266,14 @@ pub(crate) fn policy(
     sources: &ConfigSources,
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
     let project = ProjectSettings::find(config, sources)?;
-    let policy = build(config, sources, &project, &project.folder, &Chosen::default());
+    let policy = build(config, sources, &project, project.folder(), &Chosen::default());
     Ok((policy, project))
 }
 
-/// What the user chose during a run.
+/// What the user chose for a session, and during a run.
 #[derive(Debug, Default)]
 struct Chosen {
-    rules: Vec<(Decision, String)>,
+    rules: Vec<ChosenRule>,
     folders: Vec<String>,
 }
 
@@ -404,10 +303,7 @@ fn build(
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
     builder = session.folders.iter().fold(builder, |builder, it| builder.folder(it.as_str()));
     builder = builder.source(
-        session
-            .rules
-            .iter()
-            .fold(chosen, |source, (decision, rule)| source.with_rule(*decision, rule, 0)),
+        session.rules.iter().fold(chosen, |source, it| source.with_rule(it.decision, &it.rule, 0)),
     );
     if let Some(path) = folders::file(sources) {
         let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
@@ -420,45 +316,86 @@ fn build(
             claude_settings(SourceKind::Flags, &text(&shadow.path), &workdir, &shadow.text);
         builder = builder.source(source.into_shadow());
     }
-    let mut of_project = Vec::new();
-    if let Some(file) = &config.project_file {
-        let base = file.path.parent().map(text).unwrap_or_default();
-        of_project.extend(settings(SourceKind::Project, &layers.project, &base));
-    }
-    for (name, kind) in CLAUDE {
-        let path = project.root.join(name);
-        if let Some(read) = project.text(&path) {
-            of_project.push(claude_settings(kind, &text(&path), &text(&project.root), read));
-        }
-    }
     let is_trusted = project.is_trusted();
-    for source in of_project {
-        let source = source.confined();
+    let chose = layers.typed.mode.is_some() || layers.user.mode.is_some();
+    for file in shared_settings(sources) {
+        builder = builder.source(file.rules(are_used(config), chose));
+    }
+    for source in project_rules(config, project) {
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
     builder.build()
 }
 
+/// Returns the rules that a project brings, as if it were trusted.
+fn project_rules(config: &Config, project: &ProjectSettings) -> Vec<Source> {
+    let mut sources = Vec::new();
+    if let Some(file) = &config.project_file {
+        let base = file.path.parent().map(text).unwrap_or_default();
+        sources.extend(settings(SourceKind::Project, &config.permissions.project, &base));
+    }
+    for (kind, path, read) in project.claude() {
+        sources.push(claude_settings(kind, &text(&path), &text(&project.root), read));
+    }
+    sources.into_iter().map(Source::confined).collect()
+}
+
+/// Returns what the settings of a project allow if it is trusted, a line each.
+pub(crate) fn allowed_by(config: &Config, project: &ProjectSettings) -> Vec<String> {
+    let of_mode = |mode| {
+        let builder = Policy::builder(text(&config.workdir)).mode(mode);
+        project_rules(config, project).into_iter().fold(builder, PolicyBuilder::source).build()
+    };
+    // No mode is stricter.
+    let policy = of_mode(Mode::Plan);
+    let rules = policy.rules().filter(|rule| rule.decision == Decision::Allow);
+    let mut lines: Vec<String> = rules.map(ToString::to_string).collect();
+    lines.extend(policy.folders().into_iter().map(|it| format!("folder {it}")));
+    if policy.mode() != Mode::Plan {
+        lines.push(format!("mode {}", policy.mode()));
+    }
+    lines
+}
+
 /// The user's own hooks, in the folder of the configuration.
 pub(crate) const HOOKS: &str = "hooks.json";
 
-/// Reads the hooks of the user and those of a project that is trusted. Returns what is odd about them, too.
+/// Reads the hooks of the user, those of Claude Code for all projects if they are used, and those of a project that is
+/// trusted. Returns what is odd about them, too.
 pub(crate) fn hooks(
+    config: &Config,
     sources: &ConfigSources,
     project: &ProjectSettings,
 ) -> (CommandHooks, Vec<String>) {
     let own = sources.own_directory().map(|folder| folder.join(HOOKS));
-    let own = own.and_then(|path| text_of(&path).ok().map(|text| (path, text)));
-    let of_project = CLAUDE.iter().map(|(name, _)| project.root.join(name));
-    let of_project = of_project.filter_map(|path| Some((project.text(&path)?.to_owned(), path)));
+    // A file that cannot be read is not the same as none: its hooks may be guards.
+    let read = |path: PathBuf| match text_of(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        read => Some((path, read.unwrap_or_default())),
+    };
+    let own = own.and_then(read);
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     if let Some((path, text)) = own {
         let (hooks, odd) = command_hooks::read(&path, &text);
         all.extend(hooks);
         warnings.extend(odd);
     }
-    for (text, path) in of_project {
-        let (hooks, odd) = command_hooks::read(&path, &text);
+    for file in shared_settings(sources) {
+        let (hooks, odd) = command_hooks::read(&file.path, &file.text);
+        match are_used(config) {
+            Some(true) => {
+                all.extend(hooks);
+                warnings.extend(odd);
+            }
+            None if !hooks.is_empty() => {
+                let count = count(hooks.len() as u64, "hook");
+                warnings.push(format!("{}: {count} ignored: {UNSET}", file.path.display()));
+            }
+            None | Some(false) => {}
+        }
+    }
+    for (_, path, text) in project.claude() {
+        let (hooks, odd) = command_hooks::read(&path, text);
         if project.is_trusted() {
             all.extend(hooks);
             warnings.extend(odd);
@@ -507,21 +444,4 @@ fn settings(kind: SourceKind, layer: &PermissionSettings, base: &str) -> Option<
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Reads the skills and commands of a project whose commands run when the user invokes them.
-fn files_with_commands(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
-    let files = skill_files(root).into_iter().filter_map(|path| {
-        let text = text_of(&path).ok()?;
-        Some((path, text))
-    });
-    files.filter(|(_, text)| ["!`", "```!"].iter().any(|it| text.contains(it)))
-}
-
-fn text_of(path: &Path) -> io::Result<String> {
-    // Opening a named pipe waits for whoever writes to it.
-    if is_foreign(path)? || !path.metadata()?.is_file() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    read_text(path)
 }

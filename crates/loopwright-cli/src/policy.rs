@@ -1,4 +1,4 @@
-//! `loopwright policy` and `loopwright trust`.
+//! `loopwright policy`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,30 @@ use loopwright_capabilities::skills::SkillAudience;
 use loopwright_permissions::{Call, Finding, Policy, Table, TableError};
 use serde_json::{Value, json};
 
-use crate::args::policy::{
-    ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs, TrustArgs,
-};
+use crate::args::policy::{ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs};
 use crate::args::{Cli, PermissionArgs};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
 use crate::console;
 use crate::definitions::Defined;
 use crate::exit::ExitCode;
-use crate::folders::{self, FoldersError};
+use crate::fingerprint::TooManyFiles;
+use crate::folders::FoldersError;
 use crate::load_config;
-use crate::mcp_servers::ConfiguredServers;
 use crate::model;
-use crate::permissions::{self, ProjectSettings, confined};
-use crate::project::plain;
+use crate::permissions::{self, confined};
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;
 
 /// Why nothing can be said about rules.
 #[derive(Debug, thiserror::Error)]
-enum PolicyError {
+pub(crate) enum PolicyError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Folders(#[from] FoldersError),
+    #[error(transparent)]
+    TooManyFiles(#[from] TooManyFiles),
     #[error(
         "the arguments of the call are not JSON; write them as `{{\"path\": \"src/main.rs\"}}`"
     )]
@@ -49,9 +48,9 @@ enum PolicyError {
 }
 
 impl PolicyError {
-    fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Folders(_) => ExitCode::Config,
+            Self::Config(_) | Self::Folders(_) | Self::TooManyFiles(_) => ExitCode::Config,
             Self::Arguments(_) | Self::Table { .. } | Self::Row { .. } => ExitCode::Usage,
         }
     }
@@ -68,39 +67,7 @@ pub fn policy(cli: &Cli, args: &PolicyArgs) -> ExitCode {
     done.unwrap_or_else(|error| console::fail(&error, error.exit_code()))
 }
 
-/// Trusts the settings of a project as they are now, or no longer.
-pub fn trust(cli: &Cli, args: &TrustArgs) -> ExitCode {
-    let done = load(cli, &args.workdir, None).and_then(|(sources, config)| {
-        let project = ProjectSettings::find(&config, &sources)?;
-        let root = project.root.clone();
-        let shown = sanitize_terminal(&plain(&root));
-        if args.revoke {
-            folders::update(&sources, &root, |it| it.trusted = None)?;
-            console::tell(&format!("{shown} is no longer trusted"));
-            return Ok(ExitCode::Done);
-        }
-        for path in project.paths() {
-            console::tell(&format!("  {}", sanitize_terminal(&plain(path))));
-        }
-        for found in ConfiguredServers::find(&config, &sources, &project).servers {
-            // Servers of the user are not the project's.
-            if !found.file.starts_with(&root) {
-                continue;
-            }
-            console::tell(&sanitize_terminal(&format!("  MCP server {}", found.server.name)));
-            for line in found.server.describe() {
-                console::tell(&sanitize_terminal(&format!("    {line}")));
-            }
-        }
-        let fingerprint = project.fingerprint();
-        folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;
-        console::tell(&format!("{shown} is trusted until one of these settings changes"));
-        Ok(ExitCode::Done)
-    });
-    done.unwrap_or_else(|error: PolicyError| console::fail(&error, error.exit_code()))
-}
-
-fn load(
+pub(crate) fn load(
     cli: &Cli,
     workdir: &Path,
     typed: Option<&PermissionArgs>,
@@ -132,7 +99,7 @@ fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, Poli
     let (sources, config) = load(cli, &args.workdir, Some(&typed.permissions))?;
     let (policy, project) = permissions::policy(&config, &sources)?;
     permissions::tell_warnings(&policy, &project);
-    let (hooks, warnings) = permissions::hooks(&sources, &project);
+    let (hooks, warnings) = permissions::hooks(&config, &sources, &project);
     for warning in &warnings {
         console::warn(warning);
     }

@@ -11,8 +11,11 @@ mod events;
 mod frames;
 mod json;
 mod markdown;
+mod plain;
 mod progress;
+mod running;
 mod source;
+mod spinner;
 mod stream_json;
 mod text;
 mod words;
@@ -25,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use loopwright_broadcast::ConsoleOptions;
+use loopwright_capabilities::bash::OutputWatch;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
     AgentEvent, AgentState, BoxError, EventEnvelope, EventSink, Flow, Hook, HookCx, HookPoint,
@@ -42,6 +46,7 @@ use crate::verification::Verification;
 pub(crate) use self::calls::failure;
 pub(crate) use self::changes::{content_diff, file_diff, planned_change};
 pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
+pub(crate) use self::plain::{is_plain, set_plain};
 pub(crate) use self::words::{
     WIDTH, count, duration, fence, json as json_line, number, sanitize_terminal, single_line,
     summary, truncate, wrap,
@@ -51,6 +56,7 @@ pub use self::{
     events::Events,
     json::Json,
     progress::{Progress, Verbosity},
+    running::RunningOutput,
     source::Source,
     stream_json::StreamJson,
     text::{Scope, Text},
@@ -69,12 +75,16 @@ pub enum UiEvent {
     Answered(Answer),
     /// A tool has changed a file.
     Changed(Change),
+    /// A command begins to run.
+    Running(Running),
     /// Ctrl-C or Esc was pressed, and the run is coming to its end.
     Interrupted,
     /// The user types this for the agent.
     Typing(String),
     /// The user sent this to the agent while it works.
     Sent(String),
+    /// The user typed this command while the agent works. It runs when the turn has ended.
+    Queued(String),
     /// A command that the user typed while the agent works returns this.
     Told(String),
     /// The permission mode changed.
@@ -130,6 +140,17 @@ pub struct Answer {
     pub calls: Vec<ToolCall>,
     /// Whether it is known what it cost.
     pub is_priced: bool,
+}
+
+/// A command that runs.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// The agent that called the tool.
+    pub source: Source,
+    /// The arguments of the call.
+    pub arguments: Arc<str>,
+    /// What it has printed so far.
+    pub output: RunningOutput,
 }
 
 /// The files that a call has changed.
@@ -189,6 +210,18 @@ impl UiSender {
     #[must_use]
     pub fn watching(self, directory: impl Into<WorkspaceRoot>) -> Self {
         Self { watch: Some(Arc::new(FileDiffTracker::new(directory))), ..self }
+    }
+
+    /// Returns what watches the output of commands, to show the last lines while they run.
+    pub(crate) fn output_watch(&self) -> OutputWatch {
+        let notes = self.clone();
+        OutputWatch::new(move |cx| {
+            let output = RunningOutput::default();
+            let (source, arguments) =
+                (Source::of_events(cx.events), Arc::clone(&cx.call.arguments));
+            notes.tell(UiEvent::Running(Running { source, arguments, output: output.clone() }));
+            Box::new(move |bytes: &[u8]| output.push(bytes))
+        })
     }
 
     /// Tells something.
@@ -371,9 +404,9 @@ pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(words::WIDTH, |(width, _)| width.0.into())
 }
 
-/// Returns `true` if the terminal can take nothing back that was written.
-pub(crate) fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+/// Counts the rows of the terminal; as many as most have, if it does not say.
+fn rows() -> usize {
+    terminal_size::terminal_size().map_or(24, |(_, height)| height.0.into())
 }
 
 /// Something to write to, whatever it is.

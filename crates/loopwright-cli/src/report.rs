@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, Budget, Execution, ExecutionStatus, PendingApproval, Step, StopReason,
+    AgentState, Budget, DeniedCall, ExecutionStatus, PendingApproval, StopReason, Timestamp,
     messages::{Cost, ToolCall, Usage},
 };
 use loopwright_permissions::Mode;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
-use crate::session::{address, short, waiting_call};
+use crate::session::{address, kind, short, waiting_call};
 use crate::session_budget;
 use crate::verification::Verification;
 
@@ -94,7 +94,7 @@ pub struct PendingCall {
     pub arguments: Value,
     /// What has to be decided or answered.
     pub question: String,
-    /// `approval`, `question` or `result`.
+    /// `approval`, `question`, `result` or `interrupted`.
     pub kind: &'static str,
     /// The JSON Schema of the answer or the result.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,23 +102,22 @@ pub struct PendingCall {
     /// The time after which the call is denied without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
-}
-
-/// A call that was denied.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DeniedCall {
-    /// The tool.
-    pub tool: String,
-    /// The arguments, as JSON.
-    pub arguments: Value,
-    /// The reason that the model received.
-    pub reason: String,
+    /// The same time.
+    #[serde(skip)]
+    pub(crate) expires_at: Option<Timestamp>,
 }
 
 impl PendingCall {
     /// Returns the calls of a session's state that wait.
     pub(crate) fn list(session: &SessionId, state: &AgentState) -> Vec<Self> {
         state.pending().iter().map(|it| Self::of(session, state, it)).collect()
+    }
+
+    /// Returns those whose deadline has not passed.
+    pub(crate) fn unexpired(session: &SessionId, state: &AgentState, now: Timestamp) -> Vec<Self> {
+        let pending = state.pending();
+        let waiting = pending.iter().filter(|it| !it.question.is_expired(now));
+        waiting.map(|it| Self::of(session, state, it)).collect()
     }
 
     fn of(session: &SessionId, state: &AgentState, asked: &PendingApproval<'_>) -> Self {
@@ -129,9 +128,10 @@ impl PendingCall {
             tool: asked.call.name.to_string(),
             arguments: arguments(asked.call),
             question: asked.question.text.clone(),
-            kind: asked.kind.as_str(),
+            kind: kind(asked),
             schema: asked.kind.answer_schema().map(|it| Value::clone(it)),
             deadline: asked.question.deadline.map(|at| at.to_string()),
+            expires_at: asked.question.deadline,
         }
     }
 }
@@ -139,19 +139,6 @@ impl PendingCall {
 /// Returns the arguments of a call; as text if they are no JSON.
 fn arguments(call: &ToolCall) -> Value {
     call.parse_arguments().unwrap_or_else(|_| Value::String(call.arguments.to_string()))
-}
-
-fn denials(state: &AgentState) -> Vec<DeniedCall> {
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    let calls = steps.flat_map(Step::tool_executions);
-    let denied = calls.filter(|(_, outcome)| outcome.was_blocked());
-    denied
-        .map(|(call, outcome)| DeniedCall {
-            tool: call.name.to_string(),
-            arguments: arguments(call),
-            reason: outcome.error_message(),
-        })
-        .collect()
 }
 
 /// Tokens with their sum.
@@ -188,7 +175,7 @@ impl Report {
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
             pending: session.map(|it| PendingCall::list(it, state)).unwrap_or_default(),
-            denials: denials(state),
+            denials: state.denied_calls(),
             verification: None,
             permission_mode: None,
             model: answered_by(state),
@@ -325,9 +312,9 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
             format!("the answer does not match the schema: {said}")
         }
         RunEnding::AnsweredAfterDenial => {
-            let last = denials(state).pop();
+            let last = state.denied_calls().pop();
             let call = last.map(|it| format!("`{}`: {}", it.tool, it.reason)).unwrap_or_default();
-            format!("denied: {call}; see `loopwright policy explain`")
+            format!("denied: {call}")
         }
         RunEnding::FinishReason if state.has_final_response() => return None,
         RunEnding::Empty | RunEnding::FinishReason => "the model returned no answer".to_owned(),
@@ -361,10 +348,11 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
 /// Says what a run waits for.
 pub(crate) fn needed(state: &AgentState) -> String {
     let pending = state.pending();
-    let is = |kind: &str| pending.iter().all(|it| it.kind.as_str() == kind);
+    let is = |expected: &str| pending.iter().all(|it| kind(it) == expected);
     let needed = match () {
         () if is("question") => "answer",
         () if is("result") => "result",
+        () if is("interrupted") => "decision",
         () => "approval",
     };
     let asked = pending.iter().map(|it| waiting(it, pending.len() > 1));

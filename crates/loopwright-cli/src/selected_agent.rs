@@ -8,9 +8,13 @@ use loopwright_models::Providers;
 use loopwright_permissions::Policy;
 use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
-use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
+use crate::config::{
+    Config, ConfigSources, ModelRef, Origin, Setting, SettingValue as _, misspelt,
+};
+use crate::console;
 use crate::definitions::{Defined, completed};
 use crate::exit::ExitCode;
+use crate::render::single_line;
 
 /// The name of the program's agent.
 pub const AGENT: &str = "loopwright";
@@ -142,7 +146,7 @@ impl SelectedAgent {
     /// # Errors
     ///
     /// Returns an error if there is none, its file is wrong, or it names a skill that does not exist.
-    pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
+    pub fn find(name: &str, defined: Defined, sources: &ConfigSources) -> Result<Self, AgentError> {
         if name == AGENT {
             return Err(AgentError::Own);
         }
@@ -162,7 +166,7 @@ impl SelectedAgent {
                 None => AgentError::Unknown { unknown: error },
             }
         })?;
-        defined.tell_warnings(name);
+        defined.tell_new_warnings(name, sources);
         let mut definition = completed(&definition);
         let mut prompt = vec![std::mem::take(&mut definition.system_prompt)];
         for name in definition.skills.iter() {
@@ -227,6 +231,14 @@ impl SelectedAgent {
             || config.model.as_ref().is_some_and(|it| it.origin.is_typed())
         {
             return Ok(());
+        }
+        if let (None, Some(name)) = (&llm.provider, &llm.model)
+            && let Some(meant) = misspelt(name, config.aliases.keys())
+        {
+            let (agent, name) = (&self.definition.name, single_line(name, 64));
+            console::warn(&format!(
+                "agent `{agent}` uses the model `{name}`, which is unknown; did you mean `{meant}`?"
+            ));
         }
         let configured = config.model.as_ref().map(|it| it.value.provider().to_owned());
         let provider = llm.provider.as_deref().map(str::to_owned).or(configured);

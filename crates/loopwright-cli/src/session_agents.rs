@@ -12,6 +12,7 @@ use loopwright_worker::AgentResolver;
 use crate::agent::Setup;
 use crate::args::session::SessionArgs;
 use crate::args::{AgentArgs, Cli};
+use crate::chosen_rules;
 use crate::conversation::noting_files;
 use crate::loops::FixedLoop;
 use crate::session::SessionsError;
@@ -39,6 +40,7 @@ impl AgentResolver for SessionAgents {
         let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, &session);
         let opening = opening.map_err(|refusal| refusal.error)?;
         let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
+        setup.permissions.use_chosen(chosen_rules::of(session.state()))?;
         self.roots.check(header, setup.workdir.path())?;
         // What was put in the place of its directory is not what somebody left work for.
         let (real, path) = (setup.workdir.path(), header.workdir.as_deref().map(Path::new));

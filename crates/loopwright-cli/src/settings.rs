@@ -156,6 +156,7 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
         rows.add(format!("permissions.{decision}"), rules.as_ref(), None, ToString::to_string);
     }
     rows.add("permissions.folders", permissions.folders().as_ref(), None, |it| it.0.join(", "));
+    rows.add("permissions.claude", permissions.user.claude.as_ref(), None, ToString::to_string);
     let auto = Some(backend(BackendChoice::Auto));
     rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| backend(*it));
     sandbox_rows(&mut rows, &config.sandbox);
@@ -185,6 +186,8 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("chat.status_line", chat.status_line.as_ref(), None, Clone::clone);
     let notifies = Some(true.to_string());
     rows.add("chat.notifications", chat.notifications.as_ref(), notifies, ToString::to_string);
+    let is_plain = Some(false.to_string());
+    rows.add("chat.plain", chat.plain.as_ref(), is_plain, ToString::to_string);
     rows.add("web.search", config.web_search.as_ref(), None, ToString::to_string);
     named_rows(&mut rows, config);
     rows.0

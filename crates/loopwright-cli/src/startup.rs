@@ -24,11 +24,13 @@ use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
+use crate::capability_settings;
 use crate::check::Check;
+use crate::chosen_rules;
 use crate::commands::Commands;
 use crate::config::{
     Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
-    SettingValue as _, TIME, TOKENS,
+    SettingValue as _, TIME, TOKENS, Warning,
 };
 use crate::console;
 use crate::conversation::{Command, Conversation};
@@ -37,12 +39,14 @@ use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
+use crate::known_warnings::warn_once;
 use crate::load_config;
 use crate::loaded::LoadedParts;
 use crate::loops::maintenance_runtime;
 use crate::mcp_servers::{ConfiguredServers, McpServers};
 use crate::model;
-use crate::permissions::{self, ProjectSettings, RunPermissions};
+use crate::permissions::{self, RunPermissions};
+use crate::project_settings::ProjectSettings;
 use crate::remote_agents;
 use crate::restate::scheduled;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
@@ -114,9 +118,12 @@ impl Startup {
     }
 
     fn of(agent: &AgentArgs, sources: ConfigSources, loaded: Loaded) -> Self {
-        for warning in &loaded.warnings {
+        let (known, others): (Vec<_>, Vec<_>) =
+            loaded.warnings.iter().partition(|it| matches!(it, Warning::UnknownKey { .. }));
+        for warning in others {
             console::warn(warning);
         }
+        warn_once(&sources, known);
         let config = loaded.config;
         let stage = RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
         Self { sources, config, stage, applied: None }
@@ -177,6 +184,8 @@ impl Startup {
             session_budget: SessionBudget::of(&config.limits.session),
             tools: agent.tools.clone(),
             remote_agents: remote_agents::capability(config, &self.sources),
+            web: capability_settings::web_fetch(&config.capabilities)
+                .map_err(AgentError::Capability)?,
             search: web_search::tool(config, &self.sources),
             checks: AnswerChecks::default(),
             loaded: LoadedParts::default(),
@@ -184,6 +193,7 @@ impl Startup {
         let loaded = self.loaded(&setup)?;
         let setup = Setup { loaded, ..setup };
         // Settings are checked before anything begins.
+        setup.check_capabilities(&config.capabilities).map_err(AgentError::Capability)?;
         if setup.own.is_some() && setup.tools.is_some() {
             setup.build(NoopListener).map_err(AgentError::Tools)?;
         } else if setup.own.is_some() && !config.capabilities.is_empty() {
@@ -223,6 +233,7 @@ impl Startup {
         let setup = self.setup(agent).await?;
         setup.permissions.tell_warnings();
         setup.tell_absent_tools();
+        setup.tell_unused_mode();
         Ok(setup)
     }
 
@@ -265,7 +276,7 @@ impl Startup {
         self.applied = match (typed, kept) {
             (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
-                let applied = SelectedAgent::find(name, defined)?;
+                let applied = SelectedAgent::find(name, defined, &self.sources)?;
                 self.check(&applied, &providers)?;
                 let (policy, _) = permissions::policy(&self.config, &self.sources)?;
                 applied.check_skills(&policy)?;
@@ -355,6 +366,8 @@ impl Startup {
             let own = found.session.header().workdir.as_deref().map(Path::new);
             let typed = Some(&*self.config.workdir).filter(|it| own.is_some_and(|own| own != *it));
             options.extend(typed.map(|it| format!("-C {}", quoted(&it.to_string_lossy()))));
+            let chosen = setup.permissions.use_chosen(chosen_rules::of(found.session.state()));
+            chosen.map_err(|error| SessionsError::Settings(error.into()))?;
         }
         if let Some(ResumedSession { session: old, fork: from }) = found {
             if let Some(llm) = old.state().llm() {
@@ -390,6 +403,7 @@ impl Startup {
             is_attended: false,
             asks_about_cost: false,
             notifies: self.config.chat.notifies(),
+            live: None,
             totals: None,
             has_unheard: false,
             command,

@@ -1,8 +1,11 @@
 //! `/tasks`: background commands and sub-agents, also while the agent works.
 
+use async_trait::async_trait;
 use loopwright_capabilities::background::{BackgroundTask, BackgroundTasks};
+use loopwright_sessions::SessionId;
 
 use crate::render::{duration, sanitize_terminal, single_line};
+use crate::steering::{LiveLine, LiveLines};
 use crate::table::table;
 
 /// What is asked of background tasks.
@@ -12,6 +15,19 @@ pub(crate) enum TaskCommand {
     /// Show the last output of one.
     Show(u32),
     Stop(u32),
+}
+
+/// Lines in which only `/tasks` is a command. All others are messages.
+pub(crate) struct TaskLines(pub(crate) BackgroundTasks);
+
+#[async_trait(?Send)]
+impl LiveLines for TaskLines {
+    async fn read(&self, line: &str, _session: &SessionId) -> LiveLine {
+        match TaskCommand::of_line(line) {
+            Some(command) => LiveLine::Shown(command.run(&self.0)),
+            None => LiveLine::text(line),
+        }
+    }
 }
 
 impl TaskCommand {
@@ -26,7 +42,7 @@ impl TaskCommand {
     }
 
     /// Parses a line that is typed while the agent works.
-    pub(crate) fn of_line(line: &str) -> Option<Self> {
+    fn of_line(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let is_command = matches!(words.next(), Some("/tasks" | "/bashes"));
         is_command.then(|| Self::of(&words.collect::<Vec<_>>()))?

@@ -16,7 +16,7 @@ use crate::console;
 use crate::definitions::Defined;
 use crate::mentions::ENDS;
 use crate::model;
-use crate::permissions::ProjectSettings;
+use crate::project_settings::ProjectSettings;
 use crate::render::single_line;
 use crate::startup::NoopListener;
 use crate::typed_text::typed_command;
@@ -177,8 +177,19 @@ impl Invocation<'_> {
         }
     }
 
-    /// Returns the model of the skill, if it names one that is known.
+    /// Returns the model of the turn with the effort, if the skill names one of them.
     fn llm(&self, skill: &Skill) -> Option<LlmConfig> {
+        let model = self.model(skill);
+        if skill.info.effort.is_none() {
+            return model;
+        }
+        let mut llm = model.unwrap_or_else(|| self.setup.llm.clone());
+        llm.options.reasoning_effort = skill.info.effort;
+        Some(llm)
+    }
+
+    /// Returns the model of the skill, if it names one that is known.
+    fn model(&self, skill: &Skill) -> Option<LlmConfig> {
         let name = skill.info.model.as_deref()?.trim();
         let providers = model::providers(self.config, self.sources).ok()?;
         let aliases = model::aliases(self.config, &providers);

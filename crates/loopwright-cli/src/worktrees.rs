@@ -18,8 +18,9 @@ use sha2::{Digest as _, Sha256};
 
 use self::git::{Git, GitError};
 use crate::commands::Commands;
-use crate::display::chain;
+use crate::console::chain;
 use crate::project::{WORKTREES, leads_out, repository};
+use crate::render::count;
 use crate::tools;
 
 /// The file that keeps the commit that a working tree began with, in the folder of the repository for it.
@@ -152,12 +153,11 @@ impl Worktree {
             of_original.run(line)?;
         }
         let kept = own.join(BASE);
-        let base = match fs::read_to_string(&kept) {
-            Ok(base) => base,
-            Err(_) => {
-                fs::write(&kept, &head).map_err(at(&kept))?;
-                head
-            }
+        let base = if let Ok(base) = fs::read_to_string(&kept) {
+            base
+        } else {
+            fs::write(&kept, &head).map_err(at(&kept))?;
+            head
         };
         let git = Git::open(&own, &path)?;
         // It is written when all files are there.
@@ -176,8 +176,9 @@ impl Worktree {
 
     /// Removes it if nothing was changed. Otherwise returns what is there.
     fn leave(&self) -> Result<Option<String>, WorktreeError> {
-        let line = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"];
-        let changed = self.git.run(line)?.lines().count();
+        // In a submodule, git would run another git, with the settings of that one.
+        let line = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let changed = self.git.run(line)?.lines().count() + self.filled_submodules()?;
         let range = format!("{}..HEAD", self.base);
         let commits = self.git.run(["rev-list", "--count", &range])?;
         let branch = branch(&self.name);
@@ -189,11 +190,22 @@ impl Worktree {
             original.run(["branch", "--quiet", "-D", &branch])?;
             return Ok(None);
         }
-        let files = if changed == 1 { "file" } else { "files" };
+        let commits = count(commits.parse().unwrap_or_default(), "commit");
+        let changed = count(changed as u64, "changed file");
         Ok(Some(format!(
-            "Its changes are in the git worktree {}, on the branch {branch}: {commits} commits, {changed} changed {files} that are not committed",
+            "Its changes are in the git worktree {}, on the branch {branch}: {commits}, {changed} not committed",
             self.path().display()
         )))
+    }
+
+    /// Returns the number of submodules that have files. Git has filled none.
+    fn filled_submodules(&self) -> Result<usize, WorktreeError> {
+        let listed = self.git.run(["ls-files", "-z", "--stage"])?;
+        let submodules = listed.split('\0').filter_map(|entry| entry.strip_prefix("160000 "));
+        let paths =
+            submodules.filter_map(|entry| Some(self.path().join(entry.split_once('\t')?.1)));
+        let has_files = |path: &PathBuf| fs::read_dir(path).is_ok_and(|mut it| it.next().is_some());
+        Ok(paths.filter(has_files).count())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `acp`, as an editor uses it: messages by hand over pipes.
 
 mod editor;
+mod offers;
 
 use std::fs;
 

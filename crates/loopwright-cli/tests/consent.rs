@@ -96,7 +96,7 @@ fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
         late.stderr
     );
     let done = run(&world, &server, &["--resume", id]);
-    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(done.status, 8, "{}", done.stderr);
     let text = "Blocked: no decision or answer arrived before the deadline";
     assert_eq!((told(&server), world.path("project/a.txt").exists()), (text.into(), true));
 }
@@ -109,7 +109,7 @@ fn an_open_dialog_ends_with_the_deadline_of_its_call_and_the_run_continues() {
     let line = [&MODEL[..], &[&server.url], &options].concat();
     // What is typed is never sent.
     let seen = Terminal::new(100).pressing("1 yes", "1").run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, true), "{}", seen.text());
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (8, true), "{}", seen.text());
     assert!(seen.text().contains("the time for an answer has passed"), "{}", seen.text());
     let text = "Blocked: no decision or answer arrived before the deadline";
     assert_eq!(told(&server), text);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
 use crate::world::{Done, World};
 
 const OWN: &str = ".config/loopwright/hooks.json";
@@ -125,15 +125,90 @@ fn hooks_add_context_at_prompts_results_and_stops() {
 }
 
 #[test]
-fn a_blocked_prompt_reaches_no_model() {
-    let world = with("UserPromptSubmit", "", "echo no secrets >&2; exit 2");
-    let (done, requests) = run(&world, vec![streamed("Done.", "stop")], &[]);
-    assert_eq!(requests.len(), 0, "{requests:?}");
-    assert!(
-        done.stderr.contains("no secrets") || done.stdout.contains("no secrets"),
+fn a_hook_that_cannot_be_read_blocks_the_calls_that_it_could_match() {
+    let blocks = |groups: &Value, told: &str| {
+        let file = json!({ "hooks": { "PreToolUse": groups } }).to_string();
+        let world = World::new().file(OWN, &file);
+        let (done, requests) = run(&world, removing(), &[]);
+        assert!(is_there(&world), "{}", done.stderr);
+        assert!(done.stderr.contains(told), "{}", done.stderr);
+        assert!(requests[1].contains("blocked by a hook: "), "{}", requests[1]);
+    };
+    let guard = json!({ "hooks": [{ "type": "command", "command": "exit 2" }] });
+    let place = "/.config/loopwright/hooks.json:1: ";
+    blocks(&json!([{ "matcher": "x" }, guard]), &format!("{place}a group of `PreToolUse` has no"));
+    blocks(&json!([7]), &format!("{place}a group of `PreToolUse` is not an object, so calls"));
+    let late = json!([{ "matcher": {}, "hooks": [{ "type": "command", "command": "exit 2", "timeout": "60" }] }]);
+    blocks(&late, &format!("{place}`timeout` of a hook of `PreToolUse` is not a number"));
+    let prompt = json!([{ "matcher": "Bash", "hooks": [{ "type": "prompt", "prompt": "safe?" }] }]);
+    let file = json!({ "hooks": { "PreToolUse": prompt } }).to_string();
+    let world = World::new().file(OWN, &file);
+    let (done, _) = run(&world, removing(), &[]);
+    assert_eq!((done.status, is_there(&world)), (9, true), "{}", done.stderr);
+}
+
+#[test]
+fn hooks_know_the_session_and_the_sub_agent_of_a_call() {
+    let child = "---\nname: child\ndescription: a child\n---\nWork.\n";
+    let world = with("PreToolUse", "Bash|Task", "cat >> seen.jsonl; echo >> seen.jsonl")
+        .file(".config/loopwright/agents/child.md", child);
+    let spawn = json!({ "subagent": "child", "prompt": "Do it." });
+    let replies = vec![
+        streamed_tool("", "spawn_subagent", &spawn),
+        streamed_call("", "echo hi"),
+        streamed("Did it.", "stop"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, _) = run(&world, replies, &["--output-format", "json"]);
+    let report: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    let seen = std::fs::read_to_string(world.path("project/seen.jsonl")).unwrap();
+    let seen: Vec<Value> = seen.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let fields = ["tool_name", "session_id", "agent_type", "parent_agent_id"];
+    let seen: Vec<Value> =
+        seen.iter().map(|it| fields.iter().map(|field| it[field].clone()).collect()).collect();
+    let [session, agent] = ["session_id", "agent_id"].map(|it| report[it].clone());
+    assert!(session.is_string() && session != agent, "{report}");
+    assert_eq!(
+        seen,
+        [json!(["Task", session, null, null]), json!(["Bash", session, "child", agent])],
         "{}",
         done.stderr
     );
+}
+
+#[test]
+fn a_hook_that_is_asked_once_runs_for_one_call_of_a_session() {
+    let hook = json!({ "type": "command", "command": "echo x >> ran", "once": true });
+    let file = json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } }).to_string();
+    let world = World::new().file(OWN, &file);
+    let replies =
+        vec![streamed_call("", "echo 1"), streamed_call("", "echo 2"), streamed("Done.", "stop")];
+    run(&world, replies, &[]);
+    assert_eq!(std::fs::read_to_string(world.path("project/ran")).unwrap(), "x\n");
+}
+
+#[test]
+fn a_hook_replaces_the_result_that_the_model_sees() {
+    let world = with("PostToolUse", "Bash", &answer(&json!({ "updatedToolOutput": "[redacted]" })));
+    let replies = vec![streamed_call("", "echo sec''ret"), streamed("Done.", "stop")];
+    let (_, requests) = run(&world, replies, &[]);
+    assert!(requests[1].contains("[redacted]"), "{}", requests[1]);
+    assert!(!requests[1].contains("\"secret"), "{}", requests[1]);
+}
+
+#[test]
+fn a_blocked_prompt_reaches_no_model() {
+    // No message has a name that a matcher could match.
+    for matcher in ["", "Bash"] {
+        let world = with("UserPromptSubmit", matcher, "echo no secrets >&2; exit 2");
+        let (done, requests) = run(&world, vec![streamed("Done.", "stop")], &[]);
+        assert_eq!(requests.len(), 0, "{requests:?}");
+        assert!(
+            done.stderr.contains("no secrets") || done.stdout.contains("no secrets"),
+            "{}",
+            done.stderr
+        );
+    }
 }
 
 #[test]

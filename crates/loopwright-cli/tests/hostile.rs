@@ -314,7 +314,8 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         if definition.system_prompt.contains(SECRET) {
             effects.push("a secret in an agent".to_owned());
         }
-        if let Ok(applied) = SelectedAgent::find(&definition.name, defined.clone()) {
+        if let Ok(applied) = SelectedAgent::find(&definition.name, defined.clone(), &sources(world))
+        {
             let own = definition.budget.unwrap_or_default();
             if applied.budget(low) != low(own) {
                 effects.push("limits of an agent".to_owned());

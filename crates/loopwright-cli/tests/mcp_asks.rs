@@ -116,13 +116,24 @@ fn a_question_of_a_server_is_answered_at_a_terminal_and_declined_in_a_run_withou
 }
 
 #[test]
+fn a_server_is_told_that_the_user_declined_or_cancelled_its_question() {
+    let question = "MCP server `shell` asks: Your name?";
+    for (typed, action) in [("/decline", "action:decline"), ("/cancel", "action:cancel")] {
+        let world = world(OF_USER, "ask");
+        let (heard, seen) = told_at_terminal(&world, &[(question, typed)], &["Done."]);
+        assert!(heard[0].contains(action), "{heard:?}");
+        assert_eq!(seen.status, 0, "{:?}", seen.lines);
+    }
+}
+
+#[test]
 fn a_form_of_a_server_is_filled_in_field_by_field() {
     let age = r#""name":{"type":"string"},"age":{"type":"integer","description":"In years."}"#;
     let question = OF_USER.replace(r#""name":{"type":"string"}"#, age);
     let world = world(&question, "ask");
     let typed = [
         ("age (integer): In years.", "age=old"),
-        ("type NAME=VALUE for each field, JSON, or `/decline`", "name=Ada Byron age=36"),
+        ("type NAME=VALUE for each field, JSON, `/decline` or `/cancel`", "name=Ada Byron age=36"),
     ];
     let (heard, _) = told_at_terminal(&world, &typed, &["Done."]);
     assert!(heard[0].contains("name:Ada Byron") && heard[0].contains("age:36"), "{heard:?}");

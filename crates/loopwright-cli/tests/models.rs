@@ -61,8 +61,11 @@ fn all_providers_are_listed() {
 }
 
 #[test]
-fn an_unknown_provider_ends_with_4_and_the_known_ones() {
+fn an_unknown_provider_ends_with_4_and_the_closest_or_all() {
     let done = World::new().run(&["models", "opnai"]);
     assert_eq!((done.status, done.stdout.as_str()), (4, ""));
-    assert!(done.stderr.starts_with("error: unknown provider `opnai`; available: openai, "));
+    let meant = "error: unknown provider `opnai`; did you mean `openai`? `loopwright models` lists all providers";
+    assert!(done.stderr.starts_with(meant), "{}", done.stderr);
+    let done = World::new().run(&["models", "zzz"]);
+    assert!(done.stderr.starts_with("error: unknown provider `zzz`; available: openai, "));
 }

@@ -97,3 +97,53 @@ fn a_project_does_not_decide_what_agents_are_composed_of() {
     assert_eq!(done.status, 3, "{}", done.stderr);
     assert!(done.stderr.contains("what your agents do"), "{}", done.stderr);
 }
+
+/// Returns the names of all tools that a run has with a configuration.
+fn all_tools(config: &str, options: &[&str]) -> Vec<String> {
+    let world = World::new().file(".config/loopwright/config.toml", config);
+    let (done, server) = run(&world, options);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let tools = server.request()["tools"].clone();
+    let names = tools.as_array().into_iter().flatten();
+    names.map(|it| it["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn tools_for_files_and_commands_are_switched_off() {
+    let of = |config: &str| all_tools(&format!("[capabilities]\n{config}\n"), &[]);
+    let has =
+        |tools: &[String]| ["bash", "read_file"].map(|it| tools.iter().any(|tool| tool == it));
+    assert_eq!(has(&of("")), [true, true]);
+    assert_eq!(has(&of("use_bash = false")), [false, true]);
+    assert_eq!(has(&of("use_file_tools = false")), [true, false]);
+    assert_eq!(has(&of("use_coding_tools = false")), [false, false]);
+}
+
+#[test]
+fn an_unknown_capability_is_refused_with_the_closest_name() {
+    let magic = "unknown capability `use_magic`; available: ";
+    let cases = [
+        ("use_magic = false", magic),
+        ("use_magic = true", magic),
+        ("use_skils = false", "did you mean `use_skills`?"),
+        ("use_web = { max_chrs = 5 }", "unknown field `max_chrs`"),
+    ];
+    for (config, reason) in cases {
+        let config = format!("[capabilities]\n{config}\n");
+        let world = World::new().file(".config/loopwright/config.toml", &config);
+        let (done, _server) = run(&world, &[]);
+        assert_eq!(done.status, 3, "{config}: {}", done.stderr);
+        assert!(done.stderr.contains(reason), "{config}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn settings_of_the_web_take_effect_where_a_rule_offers_it() {
+    let rule = ["--allow", "WebFetch(domain:example.com)"];
+    let has = |config: &str, options: &[&str]| {
+        all_tools(config, options).iter().any(|it| it == "web_fetch")
+    };
+    assert!(has("[capabilities.use_web]\nmax_chars = 500\n", &rule));
+    assert!(!has("[capabilities.use_web]\nmax_chars = 500\n", &[]));
+    assert!(!has("[capabilities]\nuse_web = false\n", &rule));
+}

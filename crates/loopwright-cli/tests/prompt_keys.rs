@@ -70,6 +70,7 @@ fn a_prompt_that_is_left_takes_its_status_line_along() {
     let terminal = Terminal::new(80)
         .editing("/help for help", "abc")
         .pressing("abc", CTRL_C)
+        .editing("", CTRL_C)
         .editing("press Ctrl-C again", CTRL_R)
         .pressing("() ", CTRL_C)
         .pressing("> ", CTRL_D);

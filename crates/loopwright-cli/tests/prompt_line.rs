@@ -19,7 +19,7 @@ pub(crate) fn chatting(server: &Server) -> World {
 }
 
 /// What users said in a request.
-fn said(request: &Value) -> Vec<String> {
+pub(crate) fn said(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();
     let users = messages.filter(|it| it["role"] == "user");
     users.map(|it| it["content"].as_str().unwrap().to_owned()).collect()
@@ -91,7 +91,7 @@ fn a_message_that_is_gone_back_to_waits_at_the_prompt() {
         .typing("/help for help", "first")
         .typing("tokens in", "second")
         .typing("Two.", "/turns")
-        .typing("rewind to before", "2")
+        .typing("to take back", "2")
         .typing("rewound to the end of step 1", " again")
         .typing("tokens in", "/quit");
     let seen = done(terminal.run(&chatting(&server), &[]));

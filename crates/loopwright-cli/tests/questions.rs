@@ -30,26 +30,28 @@ fn told(server: &Server) -> Value {
     messages.iter().find(|it| it["role"] == "tool").unwrap()["content"].clone()
 }
 
-/// What the model reads after a user typed lines, each after a text that is shown.
-fn answered(question: &Value, lines: &[(&'static str, &'static str)]) -> Value {
+/// The status of a run, and what the model reads, after a user typed lines, each after a text that is shown.
+fn answered(question: &Value, lines: &[(&'static str, &'static str)]) -> (i32, Value) {
     let server = Server::start(asking(question));
     let world = World::new().env("TERM", "xterm-256color");
     let terminal =
         lines.iter().fold(Terminal::new(100), |it, (after, line)| it.typing(after, line));
     let seen = terminal.run(&world, &[&MODEL[..], &[&server.url], &["Go."]].concat());
-    assert_eq!(seen.status, 0, "{}", seen.text());
-    told(&server)
+    (seen.status, told(&server))
 }
 
 #[test]
 fn a_question_is_answered_by_text_or_number_at_the_terminal_and_can_be_declined() {
     let text = json!({ "question": "Add tests?" });
     let hint = "type the answer";
-    assert_eq!(answered(&colors(), &[("2 blue", "2")]), "blue");
-    assert_eq!(answered(&colors(), &[(hint, "green"), ("does not match", "red")]), "red");
-    assert_eq!(answered(&text, &[(hint, "no")]), "no");
+    assert_eq!(answered(&colors(), &[("2 blue", "2")]), (0, "blue".into()));
+    assert_eq!(
+        answered(&colors(), &[(hint, "green"), ("does not match", "red")]),
+        (0, "red".into())
+    );
+    assert_eq!(answered(&text, &[(hint, "no")]), (0, "no".into()));
     let declined = "Blocked: the user declined to answer";
-    assert_eq!(answered(&text, &[(hint, "/decline")]), declined);
+    assert_eq!(answered(&text, &[(hint, "/decline")]), (8, declined.into()));
 }
 
 #[test]
@@ -71,10 +73,15 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
     assert_eq!((done.status, told(&server)), (0, "blue".into()), "{}", done.stderr);
 
     let (_, declined, server) = run(asking(&colors()), "deny");
-    assert_eq!(declined.status, 0, "{}", declined.stderr);
-    let text = "The question was declined: no user is present. Continue without an answer.";
-    assert_eq!(told(&server), text);
+    assert_eq!(declined.status, 8, "{}", declined.stderr);
+    let reason = "the question was declined: no user is present; continue without an answer";
+    assert_eq!(told(&server), format!("Blocked: {reason}"));
+    let report: Value = serde_json::from_str(&declined.stdout).unwrap();
+    let denied = json!([{ "tool": "ask_user", "arguments": colors(), "reason": reason }]);
+    assert_eq!(report["denials"], denied);
 
     let (_, failed, _) = run(asking(&colors()), "fail");
     assert_eq!(failed.status, 8, "{}", failed.stderr);
+    let report: Value = serde_json::from_str(&failed.stdout).unwrap();
+    assert_eq!(report["denials"][0]["reason"], "`ask_user` needs an answer (Which color?)");
 }

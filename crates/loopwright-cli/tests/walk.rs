@@ -101,7 +101,7 @@ fn at_the_prompt(columns: u16, rows: u16, status: &str) -> Seen {
         .typing("", "/nonsense")
         .typing("", "")
         .editing("", &[ESC_KEY; 2].concat())
-        .typing("rewind to before", "")
+        .typing("to take back", "")
         .typing("nothing was rewound", "/compact")
         .typing("compacted", "/export out.md")
         .typing("", "/fork")

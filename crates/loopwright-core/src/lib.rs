@@ -30,8 +30,10 @@ use self::{
         agent, compile, event, event_bus, handle, hook, host, instructions, journal, layer, model,
         profile, step_error, tool,
     },
-    state::{change, continuation, edit, execution, fold, outbox, outcome, pause, step},
-    value::{budget, clock, failure, file_changes, interrupted, key, llm, meter, shared, stop},
+    state::{change, continuation, denied, edit, execution, fold, outbox, outcome, pause, step},
+    value::{
+        budget, clock, failure, file_changes, interrupted, key, llm, meter, on_ask, shared, stop,
+    },
 };
 
 pub use loopwright_messages as messages;
@@ -43,6 +45,7 @@ pub use crate::{
     clock::{Clock, RunEnv, SystemClock, Timestamp},
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
+    denied::DeniedCall,
     edit::StateEdit,
     event::{AgentEvent, CustomEvent, CustomEventData, EventEnvelope, EventType, StreamFragment},
     event_bus::{EventBus, EventSink, EventSinks},
@@ -66,8 +69,9 @@ pub use crate::{
         ChatModel, Delta, DeltaSink, DiscardDeltas, FixedModel, InferCx, MediaKind, ModelCache,
         ModelError, ModelErrorKind, ModelProvider,
     },
+    on_ask::OnAsk,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
-    pause::{PathSegment, PauseRequest, PendingApproval, RequestKind, ToolPause},
+    pause::{PathSegment, PauseRequest, PendingApproval, QuestionRefusal, RequestKind, ToolPause},
     profile::AgentMeta,
     state::{AgentContext, AgentState},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},

@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 pub(crate) mod continuation;
+pub(crate) mod denied;
 pub(crate) mod edit;
 pub(crate) mod execution;
 pub(crate) mod fold;

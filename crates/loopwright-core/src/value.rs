@@ -8,5 +8,6 @@ pub(crate) mod interrupted;
 pub(crate) mod key;
 pub(crate) mod llm;
 pub(crate) mod meter;
+pub(crate) mod on_ask;
 pub(crate) mod shared;
 pub(crate) mod stop;

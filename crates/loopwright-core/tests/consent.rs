@@ -124,7 +124,8 @@ fn a_declared_approval_pauses_with_or_without_hooks_and_is_asked_once() {
     for agent in [plain, watched] {
         let paused = execute(&agent, asked());
         let question = ApprovalRequest::new("Pay?", "pay");
-        assert_eq!(paused.pending()[0].question, &question);
+        let asked = paused.pending()[0].question.clone();
+        assert_eq!(ApprovalRequest { parameters: None, ..asked }, question);
         let state = agent.decide(&paused, &[0], ApprovalDecision::Approve).unwrap();
         assert_eq!(told(&execute(&agent, state)), [r#"{"sum":1}"#]);
         let denied = ApprovalDecision::Deny { reason: "too much".into() };

@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod hooks;
 mod journal;
+mod on_ask;
 mod pauses;
 mod property;
 mod reading;

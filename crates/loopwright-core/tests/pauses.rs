@@ -69,7 +69,7 @@ fn a_decision_that_does_not_fit_is_refused_and_not_recorded() {
     assert!(matches!(error, DecisionError::InvalidArguments { .. }), "{error}");
     let without = agent.with_tools(ToolSet::default());
     assert_eq!(
-        without.decide(&paused, &[0], approve_with("{}")).unwrap_err(),
+        without.decide(&paused, &[0], approve_with(r#"{"sum":9}"#)).unwrap_err(),
         DecisionError::UnknownTool { tool: "pay".into() }
     );
     assert_eq!(paused.pending().len(), 1);
@@ -409,7 +409,7 @@ fn a_reply_to_a_call_that_needs_an_approval_runs_nothing_and_the_call_asks_again
 }
 
 #[test]
-fn a_decision_is_checked_without_the_agent_but_for_the_arguments_of_its_own_tools() {
+fn a_decision_is_checked_without_the_agent_also_if_it_edits_arguments() {
     let (agent, ..) = painting(SideEffects::ReadOnly);
     let paused = execute(&agent, asked());
     let refused = paused.try_decide(&[0], reply("green")).unwrap_err();
@@ -418,12 +418,46 @@ fn a_decision_is_checked_without_the_agent_but_for_the_arguments_of_its_own_tool
     assert_eq!(decided, agent.decide(&paused, &[0], reply("red")).unwrap());
     let (agent, _) = careful();
     let paused = execute(&agent, asked());
-    let asked = &paused.pending()[0];
-    let edited = approve_with(r#"{"sum":9}"#);
-    assert_eq!(
-        (asked.needs_agent(&edited), asked.needs_agent(&ApprovalDecision::Approve)),
-        (true, false)
-    );
-    let refused = paused.try_decide(&[0], edited).unwrap_err();
-    assert_eq!(refused, DecisionError::NeedsAgent { tool: "pay".into() });
+    let refused = paused.try_decide(&[0], approve_with(r#"{"sum":"much"}"#)).unwrap_err();
+    assert!(matches!(refused, DecisionError::InvalidArguments { .. }), "{refused}");
+    let edited = paused.try_decide(&[0], approve_with(r#"{"sum":9}"#)).unwrap();
+    assert_eq!(told(&execute(&agent, edited)), [r#"{"sum":9}"#]);
+    // A tool that the agent does not have has no schema.
+    let steps = [ScenarioStep::tool_call("gone", json!({})), "done".into()];
+    let asking = CallableHook::new("ask")
+        .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "ask"))));
+    let paused = execute(&hooked(&self::agent(steps), asking), asked());
+    let refused = paused.try_decide(&[0], approve_with("{}")).unwrap_err();
+    assert_eq!(refused, DecisionError::UnknownTool { tool: "gone".into() });
+}
+
+#[test]
+fn a_question_that_the_user_cancels_ends_its_call_unless_the_tool_takes_refusals() {
+    let ended = |takes_refusals: bool, decision: ApprovalDecision| {
+        let ask = MockTool::with_cx("ask", "", move |_, cx| {
+            Box::pin(async move {
+                let Some(refusal) = cx.refusal() else {
+                    let pause = ToolPause::ask("Which?");
+                    let pause = if takes_refusals { pause.with_refusals() } else { pause };
+                    return Err(pause.into());
+                };
+                Ok(ToolOutput::text(format!("{refusal:?}")))
+            })
+        });
+        let steps = [ScenarioStep::tool_call("ask", json!({})), "done".into()];
+        let agent = self::agent(steps).with_tool(ask);
+        let paused = execute(&agent, asked());
+        let text = serde_json::to_string(&paused).unwrap();
+        let restored: AgentState = serde_json::from_str(&text).unwrap();
+        told(&execute(&agent, restored.try_decide(&[0], decision).unwrap()))
+    };
+    let deny = || ApprovalDecision::Deny { reason: "no".into() };
+    assert_eq!(ended(true, deny()), ["Declined"]);
+    assert_eq!(ended(true, ApprovalDecision::Cancel), ["Cancelled"]);
+    assert_eq!(ended(false, deny()), ["Blocked: no"]);
+    let dismissed = ["Blocked: the user dismissed the question without an answer"];
+    assert_eq!(ended(false, ApprovalDecision::Cancel), dismissed);
+    let (agent, _) = careful();
+    let refused = execute(&agent, asked()).try_decide(&[0], ApprovalDecision::Cancel).unwrap_err();
+    assert!(matches!(refused, DecisionError::WrongKind { .. }), "{refused}");
 }

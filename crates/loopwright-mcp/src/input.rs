@@ -31,7 +31,7 @@ pub(crate) enum Question {
 impl Question {
     /// Makes a call wait for the user's answer.
     pub(crate) fn to_pause(&self) -> ToolPause {
-        match self {
+        let pause = match self {
             Self::Elicitation(question) => {
                 let pause = ToolPause::ask(question.to_text());
                 match &question.schema {
@@ -41,7 +41,9 @@ impl Question {
             }
             Self::Sampling(request) => ToolPause::ask(request.to_text())
                 .with_schema(json!({ "type": "string", "enum": ["yes", "no"] })),
-        }
+        };
+        // The server is told what the user decided, and its tool continues.
+        pause.with_refusals()
     }
 }
 

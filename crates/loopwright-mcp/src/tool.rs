@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use loopwright_capabilities::llm_query::{agent_model, as_model_takes};
 use loopwright_capabilities::questions::OnQuestion;
 use loopwright_core::{
-    AnyTool, IdempotencyKey, SideEffects, StepError, StopSignal, ToolCx, ToolError, ToolHandler,
-    ToolOptions, ToolOutput, ToolVisibility, messages::ToolSpec,
+    AnyTool, IdempotencyKey, QuestionRefusal, SideEffects, StepError, StopSignal, ToolCx,
+    ToolError, ToolHandler, ToolOptions, ToolOutput, ToolVisibility, messages::ToolSpec,
 };
 use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
@@ -89,8 +89,7 @@ impl ToolHandler for Handler {
             Some(kept) => {
                 let kept: Kept = serde_json::from_value(kept.clone())
                     .map_err(|error| ToolError::Failed(error.into()))?;
-                let decision = cx.answer().cloned().unwrap_or_default();
-                let answer = host.decided(&kept, decision).await;
+                let answer = host.decided(&kept).await;
                 run.resume(kept, answer).await
             }
         };
@@ -124,19 +123,21 @@ struct AgentCall<'a> {
 
 impl AgentCall<'_> {
     /// Returns the answer to the question that the call has waited for.
-    async fn decided(&self, kept: &Kept, decision: Value) -> Answer {
+    async fn decided(&self, kept: &Kept) -> Answer {
+        let answer = self.cx.answer().cloned().unwrap_or_default();
         let question = match kept {
             Kept::Round(round) => round.question(),
             Kept::Held(question) => Some(question),
         };
         match question {
             Some(Question::Elicitation(question)) => {
-                Answer::Now(question.to_result(match decision {
-                    Value::Bool(false) => ElicitationReply::Decline,
-                    answer => ElicitationReply::Accept(answer),
+                Answer::Now(question.to_result(match (self.cx.refusal(), answer) {
+                    (Some(QuestionRefusal::Cancelled), _) => ElicitationReply::Cancel,
+                    (Some(_), _) | (None, Value::Bool(false)) => ElicitationReply::Decline,
+                    (None, answer) => ElicitationReply::Accept(answer),
                 }))
             }
-            Some(Question::Sampling(request)) if is_yes(&decision) => self.sample(request).await,
+            Some(Question::Sampling(request)) if is_yes(&answer) => self.sample(request).await,
             Some(Question::Sampling(_)) => Answer::Refused(NOT_ALLOWED.to_owned()),
             None => Answer::Later,
         }
@@ -177,7 +178,8 @@ impl AgentCall<'_> {
                 let reason = format!("`{}` needs an answer", self.cx.call.name);
                 let asked = question.to_pause().requests.into_iter().next();
                 let asked = asked.map(|it| it.question().text.clone()).unwrap_or_default();
-                Answer::Stop(StopSignal::requested("mcp", format!("{reason} ({asked})")))
+                let signal = StopSignal::requested("mcp", format!("{reason} ({asked})"));
+                Answer::Stop(signal.with_denied_call(self.cx.call))
             }
             _ => Answer::Later,
         }

@@ -195,7 +195,7 @@ async fn a_question_whose_process_is_gone_says_that_its_outcome_is_not_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_question_the_user_rejects_ends_at_the_server_with_the_next_call() {
+async fn a_server_is_told_that_the_user_declined_or_cancelled_and_its_call_continues() {
     let world = World::new();
     let client = attended(&world, "elicitation");
     ready(&client).await;
@@ -207,8 +207,11 @@ async fn a_call_whose_question_the_user_rejects_ends_at_the_server_with_the_next
     let state = agent.decide(&state, &[0], ApprovalDecision::Deny { reason }).unwrap();
     let state = agent.execute(state).await;
     assert_eq!(waiting(&state), ["MCP server `fake` asks: Your name?"]);
-    let state = state.decide(0, ApprovalDecision::Reply(json!({"name": "Ada"})));
+    let state = agent.decide(&state, &[0], ApprovalDecision::Cancel).unwrap();
     let state = agent.execute(state).await;
+    let told: Vec<Value> =
+        results(&state).iter().map(|it| told(std::slice::from_ref(it))).collect();
+    assert_eq!(told, [json!({"action": "decline"}), json!({"action": "cancel"})]);
     assert_eq!(state.text(), "done");
 }
 

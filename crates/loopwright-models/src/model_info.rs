@@ -76,6 +76,9 @@ impl ModelInfo {
     }
 }
 
+/// The models of a provider.
+type ByName = BTreeMap<Arc<str>, ModelInfo>;
+
 /// The known models, by provider and name.
 ///
 /// ```
@@ -92,7 +95,7 @@ impl ModelInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelCatalog {
     /// Shared by catalogs, because each agent has one.
-    models: Arc<BTreeMap<Arc<str>, BTreeMap<Arc<str>, ModelInfo>>>,
+    models: Arc<BTreeMap<Arc<str>, ByName>>,
     free: BTreeSet<Arc<str>>,
 }
 

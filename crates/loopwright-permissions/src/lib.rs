@@ -12,6 +12,7 @@ mod mode;
 mod path;
 mod policy;
 mod rule;
+mod rule_list;
 mod settings;
 mod shell;
 mod source;

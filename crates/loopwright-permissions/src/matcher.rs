@@ -7,7 +7,7 @@ use crate::command::CommandPattern;
 use crate::decision::Decision;
 use crate::domain::DomainPattern;
 use crate::path::{Bases, PathPattern};
-use crate::rule::{Parsed, Rule};
+use crate::rule::{Parsed, Rule, is_of_a_name};
 use crate::tools::{self, ToolKind, ToolName};
 
 /// A rule that can be held against calls.
@@ -194,11 +194,10 @@ impl Compiled {
                 }
             },
             Err(error) => {
-                let name = rule.text.trim().split('(').next().unwrap_or_default();
-                let strict = if name.is_empty() || !tools::is_known(name) {
-                    Matcher::Every
-                } else {
-                    Matcher::Tool(tools::find(name).name.to_owned())
+                let whole = |tool| compile(Parsed { tool, specifier: None }, bases).0;
+                let strict = match the_tool(&rule.text).map(whole) {
+                    None | Some(Matcher::Never) => Matcher::Every,
+                    Some(matcher) => matcher,
                 };
                 let problem = Some(Trouble::Malformed(error.to_string()));
                 (if is_strict { strict } else { Matcher::Never }, problem)
@@ -206,6 +205,18 @@ impl Compiled {
         };
         Self { rule, matcher, problem }
     }
+}
+
+/// Returns the tool that a text which is no rule is about: it begins with the name, and names no other tool.
+fn the_tool(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let (before, specifier) = text.split_once('(').unwrap_or((text, ""));
+    let after = specifier.rsplit_once(')').map_or("", |(_, after)| after);
+    let words = |text| <str>::split(text, |c: char| !is_of_a_name(c));
+    let first = words(before).next().filter(|name| tools::is_known(name))?;
+    let others = words(before).skip(1).chain(words(after));
+    let names_others = others.filter(|it| !it.is_empty()).any(tools::is_known);
+    (!names_others).then_some(first)
 }
 
 impl Matcher {

@@ -208,8 +208,7 @@ impl PolicyBuilder {
             {
                 let tightened = mode.tightened_by(wanted);
                 if tightened == mode && wanted != mode && !source.is_trusted {
-                    let message =
-                        format!("the mode `{wanted}` is ignored: the project is not trusted");
+                    let message = format!("the mode `{wanted}` is ignored: {}", source.distrust);
                     inner.warn(source, line, message);
                 }
                 mode = tightened;
@@ -278,11 +277,8 @@ impl Inner {
                 self.folders
                     .push(path::names("/", &folder).iter().map(ToString::to_string).collect());
             } else {
-                self.warn(
-                    source,
-                    *line,
-                    format!("the folder `{folder}` is ignored: the project is not trusted"),
-                );
+                let message = format!("the folder `{folder}` is ignored: {}", source.distrust);
+                self.warn(source, *line, message);
             }
         }
         for line in &source.rules {
@@ -295,20 +291,18 @@ impl Inner {
                 is_shadow: line.is_shadow,
             };
             if !source.is_trusted && line.decision == Decision::Allow {
-                let message = format!(
-                    "the allow rule `{}` is ignored: the project is not trusted",
-                    rule.text
-                );
+                let message =
+                    format!("the allow rule `{}` is ignored: {}", rule.text, source.distrust);
                 self.warn(source, line.number, message);
                 continue;
             }
-            let compiled = self.compile(rule, &source.base);
-            self.report(source, line.number, &compiled);
-            if line.is_shadow {
-                let (matched, changed) = (AtomicU64::new(0), AtomicU64::new(0));
-                self.shadows.push(Shadow { compiled, matched, changed });
-            } else {
-                self.rules.push(compiled);
+            for compiled in self.read(rule, source) {
+                if line.is_shadow {
+                    let (matched, changed) = (AtomicU64::new(0), AtomicU64::new(0));
+                    self.shadows.push(Shadow { compiled, matched, changed });
+                } else {
+                    self.rules.push(compiled);
+                }
             }
         }
         let Some(limit) = &source.limit else { return };
@@ -328,6 +322,41 @@ impl Inner {
             entries.push(compiled);
         }
         self.limits.push(Limit { place: crate::rule::place(&source.file, line), entries });
+    }
+
+    /// Compiles the rule of an entry. An entry that is a list of rules allows nothing, and denies or asks as each of them
+    /// does.
+    fn read(&mut self, rule: Rule, source: &Source) -> Vec<Compiled> {
+        let line = rule.line;
+        let rules = Rule::list(&rule.text);
+        if rules.len() == 1 {
+            let compiled = self.compile(rule, &source.base);
+            self.report(source, line, &compiled);
+            return vec![compiled];
+        }
+        let named: Vec<String> = rules.iter().map(|it| format!("`{it}`")).collect();
+        let problem =
+            format!("an entry is one rule; write {} as separate entries", named.join(", "));
+        let is_strict = rule.decision != Decision::Allow;
+        let effect = if is_strict { "each of them applies" } else { "it matches nothing" };
+        self.warn(source, line, format!("rule `{}`: {problem}; {effect}", rule.text));
+        let problem = Some(Trouble::Malformed(problem));
+        if !is_strict {
+            let (rule, matcher) = (Arc::new(rule), Matcher::Never);
+            return vec![Compiled { rule, matcher, problem }];
+        }
+        let mut read = Vec::new();
+        for text in rules {
+            let part = Rule { text: text.to_owned(), ..rule.clone() };
+            let compiled = self.compile(part, &source.base);
+            self.report(source, line, &compiled);
+            read.push(compiled);
+        }
+        // One finding is enough about one entry.
+        if let Some(first) = read.first_mut() {
+            first.problem = first.problem.take().or(problem);
+        }
+        read
     }
 
     fn compile(&self, rule: Rule, base: &str) -> Compiled {

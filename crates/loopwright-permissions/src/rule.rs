@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::decision::Decision;
 use crate::source::SourceKind;
+use crate::tools::{self, ToolKind};
 
 /// A rule of a policy, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +59,9 @@ pub(crate) enum RuleError {
     Unclosed,
     #[error("text follows the specifier")]
     Trailing,
-    #[error("the name of the tool is missing or contains a space")]
+    #[error(
+        "the name of the tool is missing or contains other characters than letters, digits, `_`, `-`, `.`, `:` and `*`"
+    )]
     Name,
 }
 
@@ -76,20 +79,34 @@ pub(crate) fn parse(text: &str) -> Result<Parsed<'_>, RuleError> {
             None => return Err(RuleError::Unclosed),
         },
     };
-    if tool.is_empty() || tool.contains(|c: char| c.is_whitespace() || c == ')') {
+    // Names of servers are checked where rules about them are compiled.
+    let is_of_server = tool.starts_with("mcp__");
+    let is_wrong = |c: char| {
+        if is_of_server { c.is_whitespace() || ",|)".contains(c) } else { !is_of_a_name(c) }
+    };
+    if tool.is_empty() || tool.contains(is_wrong) {
         return Err(RuleError::Name);
     }
     // `Bash()` and `Bash(*)` are `Bash`; the pattern `*` of paths is not every path.
-    let is_path = matches!(
-        crate::tools::find(tool).kind,
-        crate::tools::ToolKind::Read | crate::tools::ToolKind::Write
-    );
+    let is_path = matches!(tools::find(tool).kind, ToolKind::Read | ToolKind::Write);
     let specifier = specifier.filter(|text| !text.is_empty() && (*text != "*" || is_path));
     Ok(Parsed { tool, specifier })
 }
 
+/// Returns `true` for the characters of the names of tools, and for the wildcard.
+pub(crate) fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-.:*".contains(c)
+}
+
 /// Separates the rules of a text by commas and blanks. Those in parentheses do not separate.
 pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
+    separated(text, |c| c == ',' || c.is_whitespace())
+}
+
+pub(crate) fn separated(
+    text: &str,
+    separates: impl Fn(char) -> bool,
+) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let separates = move |character: char| {
         match character {
@@ -97,7 +114,7 @@ pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        depth == 0 && (character == ',' || character.is_whitespace())
+        depth == 0 && separates(character)
     };
-    text.split(separates).filter(|rule| !rule.is_empty())
+    text.split(separates).map(str::trim).filter(|rule| !rule.is_empty())
 }

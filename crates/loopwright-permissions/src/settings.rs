@@ -13,7 +13,8 @@ use crate::source::{Source, SourceKind};
 /// start from: the root of the project, or the home directory for the settings of the user.
 ///
 /// Never fails. Unsupported parts are listed in [`Source::warnings`] with their lines, and
-/// interpreted strictly: if a deny or ask rule may be lost, every call needs approval.
+/// interpreted strictly: if a deny or ask rule may be lost, every call needs approval. In the settings of a user or an
+/// administrator, keys without an effect are listed only if they restrict.
 ///
 /// ```
 /// use loopwright_permissions::{SourceKind, claude_settings};
@@ -99,10 +100,20 @@ impl<'a> Reader<'a> {
                     self.permissions(value, is_last);
                 }
                 // Hooks are read where they run.
-                "$schema" | "hooks" => {}
-                key => self.source.warn(line, format!("`{key}` is ignored: not supported")),
+                "$schema" | "hooks" | "disableAllHooks" => {}
+                key if self.is_of_interest(key) => {
+                    self.source.warn(line, format!("`{key}` is ignored: not supported"));
+                }
+                _ => {}
             }
         }
+    }
+
+    /// Returns `true` if the file should not have a key that has no effect here. The settings of a user and of an administrator
+    /// are for another program: only what restricts it is of interest.
+    fn is_of_interest(&self, key: &str) -> bool {
+        let is_shared = matches!(self.source.kind, SourceKind::User | SourceKind::Managed);
+        !is_shared || ["disable", "allowManaged"].iter().any(|it| key.starts_with(it))
     }
 
     fn permissions(&mut self, value: &'a RawValue, is_last: bool) {

@@ -27,6 +27,8 @@ pub enum SourceKind {
     Definition,
 }
 
+const UNTRUSTED: &str = "the project is not trusted";
+
 /// Rules from one place, with the base folder of their paths.
 ///
 /// ```
@@ -44,6 +46,8 @@ pub struct Source {
     pub(crate) file: Arc<str>,
     pub(crate) base: String,
     pub(crate) is_trusted: bool,
+    /// Why the source can only restrict, if it is not trusted.
+    pub(crate) distrust: &'static str,
     pub(crate) mode: Option<(Mode, u32)>,
     /// The mode only counts if it is stricter than that of the other sources.
     pub(crate) mode_only_tightens: bool,
@@ -91,6 +95,7 @@ impl Source {
             file: file.into(),
             base: base.into(),
             is_trusted: true,
+            distrust: UNTRUSTED,
             mode: None,
             mode_only_tightens: false,
             forbidden_modes: Vec::new(),
@@ -105,8 +110,15 @@ impl Source {
     /// its allow rules and folders are ignored with a warning, and its mode applies if it is
     /// stricter.
     #[must_use]
-    pub fn untrusted(mut self) -> Self {
+    pub fn untrusted(self) -> Self {
+        self.with_restrictions_only(UNTRUSTED)
+    }
+
+    /// Lets the source only restrict, as [`untrusted`](Self::untrusted) does. `reason` ends its warnings.
+    #[must_use]
+    pub fn with_restrictions_only(mut self, reason: &'static str) -> Self {
         self.is_trusted = false;
+        self.distrust = reason;
         self
     }
 
@@ -176,6 +188,14 @@ impl Source {
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = Some((mode, 0));
+        self
+    }
+
+    /// Removes the mode.
+    #[must_use]
+    pub fn without_mode(mut self) -> Self {
+        self.mode = None;
+        self.mode_only_tightens = false;
         self
     }
 

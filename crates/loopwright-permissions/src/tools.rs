@@ -43,7 +43,7 @@ impl ToolKind {
 
 /// Our name of each known tool, what it does, and its other names: first the one for which hooks of other programs look.
 const TOOLS: &[(&str, ToolKind, &[&str])] = &[
-    ("bash", ToolKind::Command, &["Bash", "Shell"]),
+    ("bash", ToolKind::Command, &["Bash", "Shell", "run_shell_command"]),
     ("bash_start", ToolKind::Command, &[]),
     ("bash_read", ToolKind::Harmless, &["BashOutput", "TaskOutput"]),
     ("bash_stop", ToolKind::Harmless, &["KillShell", "KillBash", "TaskStop"]),

@@ -227,6 +227,120 @@ fn the_first_of_two_equal_keys_only_tightens() {
 }
 
 #[test]
+fn a_deny_entry_that_is_no_rule_denies_every_tool_that_it_names() {
+    let name = "the name of the tool is missing or contains other characters than letters, digits, `_`, `-`, `.`, `:` and `*`";
+    let list = |entry: &str, named: &str| {
+        format!(
+            "2: rule `{entry}`: an entry is one rule; write {named} as separate entries; each of them applies"
+        )
+    };
+    let malformed = |entry: &str, problem: &str, effect: &str| {
+        format!("2: rule `{entry}`: {problem}; the rule applies `deny` to every call{effect}")
+    };
+    let whole = " of the tool";
+    // The decisions about a command, a read and a change, and about `git log`.
+    let cases: [(&str, [u8; 4], String); 12] = [
+        ("Bash,Edit", [1, 0, 1, 1], list("Bash,Edit", "`Bash`, `Edit`")),
+        ("Bash, Edit", [1, 0, 1, 1], list("Bash, Edit", "`Bash`, `Edit`")),
+        ("Bash|Edit", [1, 0, 1, 1], list("Bash|Edit", "`Bash`, `Edit`")),
+        ("Bash Edit", [1, 0, 1, 1], list("Bash Edit", "`Bash`, `Edit`")),
+        (
+            "Bash(git log:*),Edit",
+            [0, 0, 1, 1],
+            list("Bash(git log:*),Edit", "`Bash(git log:*)`, `Edit`"),
+        ),
+        ("Read(a),Edit(b)", [0, 1, 1, 0], list("Read(a),Edit(b)", "`Read(a)`, `Edit(b)`")),
+        ("Bash[echo]", [1, 0, 0, 1], malformed("Bash[echo]", name, whole)),
+        ("!Bash", [1, 1, 1, 1], malformed("!Bash", name, "")),
+        ("Bash;Edit", [1, 1, 1, 1], malformed("Bash;Edit", name, "")),
+        ("Bash(ls) Edit", [0, 0, 1, 0], list("Bash(ls) Edit", "`Bash(ls)`, `Edit`")),
+        ("Bash(rm) x", [1, 0, 0, 1], malformed("Bash(rm) x", "text follows the specifier", whole)),
+        ("my tool", [1, 1, 1, 1], malformed("my tool", name, "")),
+    ];
+    for (entry, denied, warning) in cases {
+        let text = format!(
+            "{{ \"permissions\": {{ \"defaultMode\": \"bypassPermissions\",\n\"deny\": [\"{entry}\"] }} }}"
+        );
+        let (policy, warnings) = read(&text);
+        let is_denied = |tool: &str, arguments: Value| {
+            u8::from(decide(&policy, tool, &arguments) == Decision::Deny)
+        };
+        let decided = [
+            is_denied("bash", json!({ "command": "make" })),
+            is_denied("read_file", json!({ "path": "a" })),
+            is_denied("edit_file", json!({ "path": "b" })),
+            is_denied("bash", json!({ "command": "git log" })),
+        ];
+        assert_eq!((decided, warnings), (denied, vec![warning]), "{entry}");
+    }
+}
+
+#[test]
+fn a_deny_entry_that_is_no_rule_and_names_a_server_denies_its_tools() {
+    let (policy, warnings) = read(r#"{"permissions":{"deny":["mcp__git x"],"allow":["*"]}}"#);
+    assert_eq!(decide(&policy, "mcp__git__push", &json!({})), Decision::Deny);
+    assert_eq!(decide(&policy, "mcp__other__push", &json!({})), Decision::Allow);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+#[test]
+fn an_allow_entry_that_is_no_rule_allows_nothing() {
+    for entry in ["Bash,Edit", "Bash|Edit", "Bash[echo]", "!Bash", "Read(a),Edit(b)"] {
+        let (policy, warnings) = read(&format!(r#"{{"permissions":{{"allow":["{entry}"]}}}}"#));
+        assert_eq!(decide(&policy, "bash", &json!({ "command": "x" })), Decision::Ask, "{entry}");
+        assert_eq!(decide(&policy, "edit_file", &json!({ "path": "b" })), Decision::Ask, "{entry}");
+        let told = format!("1: rule `{entry}`: ");
+        assert!(
+            matches!(&warnings[..], [it] if it.starts_with(&told) && it.ends_with("; it matches nothing")),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
+fn a_deny_or_ask_rule_for_a_tool_that_does_not_exist_is_reported_with_its_line() {
+    let (policy, warnings) = read(
+        "{\"permissions\": {\n\"deny\": [\"Bashh\",\n\"PowerShell\", \"run_shell_command\", \"mcp__git\", \"refund\"],\n\
+         \"ask\": [\"Raed\"], \"allow\": [\"Other\"] } }",
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    let unknown = policy.unknown_tools(|name| name == "refund");
+    let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        unknown,
+        [
+            ".claude/settings.json:2: rule `Bashh`: unknown tool `Bashh`; write `Bash`",
+            ".claude/settings.json:3: rule `PowerShell`: unknown tool `PowerShell`",
+            ".claude/settings.json:4: rule `Raed`: unknown tool `Raed`; write `Read`",
+        ]
+    );
+    let arguments = json!({ "command": "ls" });
+    assert_eq!(decide(&policy, "bash", &arguments), Decision::Deny);
+}
+
+#[test]
+fn settings_of_a_user_are_read_for_what_restricts() {
+    let text = r#"{ "model": "x", "disableAllHooks": true, "disableFoo": 1, "env": {},
+        "permissions": { "allow": ["Bash"], "deny": ["Read"], "defaultMode": "bypassPermissions", "additionalDirectories": ["/x"], "disableAutoMode": "disable" } }"#;
+    let source = claude_settings(SourceKind::User, "user", "/home/ann", text);
+    let source = source.with_restrictions_only("`permissions.claude` is not set");
+    let policy = Policy::builder(PROJECT).source(source).build();
+    let warnings: Vec<String> = policy.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "user:1: `disableFoo` is ignored: not supported",
+            "user:2: the folder `/x` is ignored: `permissions.claude` is not set",
+            "user:2: the allow rule `Bash` is ignored: `permissions.claude` is not set",
+            "user:2: the mode `unconfined` is ignored: `permissions.claude` is not set",
+        ]
+    );
+    assert_eq!(policy.mode(), Mode::Ask);
+    assert!(policy.with_mode(Mode::Auto).is_none());
+    assert_eq!(decide(&policy, "read_file", &json!({ "path": "a" })), Decision::Deny);
+}
+
+#[test]
 fn write_with_a_path_never_matches() {
     let (policy, warnings) =
         read(r#"{ "permissions": { "allow": ["Write(src/**)"], "deny": ["MultiEdit(x)"] } }"#);

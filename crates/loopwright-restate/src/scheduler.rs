@@ -229,6 +229,10 @@ impl Scheduler for RestateScheduler {
         queue.answered(session, outcome, now).await
     }
 
+    async fn has_jobs(&self, session: &SessionId, now: Timestamp) -> Result<bool, StoreError> {
+        self.queue()?.has_jobs(session, now).await
+    }
+
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
         Ok(self.queue()?.job(id).await?.map(|it| self.unlabelled(it)))
     }

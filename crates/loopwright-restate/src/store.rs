@@ -134,7 +134,7 @@ impl SessionStore for RestateStore {
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         self.0.store().wait(id, log, after, clock, at_most).await
     }
 

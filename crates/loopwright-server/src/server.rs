@@ -223,16 +223,7 @@ impl Server {
 
     /// Returns a runtime that builds no agents.
     pub(crate) fn runtime(&self) -> SessionRuntime {
-        self.runtime_with(NoAgent)
-    }
-
-    /// Returns a runtime with the agent of a session.
-    pub(crate) async fn runtime_of(
-        &self,
-        session: &SessionHeader,
-    ) -> Result<SessionRuntime, Problem> {
-        let loops = self.0.agents.of(session).await;
-        Ok(self.runtime_with(loops.map_err(|error| unbuilt(session, &*error))?))
+        SessionRuntime::new(Arc::clone(&self.0.store), NoAgent).with_env(self.0.env.clone())
     }
 
     /// Returns the agent of a session.
@@ -240,10 +231,6 @@ impl Server {
         let header = session.header();
         let loops = self.0.agents.of(header).await.map_err(|error| unbuilt(header, &*error))?;
         loops.instantiate(session.definition()).map_err(|error| unbuilt(header, &error))
-    }
-
-    fn runtime_with(&self, loops: impl LoopFactory + 'static) -> SessionRuntime {
-        SessionRuntime::new(Arc::clone(&self.0.store), loops).with_env(self.0.env.clone())
     }
 }
 

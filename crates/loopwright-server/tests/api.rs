@@ -244,6 +244,21 @@ async fn a_call_that_waits_is_decided_and_the_run_continues() {
 }
 
 #[tokio::test]
+async fn a_question_can_be_left_undecided() {
+    let world = asking().await;
+    let path = session(&world, LOCAL).await;
+    world.post(LOCAL, &format!("{path}/messages"), json!({"text": "go"})).await;
+    world.work().await;
+    let call = format!("{path}/pending/0");
+    let cancel = json!({"decision": "cancel"});
+    assert_eq!(world.post(LOCAL, &call, cancel.clone()).await.status, 200);
+    assert_eq!(world.post(LOCAL, &call, cancel).await.problem(), "not_found");
+    world.work().await;
+    let shown = world.get(LOCAL, &format!("{path}/messages")).await.json().to_string();
+    assert!(shown.contains("the user dismissed the question without an answer"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_decision_about_a_request_as_it_was_shown_does_not_answer_the_next_one() {
     let world = asking_times(2).await;
     let path = session(&world, LOCAL).await;

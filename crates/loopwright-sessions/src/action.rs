@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
 use loopwright_core::{
-    AgentState, EventSinks, ExecutionStatus, Journal, OnInterrupted, RunEnv, RunOptions,
+    AgentState, EventSinks, ExecutionStatus, Journal, OnAsk, OnInterrupted, RunEnv, RunOptions,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,8 @@ pub struct ActionCx<'a> {
     pub sinks: &'a EventSinks,
     /// The policy for interrupted calls that must not happen twice.
     pub interrupted: OnInterrupted,
+    /// The policy for calls that need an approval, an answer or a result.
+    pub on_ask: OnAsk,
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
     /// Control messages to the process that runs the session.
@@ -107,6 +109,7 @@ impl ActionCx<'_> {
             is_top_level: true,
             cancel: self.cancel.clone(),
             on_interrupted: self.interrupted,
+            on_ask: self.on_ask,
             ..RunOptions::default()
         }
     }

@@ -254,7 +254,7 @@ impl SessionAction for DecideCall {
     }
 }
 
-/// Records a decision. Builds the agent only if it is needed to check the decision.
+/// Records a decision, checked by the schemas of the request.
 pub(crate) fn decide(
     session: &AgentSession,
     asked: &PendingApproval<'_>,
@@ -266,11 +266,7 @@ pub(crate) fn decide(
         let tool = Arc::clone(&asked.call.name);
         return Err(DecisionError::Expired { tool }.into());
     }
-    let state = if asked.needs_agent(&decision) {
-        cx.loops.instantiate(&session.definition)?.decide(state, &path, decision)?
-    } else {
-        state.try_decide(&path, decision)?
-    };
+    let state = state.try_decide(&path, decision)?;
     Ok(session.clone().with_state(state))
 }
 

@@ -14,7 +14,8 @@ use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Spend, Timestamp,
+    EventSink, EventSinks, ExecutionStatus, OnAsk, OnInterrupted, Priority, RunEnv, Spend,
+    Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -54,6 +55,7 @@ pub struct SessionRuntime {
     owner: Arc<str>,
     lasts: Duration,
     interrupted: OnInterrupted,
+    on_ask: OnAsk,
     /// The selection of events to store; `None` stores none.
     event_log: Option<BroadcastConfig>,
     leave: CancellationToken,
@@ -83,6 +85,7 @@ impl SessionRuntime {
             owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
             interrupted: OnInterrupted::default(),
+            on_ask: OnAsk::default(),
             event_log: None,
             leave: CancellationToken::new(),
             dropped: DroppedLeases::default(),
@@ -150,6 +153,13 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: OnInterrupted) -> Self {
         self.interrupted = interrupted;
+        self
+    }
+
+    /// Sets the policy for calls that need an approval, an answer or a result. By default, the session pauses.
+    #[must_use]
+    pub fn with_on_ask(mut self, on_ask: OnAsk) -> Self {
+        self.on_ask = on_ask;
         self
     }
 
@@ -325,6 +335,7 @@ impl SessionRuntime {
             env: &env,
             sinks: &sinks,
             interrupted: self.interrupted,
+            on_ask: self.on_ask,
             cancel,
             supervisor: &supervisor,
         };

@@ -135,8 +135,7 @@ impl RunSupervisor {
                         self.waiting().extend(handle.steer(message).err());
                     }
                     ControlMessage::Stop if position.is_in_step(run.state()) => is_last_step = true,
-                    ControlMessage::Stop => handle.cancel(),
-                    ControlMessage::Cancel => handle.cancel(),
+                    ControlMessage::Stop | ControlMessage::Cancel => handle.cancel(),
                 }
             }
             if !run.has_next() || (is_between && self.leave.is_cancelled()) {

@@ -63,16 +63,13 @@ impl Waiting {
     /// Takes those of the appended entries that follow what the reader has.
     fn hand(&self, last: u64, appended: &[Arc<[u8]>]) {
         let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = handed.last().map_or(self.after, |it| it.number) + 1;
+        let next = handed.last().map_or(self.after, |it| it.number) + 1;
         let first = last + 1 - appended.len() as u64;
         let Some(known) = next.checked_sub(first) else { return };
-        for body in appended.iter().skip(usize::try_from(known).unwrap_or(usize::MAX)) {
-            if handed.len() == WAIT_LIMIT {
-                return;
-            }
-            handed.push(LogEntry { number: next, body: Arc::clone(body) });
-            next += 1;
-        }
+        let added = appended.iter().skip(usize::try_from(known).unwrap_or(usize::MAX));
+        let free = WAIT_LIMIT - handed.len();
+        let entry = |(number, body)| LogEntry { number, body: Arc::clone(body) };
+        handed.extend((next..).zip(added).take(free).map(entry));
     }
 }
 

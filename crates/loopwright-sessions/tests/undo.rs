@@ -62,6 +62,26 @@ async fn a_rewind_undoes_what_came_after_the_step() {
 }
 
 #[tokio::test]
+async fn files_are_undone_while_the_conversation_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    let before = runtime.session(&id("a")).await.unwrap().state().total_steps();
+    let undone = runtime.undo_files(&id("a"), 2, &root).await.unwrap();
+    let told: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
+    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Restored)]);
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
+    let session = runtime.session(&id("a")).await.unwrap();
+    assert_eq!(session.state().total_steps(), before);
+    // A later rewind undoes the rest.
+    let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
+    let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
+    let (unchanged, restored) = (&UndoOutcome::Unchanged, &UndoOutcome::Restored);
+    assert_eq!(came, [unchanged, unchanged, restored, restored]);
+    assert_eq!(read(at, "a"), None);
+}
+
+#[tokio::test]
 async fn a_file_that_has_changed_since_is_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();

@@ -34,6 +34,14 @@ impl Wrapped {
         format!("cd -- {} 2>/dev/null\n{command}", quoted(directory))
     }
 
+    /// Returns the part of a piece of output that the command wrote itself.
+    pub(super) fn before_mark<'b>(&self, piece: &'b [u8]) -> &'b [u8] {
+        match memchr::memmem::find(piece, self.mark.as_bytes()) {
+            Some(at) => piece[..at].strip_suffix(b"\n").unwrap_or(&piece[..at]),
+            None => piece,
+        }
+    }
+
     /// Takes the directory out of what the command wrote; none, if it did not come to tell.
     pub(super) fn unwrap(&self, stderr: &mut CapturedOutput) -> Option<String> {
         let part = if stderr.tail.is_empty() { &mut stderr.head } else { &mut stderr.tail };

@@ -69,6 +69,12 @@ macro_rules! bash_settings {
             self
         }
 
+        /// Has the output of commands watched while they run; see [`Bash::with_output_watch`](crate::bash::Bash::with_output_watch).
+        pub fn with_output_watch(mut self, watch: $crate::bash::OutputWatch) -> Self {
+            self.bash = self.bash.with_output_watch(watch);
+            self
+        }
+
         /// Lets commands request access beyond the sandbox; see [`Bash::allow_needs`](crate::bash::Bash::allow_needs).
         pub fn allow_needs(mut self, home: Option<std::path::PathBuf>) -> Self {
             self.bash = self.bash.allow_needs(home);

@@ -29,6 +29,7 @@ use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
 use crate::bash::needs::{self, Needs, NetworkUsed};
 use crate::bash::policy::BashPolicy;
+use crate::bash::watch::OutputWatch;
 use crate::files::FileJournal;
 
 /// Runs shell commands in a sandbox.
@@ -50,6 +51,7 @@ pub struct Bash {
     collect: Collect,
     pub(super) needs: Needs,
     pub(super) tasks: BackgroundTasks,
+    watch: OutputWatch,
     description: String,
 }
 
@@ -155,6 +157,7 @@ impl Bash {
             collect: Collect::default(),
             needs: Needs::default(),
             tasks: BackgroundTasks::default(),
+            watch: OutputWatch::default(),
             description: String::new(),
         };
         bash.described()
@@ -190,6 +193,12 @@ impl Bash {
     /// Returns an error if it cannot have what it asks for.
     pub(super) fn rules_of(&self, args: &BashArgs) -> Result<SandboxPolicy, BashError> {
         self.needs.grant(args, self.rules_for(args.timeout_seconds))
+    }
+
+    /// Has what commands print watched while they run. Commands in the background are not watched.
+    pub fn with_output_watch(mut self, watch: OutputWatch) -> Self {
+        self.watch = watch;
+        self
     }
 
     /// Sets the sandbox.
@@ -338,7 +347,7 @@ impl Bash {
         directory: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, BashError> {
-        self.run_call(args, directory, cancel, None, &mut |_| {}).await
+        self.run_call(args, directory, cancel, None, &mut |_| {}, &mut |_| {}).await
     }
 
     async fn run_call(
@@ -348,6 +357,7 @@ impl Bash {
         cancel: &CancellationToken,
         entry: Option<Entry>,
         on_network: &mut (dyn FnMut(NetworkUsed) + Send),
+        on_output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<ToolOutput, BashError> {
         let note = self.judge(&args.command)?;
         let wrapped = match self.starts {
@@ -366,7 +376,10 @@ impl Bash {
             Begun::Collected(transaction) => (Some(transaction), None),
         };
         let command = Command::shell(line);
-        let mut observer = |_: OutputStream, _: &[u8]| {};
+        let mut observer = |_: OutputStream, bytes: &[u8]| {
+            // What tells where the command ended is no output.
+            on_output(wrapped.as_ref().map_or(bytes, |it| it.before_mark(bytes)));
+        };
         let is_collected = begun.is_some();
         let (mut output, transaction) = match begun {
             Some(transaction) => {
@@ -511,7 +524,10 @@ impl Tool for Bash {
         let directory = self.directory(cx.state);
         let entry = Some(Entry::of(cx));
         let mut on_network = |used| cx.events.emit(|| used);
-        Ok(self.run_call(&args, directory.as_deref(), cx.cancel, entry, &mut on_network).await?)
+        let mut on_output = self.watch.begin(cx);
+        let (directory, cancel) = (directory.as_deref(), cx.cancel);
+        let ran = self.run_call(&args, directory, cancel, entry, &mut on_network, &mut *on_output);
+        Ok(ran.await?)
     }
 }
 

@@ -249,7 +249,7 @@ impl DefinedAgents {
     }
 }
 
-/// Returns a sub-agent with the tools of its place, and its task with what it is told about the place.
+/// Returns a sub-agent with the tools of its place, and its task behind the description of the place.
 fn placed<'a>(
     child: ChildAgent<'a>,
     place: Option<&dyn IsolatedPlace>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, ExecutionStatus, ToolOutput, ToolPause,
+    AgentState, DeniedCall, ExecutionStatus, ToolOutput, ToolPause,
     messages::{Message, TurnBody},
 };
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl ChildOutcome {
     /// the status and the usage of the sub-agent.
     pub fn to_output(&self, text: impl Into<Arc<str>>) -> ToolOutput {
         let state = &self.state;
-        let value = json!({
+        let mut value = json!({
             "subagent": self.name,
             "agent": state.id(),
             "status": state.status().as_str(),
@@ -85,6 +85,9 @@ impl ChildOutcome {
             "stop": state.stop_signal(),
             "response": state.final_response().map(loopwright_core::messages::Message::text),
         });
+        if let Some((member, calls)) = DeniedCall::to_member(&state.denied_calls()) {
+            value[member] = calls;
+        }
         let mut text: Arc<str> = text.into();
         if let Some(left) = &self.left {
             text = format!("{text}\n\n[{left}]").into();

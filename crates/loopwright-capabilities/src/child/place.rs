@@ -31,11 +31,11 @@ pub trait IsolatedPlace: Send + Sync {
     /// instead of its parent's. It loses other tools of its parent that [reach](Reach::Workspace) the working directory.
     fn capabilities(&self) -> Vec<Arc<dyn Capability>>;
 
-    /// Returns what the sub-agent is told about it before its task.
+    /// Returns the description of the place that precedes the task of the sub-agent.
     fn describe(&self) -> String;
 
-    /// Is called when the sub-agent has ended, and not when it waits or was interrupted. Returns what its parent is told;
-    /// `None` means that nothing is left.
+    /// Is called when the sub-agent has ended, and not when it waits or was interrupted. Returns what is left of the place, for its
+    /// parent; `None` means that nothing is left.
     async fn leave(self: Box<Self>) -> Option<String>;
 }
 

@@ -6,7 +6,7 @@ use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_broadcast::text::shorten;
 use loopwright_core::{
     AgentLoop, AgentState, Edit, ExecutionStatus, Failure, FailureKind, Journal, JournalError,
-    PauseRequest, Run, RunOptions, Spend, ToolCx, ToolPause,
+    PauseRequest, PendingApproval, Run, RunOptions, Spend, ToolCx, ToolPause,
     messages::{AgentId, Usage},
 };
 use serde::{Deserialize, Serialize};
@@ -60,26 +60,26 @@ impl ChildAgent<'_> {
         }
         let duration = cx.env.clock.monotonic().saturating_sub(started);
         cx.emit_subagent_completed(&self.name, &state, duration);
-        let pause = self.pause(&agent, &state, journal.is_some());
+        let pause = self.pause(&state, journal.is_some());
         Ok(ChildOutcome { name: self.name, state, pause, left: None })
     }
 
     /// Returns what the call of the parent waits for, if the child waits.
-    fn pause(&self, agent: &AgentLoop, state: &AgentState, is_kept: bool) -> Option<ToolPause> {
+    fn pause(&self, state: &AgentState, is_kept: bool) -> Option<ToolPause> {
         if *state.status() != ExecutionStatus::Paused {
             return None;
         }
-        let parameters = |name: &str| Some(Arc::clone(&agent.tools().get(name)?.spec().parameters));
-        let pending = state.pending();
-        let requests = pending
-            .iter()
-            .map(|it| PauseRequest::of_subagent(&self.name, it, parameters(&it.call.name)));
+        let directory = directory(state);
+        let request = |asked: &PendingApproval<'_>| {
+            PauseRequest::of_subagent(&self.name, asked).with_directory(directory.clone())
+        };
+        let requests = state.pending().iter().map(request).collect();
         let kept = Kept {
             spent: state.total_spent(),
             state: (!is_kept).then(|| AgentState::clone(state)),
         };
         let resume = serde_json::to_value(&kept).ok()?;
-        Some(ToolPause { requests: requests.collect(), resume: Some(Arc::new(resume)) })
+        Some(ToolPause { requests, resume: Some(Arc::new(resume)), ..ToolPause::default() })
     }
 
     /// Returns what the call kept of the child when it paused.
@@ -153,11 +153,24 @@ impl ChildAgent<'_> {
             cancel: cx.cancel.clone(),
             cancel_reason: cx.cancel_reason.clone(),
             on_interrupted: cx.on_interrupted,
+            on_ask: cx.on_ask,
             // It has ended before its parent gives it up.
             grace: cx.grace / 4 * 3,
             ..RunOptions::default()
         }
     }
+}
+
+/// Returns the directory in which the commands of an agent start; empty for its working directory.
+#[cfg(all(feature = "tools", target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "a build without commands has none")]
+fn directory(state: &AgentState) -> Option<Arc<str>> {
+    Some(crate::bash::Bash::last_directory(state).unwrap_or_default().into())
+}
+
+#[cfg(not(all(feature = "tools", target_os = "linux")))]
+fn directory(_state: &AgentState) -> Option<Arc<str>> {
+    None
 }
 
 /// A run whose spending the parent is told of, however it ends.

@@ -1,5 +1,6 @@
 //! File changes, recorded so that they can be undone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::Metadata;
@@ -175,7 +176,7 @@ impl FileChange {
         root: &WorkspaceRoot,
         before: Option<&[u8]>,
     ) -> Result<UndoOutcome, FileError> {
-        let root = &*root.reaching(&self.folders);
+        let root = &*self.place(root);
         let _turn = root.write_lock();
         if let Some(from) = &self.from {
             return self.undo_move(root, from);
@@ -197,6 +198,17 @@ impl FileChange {
             _ => current.remove()?,
         }
         Ok(UndoOutcome::Restored)
+    }
+
+    /// Returns the root in which the change was made: that of the innermost folder, if it is in the directory of the root.
+    fn place<'a>(&self, root: &'a WorkspaceRoot) -> Cow<'a, WorkspaceRoot> {
+        let holds = |it: &&String| {
+            Path::new(&self.path).starts_with(it) && Path::new(it).starts_with(root.path())
+        };
+        match self.folders.iter().filter(holds).max_by_key(|it| it.len()) {
+            Some(folder) if Path::new(folder) != root.path() => Cow::Owned(root.elsewhere(folder)),
+            _ => root.reaching(&self.folders),
+        }
     }
 
     /// Moves the file back, if it is as it was and nothing is where it came from.

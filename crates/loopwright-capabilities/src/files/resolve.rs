@@ -113,8 +113,13 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
 }
 
 impl WorkspaceRoot {
-    /// Opens a regular file for reading.
+    /// Opens a regular file for reading, with the text of the editor if a file of the root is open there.
     pub(super) fn read(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
+        self.newest(path, self.read_on_disk(path)?)
+    }
+
+    /// Opens a regular file on disk for reading.
+    pub(super) fn read_on_disk(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
         self.attempt(path, || match self.walk(path, Some(FileUse::Read), Parents::Expect)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
             Resolved::Place(place) => {

@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use crate::files::FileError;
 use crate::files::access::{FileAccess, FileUse};
 use crate::files::change::{FileJournal, JournalElsewhere};
+use crate::files::editor::EditorFiles;
 use crate::files::protected;
 use crate::files::stage::Durability;
 
@@ -45,6 +46,7 @@ struct Settings {
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
     access: Option<Arc<dyn FileAccess>>,
+    editor: Option<Arc<dyn EditorFiles>>,
     folders: Vec<PathBuf>,
 }
 
@@ -88,6 +90,7 @@ impl WorkspaceRoot {
             durability: Durability::default(),
             journal: None,
             access: None,
+            editor: None,
             folders: Vec::new(),
         };
         Self::of(path.into(), settings)
@@ -139,6 +142,11 @@ impl WorkspaceRoot {
     /// Sets rules for file access: denied files are not read, listed, found or written.
     pub fn with_access(self, access: Arc<dyn FileAccess>) -> Self {
         self.with(|it| it.access = Some(access))
+    }
+
+    /// Sets the editor that has files of the directory open.
+    pub fn with_editor(self, editor: Arc<dyn EditorFiles>) -> Self {
+        self.with(|it| it.editor = Some(editor))
     }
 
     /// Adds a folder outside the directory: the same rules and protections hold in it. The paths of
@@ -336,6 +344,10 @@ impl WorkspaceRoot {
 
     pub(super) fn recorder(&self) -> Option<&dyn FileJournal> {
         self.0.settings.journal.as_deref()
+    }
+
+    pub(super) fn editor(&self) -> Option<&dyn EditorFiles> {
+        self.0.settings.editor.as_deref()
     }
 
     /// Waits for its turn to write.

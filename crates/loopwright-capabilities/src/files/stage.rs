@@ -66,7 +66,10 @@ pub(super) fn look_in<'a>(
     if !metadata.is_file() {
         return Err(FileError::Changed(path.to_owned()));
     }
-    let content = Some(read_all(path, &file, metadata.len())?);
+    let on_disk = read_all(path, &file, metadata.len())?;
+    // What a user has typed and not saved is changed, not lost.
+    let unsaved = root.unsaved(&place.path(), &on_disk).map(String::into_bytes);
+    let content = Some(unsaved.unwrap_or(on_disk));
     Ok(Current { root, path, place, metadata: Some(metadata), content })
 }
 
@@ -105,8 +108,24 @@ impl Current<'_> {
             folders: added([self]),
         };
         self.record(&change, self.content.as_deref())?;
-        staged.commit()?;
+        if !self.write_in_editor(content)? {
+            staged.commit()?;
+        }
         Ok(change)
+    }
+
+    /// Writes the file through the editor. Returns `false` if it has to be written here.
+    fn write_in_editor(&self, content: &[u8]) -> Result<bool, FileError> {
+        if self.root.editor().is_none() {
+            return Ok(false);
+        }
+        self.check_unchanged()?;
+        let written = self.root.write_in_editor(&self.place.path(), content);
+        let is_written = written.map_err(|error| self.refusal(error))?;
+        if is_written {
+            self.place.made.keep();
+        }
+        Ok(is_written)
     }
 
     /// Deletes the file, once the change is on record.

@@ -185,7 +185,7 @@ impl Walk<'_> {
 fn rules_above(root: &WorkspaceRoot, path: &Path) -> Vec<(PathBuf, Gitignore)> {
     let mut rules = Vec::new();
     if path.is_relative()
-        && let Ok((file, ..)) = root.read(".git/info/exclude")
+        && let Ok((file, ..)) = root.read_on_disk(".git/info/exclude")
     {
         let mut builder = GitignoreBuilder::new("");
         add_rules(&mut builder, &file);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loopwright_agent::{
     BuildError, CALL_RULES, CallRules, Capability, CapabilityRegistry, Configurator,
 };
-use loopwright_core::Priority;
+use loopwright_core::{OnAsk, Priority};
 use serde::Deserialize as _;
 
 use super::hook::{Rules, ShownTools};
@@ -16,18 +16,6 @@ use super::shared::Permissions;
 
 /// Returns `true` for the names of tools whose effects are confined.
 pub(super) type IsConfined = Arc<dyn Fn(&str) -> bool + Send + Sync>;
-
-/// The action for a call that needs approval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnAsk {
-    /// The run pauses until there is a decision about the call.
-    #[default]
-    Pause,
-    /// The call is denied, and the model receives the denial.
-    Deny,
-    /// The run stops, and so do the runs of the agents above it.
-    Fail,
-}
 
 /// Applies permission rules to the calls of an agent and its sub-agents.
 ///
@@ -54,7 +42,8 @@ impl UsePermissions {
         }
     }
 
-    /// Sets the action for calls that need approval.
+    /// Sets the policy for calls that need approval by a rule. With [`OnAsk::Fail`], the runs of the agents above a
+    /// sub-agent stop, too. For all other requests, see [`RunOptions::on_ask`](loopwright_core::RunOptions::on_ask).
     pub fn with_on_ask(mut self, on_ask: OnAsk) -> Self {
         self.on_ask = on_ask;
         self

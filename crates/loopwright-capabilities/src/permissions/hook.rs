@@ -6,14 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, AnyTool, ApprovalRequest, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
-    InferenceDecision, Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome, Writes,
+    InferenceDecision, OnAsk, Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome,
+    Writes,
     messages::{InferenceRequest, ToolCall, ToolSpec, ToolSpecs},
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::capability::{IsConfined, OnAsk};
+use super::capability::IsConfined;
 use super::restriction::Restriction;
 use super::shared::Permissions;
 use crate::questions;
@@ -23,11 +24,6 @@ pub const HOOK: &str = "permissions";
 
 /// How the reasons of calls that the rules deny begin.
 const DENIED: &str = "not permitted";
-
-/// Returns `true` if a call was blocked by permission rules: not by another hook, and not by the user.
-pub fn is_denial(outcome: &ToolOutcome) -> bool {
-    matches!(outcome, ToolOutcome::Blocked { reason } if reason.starts_with(DENIED))
-}
 
 pub(super) struct Rules {
     pub(super) permissions: Permissions,
@@ -141,10 +137,10 @@ impl Rules {
     fn ask(&self, call: &ToolCall, question: String) -> ToolDecision {
         match self.on_ask {
             OnAsk::Pause => ToolDecision::Ask(ApprovalRequest::new(question, HOOK)),
-            OnAsk::Fail => ToolDecision::Stop(StopSignal::requested(
-                HOOK,
-                format!("`{}` needs approval ({question})", call.name),
-            )),
+            OnAsk::Fail => {
+                let message = format!("`{}` needs approval ({question})", call.name);
+                ToolDecision::Stop(StopSignal::requested(HOOK, message).with_denied_call(call))
+            }
             OnAsk::Deny => ToolDecision::Block {
                 reason: format!("{DENIED} without approval ({question}); continue without it"),
             },
@@ -169,7 +165,10 @@ fn stop_of_subagent(outcome: &ToolOutcome) -> Option<StopSignal> {
     let value = output.value.as_ref()?;
     value.get("subagent")?;
     let stop = StopSignal::deserialize(value.get("stop")?).ok()?;
-    matches!(stop.source.as_deref(), Some(HOOK | questions::NAME)).then_some(stop)
+    let is_by_request =
+        matches!(stop.source.as_deref(), Some(HOOK | OnAsk::SOURCE | questions::NAME));
+    // The output lists the call.
+    is_by_request.then(|| stop.without_denied_call())
 }
 
 #[async_trait]

@@ -109,7 +109,7 @@ impl Tool for AskUser {
             OnQuestion::Decline => Ok(ToolOutput::text(DECLINED)),
             OnQuestion::Stop => {
                 let reason = format!("`{NAME}` needs an answer ({question})");
-                Err(ToolError::Stop(StopSignal::requested(NAME, reason)))
+                Err(ToolError::Stop(StopSignal::requested(NAME, reason).with_denied_call(cx.call)))
             }
         }
     }

@@ -1,7 +1,10 @@
 //! The active skill and its effects.
 
 use loopwright_agent::NameList;
-use loopwright_core::{Key, StateEffect, ToolOutput, ToolSet, messages::ToolCall};
+use loopwright_core::{
+    Key, StateEffect, ToolOutput, ToolSet,
+    messages::{ReasoningEffort, ToolCall},
+};
 use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind, ToolRule};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +26,9 @@ pub struct ActiveSkill {
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How much the model reasons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<ReasoningEffort>,
 }
 
 /// The active skill. It ends with the execution, when another one is loaded, or when `load_skill`
@@ -35,7 +41,8 @@ pub(super) const BOUND: Key<ActiveSkill> = Key::session("skills", "bound");
 impl ActiveSkill {
     pub(super) fn of(skill: &Skill, model: Option<String>) -> Self {
         let info = &skill.info;
-        Self { name: info.name.clone(), allowed_tools: info.allowed_tools.clone(), model }
+        let (name, allowed_tools) = (info.name.clone(), info.allowed_tools.clone());
+        Self { name, allowed_tools, model, effort: info.effort }
     }
 
     /// Returns the reason why a call is not allowed, for the model.

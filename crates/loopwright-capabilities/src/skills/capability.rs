@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loopwright_agent::{BuildError, Capability, CapabilityRegistry, Configurator, Definitions};
 use loopwright_core::Priority;
 
+use crate::child::IsolateAgents;
 use crate::skills::hook::SkillGuard;
 use crate::skills::library::SkillLibrary;
 use crate::skills::loaded::Repeating;

@@ -50,9 +50,10 @@ pub(super) async fn fork(
     let child = child.keep_tools(is_allowed).cap(&policy.fork).with_max_depth(policy.max_depth);
     let prepare = |state: AgentState| {
         let state = state.edit(Edit::Set(BOUND.slot(), Some(bound)));
-        let Some(name) = &active.model else { return state };
-        let llm = model::over(state.llm(), name);
-        state.with_llm(llm)
+        match model::asked(state.llm(), &active) {
+            Some(llm) => state.with_llm(llm),
+            None => state,
+        }
     };
     let ended = match &agent {
         Some((agents, definition)) => agents.run(definition, child, task, prepare).await?,

@@ -1,5 +1,6 @@
 //! Parsing of `SKILL.md` files.
 
+use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::ToolRule;
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 
 /// Keys of other programs that are not supported.
-const UNSUPPORTED: [&str; 4] = ["effort", "hooks", "paths", "shell"];
+const UNSUPPORTED: [&str; 3] = ["hooks", "paths", "shell"];
 
 impl Skill {
     /// Parses a `SKILL.md`: front matter between two lines `---`, followed by Markdown. A skill
@@ -78,10 +79,25 @@ impl Reader<'_> {
             user_invocable: user_invocable.unwrap_or(true),
             argument_hint: self.hint(),
             model: self.text("model").filter(|it| !it.trim().is_empty()),
+            effort: self.effort(),
             context: if is_fork { SkillContext::Fork } else { SkillContext::Inline },
             agent: self.text("agent"),
             ..SkillInfo::new(name.unwrap_or_else(|| directory.to_owned()), description)
         })
+    }
+
+    /// Takes how much the model reasons. `xhigh` and `max` of other programs stand for the highest level.
+    fn effort(&mut self) -> Option<ReasoningEffort> {
+        let key = "effort";
+        let value = self.map.remove(key).filter(|it| !it.is_null())?;
+        let effort = match value.as_str() {
+            Some("xhigh" | "max") => Some(ReasoningEffort::High),
+            _ => serde_json::from_value(value).ok(),
+        };
+        if effort.is_none() {
+            self.problems.push(SkillProblem::Unsupported { key });
+        }
+        effort
     }
 
     /// Takes the description, and when to use the skill.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::skills::shell::{commands, expanded};
 use crate::skills::substitute::{Values, substitute};
+use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::ToolRule;
 
 /// Instructions for one kind of work, which a model loads when needed.
@@ -44,6 +45,8 @@ pub struct SkillInfo {
     pub argument_hint: Option<String>,
     /// The model that is used while it is active.
     pub model: Option<String>,
+    /// How much the model reasons while it is active.
+    pub effort: Option<ReasoningEffort>,
     /// Where it runs.
     pub context: SkillContext,
     /// The agent that runs it, if it runs in its own conversation.
@@ -74,6 +77,7 @@ impl SkillInfo {
             user_invocable: true,
             argument_hint: None,
             model: None,
+            effort: None,
             context: SkillContext::Inline,
             agent: None,
         }

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use loopwright_core::messages::ToolCall;
+use loopwright_core::{
+    LlmConfig,
+    messages::{ReasoningEffort, ToolCall},
+};
 use loopwright_sandbox::{ExitOutcome, FakeSandbox, Output, TimeoutKind};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -265,7 +268,8 @@ fn named_arguments_and_keys_of_other_programs() {
     let expect =
         "<skill_content name=\"demo\">\n7 on main, not $issues or a$issue.\n</skill_content>";
     assert_eq!(skill.render(Some("7 main")), expect);
-    let keys = ["effort", "hooks", "paths", "shell"];
+    assert_eq!(skill.info.effort, Some(ReasoningEffort::High));
+    let keys = ["hooks", "paths", "shell"];
     assert_eq!(problems, keys.map(|key| SkillProblem::Unsupported { key }));
     let restricted = "---\nname: demo\ndescription: D.\ndisallowed-tools: Bash\n---\nGo.";
     let refused = SkillProblem::UnsupportedRestriction { key: "disallowed-tools" };
@@ -347,8 +351,12 @@ fn a_pattern_in_parentheses_restricts_the_tool() {
     ];
     for (rule, (tool, arguments), expect) in cases {
         let call = ToolCall::new("1", tool, arguments.to_string());
-        let active =
-            ActiveSkill { name: "s".to_owned(), allowed_tools: rules(&[rule]), model: None };
+        let active = ActiveSkill {
+            name: "s".to_owned(),
+            allowed_tools: rules(&[rule]),
+            model: None,
+            effort: None,
+        };
         assert_eq!(active.forbids(&call).is_none(), expect, "{rule} {arguments}");
     }
 }
@@ -447,4 +455,25 @@ fn a_file_that_leads_out_of_its_directory_is_no_skill() {
         problem: SkillProblem::Unreadable("the link leads outside its directory".into()),
     };
     assert_eq!(library.warnings(), [expect]);
+}
+
+#[test]
+fn the_effort_of_a_skill_is_laid_over_that_of_the_agent() {
+    let skill = |model: Option<&str>, effort| ActiveSkill {
+        name: "s".to_owned(),
+        allowed_tools: Vec::new(),
+        model: model.map(str::to_owned),
+        effort,
+    };
+    let mut own = LlmConfig::named("a/b");
+    own.options.reasoning_effort = Some(ReasoningEffort::Low);
+    let of = |skill: &ActiveSkill| {
+        let llm = super::model::asked(Some(&own), skill)?;
+        Some((llm.model?.to_string(), llm.options.reasoning_effort))
+    };
+    assert_eq!(of(&skill(None, None)), None);
+    let high = Some(ReasoningEffort::High);
+    assert_eq!(of(&skill(None, high)), Some(("b".to_owned(), high)));
+    let low = Some(ReasoningEffort::Low);
+    assert_eq!(of(&skill(Some("c"), None)), Some(("c".to_owned(), low)));
 }

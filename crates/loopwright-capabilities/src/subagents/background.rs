@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::background::{BackgroundKind, BackgroundTasks, StartedTask};
+use crate::background::{BackgroundKind, BackgroundTasks, StartedTask, TaskNumber};
 use crate::child::detached::DetachedChild;
 use crate::child::{ChildError, ChildOutcome};
 use crate::subagents::SubagentPolicy;
@@ -303,7 +303,7 @@ pub struct SubagentStop(pub(super) BackgroundAgents);
 #[serde(deny_unknown_fields)]
 pub struct SubagentReadArgs {
     /// The number of the sub-agent, as returned by `spawn_subagent`.
-    pub id: String,
+    pub id: TaskNumber,
     /// Seconds to wait for its end, at most 600; 60 by default.
     #[serde(default)]
     pub wait_seconds: Option<i64>,
@@ -314,7 +314,7 @@ pub struct SubagentReadArgs {
 #[serde(deny_unknown_fields)]
 pub struct SubagentStopArgs {
     /// The number of the sub-agent, as returned by `spawn_subagent`.
-    pub id: String,
+    pub id: TaskNumber,
 }
 
 fn options() -> ToolOptions {
@@ -349,7 +349,7 @@ impl Tool for SubagentRead {
         cx: &ToolCx<'_>,
     ) -> Result<ToolOutput, BackgroundError> {
         let seconds = args.wait_seconds.unwrap_or(60).clamp(0, MAX_SECONDS);
-        self.0.read(&args.id, Duration::from_secs(seconds.unsigned_abs()), cx).await
+        self.0.read(&args.id.0, Duration::from_secs(seconds.unsigned_abs()), cx).await
     }
 }
 
@@ -375,10 +375,10 @@ impl Tool for SubagentStop {
         args: SubagentStopArgs,
         cx: &ToolCx<'_>,
     ) -> Result<ToolOutput, BackgroundError> {
-        let (_, agent) = self.0.get(&run_of(cx), &args.id)?;
+        let (_, agent) = self.0.get(&run_of(cx), &args.id.0)?;
         agent.stop.cancel();
         // It has a grace period to end in.
-        self.0.read(&args.id, cx.grace.saturating_mul(2), cx).await
+        self.0.read(&args.id.0, cx.grace.saturating_mul(2), cx).await
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 /// The limits of page requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct WebPolicy {
     /// Allowed ports in addition to 80 and 443; none by default.
     pub other_ports: Vec<u16>,
@@ -13,17 +16,20 @@ pub struct WebPolicy {
     /// The number of characters of a page that one call returns; 40,000 by default.
     pub max_chars: usize,
     /// The timeout of a page with all redirects; 30 seconds by default.
+    #[serde(deserialize_with = "crate::written::seconds::deserialize")]
     pub timeout: Duration,
     /// The maximum number of redirects to follow within a host; 5 by default.
     pub max_redirects: usize,
     /// Whether `robots.txt` is obeyed; it is by default.
     pub robots: Robots,
     /// The time that a page is cached for further calls; 15 minutes by default.
+    #[serde(deserialize_with = "crate::written::seconds::deserialize")]
     pub kept_for: Duration,
 }
 
 /// The handling of `robots.txt`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Robots {
     /// Pages that it disallows are not requested.
     #[default]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self as threads, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::channel::{mpsc, oneshot};
 use serde_json::{Value, json};
@@ -22,26 +24,40 @@ pub(super) enum Incoming {
     Request { id: Value, method: String, params: Value },
     /// It wants none.
     Notification { method: String, params: Value },
-    /// It answers a request of the agent.
-    Response { id: Value, result: Result<Value, RpcError> },
     /// It is no message.
     Invalid { id: Value, error: RpcError },
 }
 
-impl Incoming {
+/// What a line is.
+#[derive(Debug)]
+enum Line {
+    Incoming(Incoming),
+    /// It answers a request of the agent.
+    Response {
+        id: Value,
+        result: Result<Value, RpcError>,
+    },
+}
+
+impl Line {
     fn read(line: &[u8]) -> Self {
+        let invalid = |id, error| Self::Incoming(Incoming::Invalid { id, error });
         let mut message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
             Err(error) => {
                 let error = RpcError::parse(format!("the message is not valid JSON: {error}"));
-                return Self::Invalid { id: Value::Null, error };
+                return invalid(Value::Null, error);
             }
         };
         let id = message.get("id").cloned();
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
         match (message["method"].as_str(), id) {
-            (Some(method), Some(id)) => Self::Request { id, method: method.to_owned(), params },
-            (Some(method), None) => Self::Notification { method: method.to_owned(), params },
+            (Some(method), Some(id)) => {
+                Self::Incoming(Incoming::Request { id, method: method.to_owned(), params })
+            }
+            (Some(method), None) => {
+                Self::Incoming(Incoming::Notification { method: method.to_owned(), params })
+            }
             (None, Some(id)) if message.get("error").is_some_and(|it| !it.is_null()) => {
                 Self::Response { id, result: Err(RpcError::of(&message["error"])) }
             }
@@ -51,20 +67,27 @@ impl Incoming {
             (None, id) => {
                 let error =
                     RpcError::invalid_request("the message has neither a method nor a result");
-                Self::Invalid { id: id.unwrap_or_default(), error }
+                invalid(id.unwrap_or_default(), error)
             }
         }
     }
 }
 
-/// Reads messages on a thread of its own until standard input ends.
-pub(super) fn read_stdin() -> mpsc::UnboundedReceiver<Incoming> {
+/// Reads messages on a thread of its own until standard input ends. The same thread delivers responses, so that other
+/// threads may wait for them.
+pub(super) fn read_stdin(connection: &Arc<Connection>) -> mpsc::UnboundedReceiver<Incoming> {
     let (sender, receiver) = mpsc::unbounded();
+    let connection = Arc::clone(connection);
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
-        while let Some(message) = next(&mut input) {
-            if sender.unbounded_send(message).is_err() {
-                return;
+        while let Some(line) = next(&mut input) {
+            match line {
+                Line::Response { id, result } => connection.settle(&id, result),
+                Line::Incoming(message) => {
+                    if sender.unbounded_send(message).is_err() {
+                        return;
+                    }
+                }
             }
         }
     });
@@ -72,7 +95,7 @@ pub(super) fn read_stdin() -> mpsc::UnboundedReceiver<Incoming> {
 }
 
 /// Reads the next message; `None` at the end.
-fn next(input: &mut impl BufRead) -> Option<Incoming> {
+fn next(input: &mut impl BufRead) -> Option<Line> {
     loop {
         let mut line = Vec::new();
         let length = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
@@ -82,10 +105,10 @@ fn next(input: &mut impl BufRead) -> Option<Incoming> {
         if length as u64 == MAX_LINE && line.last() != Some(&b'\n') {
             skip_line(input)?;
             let error = RpcError::invalid_request("the message is longer than 64 MiB");
-            return Some(Incoming::Invalid { id: Value::Null, error });
+            return Some(Line::Incoming(Incoming::Invalid { id: Value::Null, error }));
         }
         if !line.trim_ascii().is_empty() {
-            return Some(Incoming::read(&line));
+            return Some(Line::read(&line));
         }
     }
 }
@@ -106,10 +129,21 @@ fn skip_line(input: &mut impl BufRead) -> Option<()> {
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     last_id: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>>,
+    waiting: Mutex<HashMap<u64, Waiting>>,
     /// Held while a message is written.
     writing: Mutex<()>,
     is_closed: AtomicBool,
+    /// Whether standard input has ended.
+    is_deaf: AtomicBool,
+}
+
+type Response = Result<Value, RpcError>;
+
+/// What waits for a response.
+#[derive(Debug)]
+enum Waiting {
+    Task(oneshot::Sender<Response>),
+    Thread(threads::Sender<Response>),
 }
 
 impl Connection {
@@ -158,27 +192,65 @@ impl Connection {
     /// # Errors
     ///
     /// Returns an error if the editor refuses or goes away.
-    pub(super) async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let id = self.last_id.fetch_add(1, Relaxed) + 1;
+    pub(super) async fn request(&self, method: &str, params: Value) -> Response {
         let (sender, answer) = oneshot::channel();
-        lock(&self.waiting).insert(id, sender);
+        self.start(method, &params, Waiting::Task(sender));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Asks the editor something and waits on this thread for the answer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the editor refuses, goes away, or does not answer in time.
+    pub(super) fn request_blocking(
+        &self,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+    ) -> Response {
+        let (sender, answer) = threads::channel();
+        let id = self.start(method, params, Waiting::Thread(sender));
+        let answer = answer.recv_timeout(limit);
+        lock(&self.waiting).remove(&id);
+        answer.unwrap_or_else(|error| match error {
+            RecvTimeoutError::Timeout => Err(RpcError::internal(format!(
+                "the client did not answer `{method}` within {} s",
+                limit.as_secs()
+            ))),
+            RecvTimeoutError::Disconnected => Err(closed()),
+        })
+    }
+
+    fn start(&self, method: &str, params: &Value, waiting: Waiting) -> u64 {
+        let id = self.last_id.fetch_add(1, Relaxed) + 1;
+        lock(&self.waiting).insert(id, waiting);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        let answer = answer.await;
-        answer.unwrap_or_else(|_| Err(RpcError::internal("the client has closed the connection")))
+        if self.is_deaf.load(Relaxed) {
+            lock(&self.waiting).remove(&id);
+        }
+        id
     }
 
     /// Delivers the response to a request. Unexpected responses are ignored.
-    pub(super) fn settle(&self, id: &Value, result: Result<Value, RpcError>) {
+    fn settle(&self, id: &Value, result: Response) {
         let waiting = id.as_u64().and_then(|id| lock(&self.waiting).remove(&id));
-        if let Some(waiting) = waiting {
-            waiting.send(result).ok();
+        match waiting {
+            Some(Waiting::Task(waiting)) => drop(waiting.send(result)),
+            Some(Waiting::Thread(waiting)) => drop(waiting.send(result)),
+            None => {}
         }
     }
 
     /// Ends all pending requests.
     pub(super) fn close(&self) {
+        self.is_deaf.store(true, Relaxed);
         lock(&self.waiting).clear();
     }
+}
+
+fn closed() -> RpcError {
+    RpcError::internal("the client has closed the connection")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -189,7 +261,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<Incoming> {
+    fn read(text: &str) -> Vec<Line> {
         let mut input = text.as_bytes();
         std::iter::from_fn(|| next(&mut input)).collect()
     }
@@ -202,8 +274,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "Request { id: Number(1), method: \"a\", params: Array [Number(2)] }",
-                "Notification { method: \"b\", params: Null }",
+                "Incoming(Request { id: Number(1), method: \"a\", params: Array [Number(2)] })",
+                "Incoming(Notification { method: \"b\", params: Null })",
                 "Response { id: Number(3), result: Ok(Null) }",
                 "Response { id: Number(4), result: Err(RpcError { code: -1, message: \"no\" }) }",
             ]
@@ -213,7 +285,7 @@ mod tests {
     #[test]
     fn an_invalid_message_is_answered_and_does_not_end_the_connection() {
         let told = read("nonsense\n[]\n7\n{\"id\":5}\n{\"method\":\"b\"}\n");
-        let invalid = |it: &Incoming| matches!(it, Incoming::Invalid { .. });
+        let invalid = |it: &Line| matches!(it, Line::Incoming(Incoming::Invalid { .. }));
         assert_eq!(told.iter().map(invalid).collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 }

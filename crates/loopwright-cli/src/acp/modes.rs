@@ -32,17 +32,17 @@ pub(super) fn state(permissions: &RunPermissions) -> Value {
     json!({"currentModeId": permissions.policy().mode().name(), "availableModes": modes})
 }
 
-/// Returns the same as configuration options.
-pub(super) fn options(permissions: &RunPermissions) -> Value {
+/// Returns the same as a configuration option.
+pub(super) fn option(permissions: &RunPermissions) -> Value {
     let modes: Vec<Value> = available(permissions)
         .into_iter()
         .map(|it| json!({"value": it.name(), "name": title(it), "description": description(it)}))
         .collect();
-    json!([{
+    json!({
         "id": OPTION, "name": "Permission mode", "category": "mode", "type": "select",
         "description": "Which tool calls run without approval",
         "currentValue": permissions.policy().mode().name(), "options": modes,
-    }])
+    })
 }
 
 fn title(mode: Mode) -> &'static str {

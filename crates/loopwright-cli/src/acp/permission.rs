@@ -2,11 +2,13 @@
 
 use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
 use loopwright_permissions::Decision;
+use loopwright_sessions::SessionId;
 use serde_json::{Value, json};
 
 use super::tool_calls::{ToolCalls, absolute};
 use crate::agent::Setup;
 use crate::approval::{self, Scope};
+use crate::conversation::Conversation;
 use crate::render::{planned_change, single_line};
 use crate::sessions::UserDecision;
 
@@ -106,9 +108,9 @@ impl From<ApprovalDecision> for Answered {
 
 impl Answered {
     /// Keeps the rules, once the decision is recorded.
-    pub(super) fn keep(&self, setup: &Setup, rules: &[String]) {
+    pub(super) async fn keep(&self, conversation: &Conversation, id: &SessionId, rules: &[String]) {
         if let Some((scope, decision)) = self.lasting {
-            approval::keep(setup, scope, decision, rules);
+            approval::keep(conversation, id, scope, decision, rules).await;
         }
     }
 }

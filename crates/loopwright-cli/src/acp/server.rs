@@ -1,6 +1,6 @@
 //! The methods of the protocol.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -20,12 +20,12 @@ use tokio::task::{JoinHandle, spawn_local};
 use super::connection::{Connection, Incoming, read_stdin};
 use super::content;
 use super::error::RpcError;
-use super::modes;
+use super::files::FileOffer;
+use super::servers::{self, NamedServer};
 use super::session::EditorSession;
 use crate::args::acp::AcpArgs;
 use crate::args::session::ResumeArgs;
 use crate::args::{AgentArgs, Cli};
-use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::session::SessionsError;
@@ -51,17 +51,20 @@ pub(super) struct Server {
     args: AcpArgs,
     connection: Arc<Connection>,
     sessions: RefCell<HashMap<SessionId, Rc<EditorSession>>>,
+    /// What the editor offers for files.
+    files: Cell<FileOffer>,
 }
 
 impl Server {
     pub(super) fn new(cli: Cli, args: AcpArgs) -> Self {
-        Self { cli, args, connection: Arc::default(), sessions: RefCell::default() }
+        let (connection, sessions) = (Arc::default(), RefCell::default());
+        Self { cli, args, connection, sessions, files: Cell::default() }
     }
 
     /// Answers requests until standard input ends or a signal comes.
     pub(super) async fn serve(self: Rc<Self>) -> ExitCode {
         let mut signals = Signals::new().ok();
-        let mut messages = read_stdin();
+        let mut messages = read_stdin(&self.connection);
         let mut requests: Vec<JoinHandle<()>> = Vec::new();
         let (reason, exit_code) = loop {
             let signal = async {
@@ -86,7 +89,6 @@ impl Server {
                     }));
                 }
                 Incoming::Notification { method, params } => self.notified(&method, &params),
-                Incoming::Response { id, result } => self.connection.settle(&id, result),
                 Incoming::Invalid { id, error } => self.connection.respond(&id, Err(error)),
             }
         };
@@ -109,7 +111,10 @@ impl Server {
 
     async fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         match method {
-            "initialize" => Ok(initialize()),
+            "initialize" => {
+                self.files.set(FileOffer::of(params));
+                Ok(initialize())
+            }
             "authenticate" => self.authenticate(params).await,
             "session/new" => self.new_session(params).await,
             "session/load" => self.open(params, true).await,
@@ -131,12 +136,8 @@ impl Server {
             }
             "session/set_config_option" => {
                 let session = self.session(params)?;
-                let option = text(params, "configId")?;
-                if option != modes::OPTION {
-                    return Err(RpcError::invalid_params(format!("unknown option `{option}`")));
-                }
-                session.set_mode(text(params, "value")?)?;
-                Ok(json!({"configOptions": session.settings()["configOptions"]}))
+                session.set_option(text(params, "configId")?, text(params, "value")?)?;
+                Ok(json!({"configOptions": session.options()}))
             }
             _ => Err(RpcError::unknown_method(method)),
         }
@@ -171,7 +172,8 @@ impl Server {
 
     async fn new_session(&self, params: &Value) -> Result<Value, RpcError> {
         let id = SessionId::generate();
-        let session = self.start(params, id.clone(), ResumeArgs::default()).await?;
+        let servers = servers::named(params)?;
+        let session = self.start(params, id.clone(), ResumeArgs::default(), servers).await?;
         let mut answer = session.settings();
         answer["sessionId"] = json!(id);
         self.sessions.borrow_mut().insert(id, session);
@@ -181,13 +183,15 @@ impl Server {
     /// Opens a session that is kept, and tells its history if the editor wants it.
     async fn open(&self, params: &Value, tells_history: bool) -> Result<Value, RpcError> {
         let id = id(params)?;
+        let servers = servers::named(params)?;
         let open = self.sessions.borrow().get(&id).cloned();
-        let session = if let Some(session) = open {
-            session
-        } else {
-            let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
-            self.start(params, id.clone(), origin).await?
-        };
+        let session =
+            if let Some(session) = open.filter(|it| it.is_busy() || it.has_servers(&servers)) {
+                session
+            } else {
+                let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
+                self.start(params, id.clone(), origin, servers).await?
+            };
         if tells_history {
             session.replay().await?;
         }
@@ -200,20 +204,22 @@ impl Server {
         params: &Value,
         id: SessionId,
         origin: ResumeArgs,
+        servers: Vec<NamedServer>,
     ) -> Result<Rc<EditorSession>, RpcError> {
         let workdir = directory(params, "cwd")?;
-        let servers = params["mcpServers"].as_array().map_or(0, Vec::len);
-        if servers > 0 {
-            console::warn(&format!("{servers} MCP servers of the client are not connected"));
-        }
         if origin.resume.is_some() && !self.is_kept(&workdir, &id).await? {
             return Err(SessionsError::Unknown(id).into());
         }
         let (agent, typed) = (self.agent(workdir), self.args.session_args(origin));
         let mut startup = Startup::load(&self.cli, &agent, &typed)?;
+        startup.sources.editor_servers = servers;
         let conversation = startup.conversation(&self.cli, &agent, &typed, "chat");
-        let conversation = Box::pin(conversation).await?;
-        Ok(Rc::new(EditorSession::new(&self.connection, id, conversation)))
+        let mut conversation = Box::pin(conversation).await?;
+        if let Some(files) = self.files.get().files(&self.connection, id.as_str()) {
+            conversation.setup.workdir = conversation.setup.workdir.clone().with_editor(files);
+        }
+        let Startup { config, sources, .. } = startup;
+        Ok(Rc::new(EditorSession::new(&self.connection, id, conversation, config, sources)))
     }
 
     async fn store(&self, workdir: Option<PathBuf>) -> Result<Arc<dyn SessionStore>, RpcError> {
@@ -268,7 +274,7 @@ fn initialize() -> Value {
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
+            "mcpCapabilities": {"http": true, "sse": false},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
         },
         "agentInfo": {

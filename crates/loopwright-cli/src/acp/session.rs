@@ -7,40 +7,59 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
 use loopwright_agent::tasks::TaskList;
-use loopwright_core::{ApprovalDecision, RequestKind, messages::Message};
+use loopwright_capabilities::skills::SkillAudience;
+use loopwright_core::{
+    ApprovalDecision, LlmConfig, ModelProvider, RequestKind,
+    messages::{Message, Part},
+};
 use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
 use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::error::RpcError;
 use super::modes;
+use super::options;
 use super::permission::{self, Answered};
 use super::replay;
+use super::servers::NamedServer;
 use super::tool_calls::ToolCalls;
 use super::updates::{Updates, plan, text};
 use crate::approval::suggested;
+use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
+use crate::definitions::Defined;
 use crate::display::chain;
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
 use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::mentions;
+use crate::model;
 use crate::permissions::RunPermissions;
-use crate::render::{UiEvent, UiSender, render_loop};
+use crate::render::{UiEvent, UiSender, render_loop, single_line};
 use crate::report::Report;
 use crate::session::SessionsError;
 use crate::sessions::UserDecision;
 use crate::signals::CancelSwitch;
 use crate::startup::NoopListener;
+use crate::user_skill::{self, Arguments, Invocation};
 
 /// What the user types to continue an interrupted run without saying anything.
 pub(super) const CONTINUE: &str = "continue";
+
+/// The most characters of the description of a command.
+const DESCRIPTION: usize = 200;
 
 /// One session that an editor has open.
 pub(super) struct EditorSession {
     id: SessionId,
     connection: Arc<Connection>,
     permissions: RunPermissions,
+    config: Config,
+    sources: ConfigSources,
+    models: Arc<dyn ModelProvider>,
+    /// The model of the next turn.
+    llm: RefCell<LlmConfig>,
     calls: Arc<Mutex<ToolCalls>>,
     /// Taken while a turn is under way.
     conversation: RefCell<Option<Conversation>>,
@@ -72,6 +91,8 @@ impl EditorSession {
         connection: &Arc<Connection>,
         id: SessionId,
         mut conversation: Conversation,
+        config: Config,
+        sources: ConfigSources,
     ) -> Self {
         if conversation.session.is_none() {
             conversation.new_id = Some(id.clone());
@@ -82,6 +103,10 @@ impl EditorSession {
             id,
             connection: Arc::clone(connection),
             permissions: conversation.setup.permissions.clone(),
+            config,
+            sources,
+            models: Arc::clone(&conversation.setup.models),
+            llm: RefCell::new(conversation.setup.llm.clone()),
             calls: Arc::new(Mutex::new(ToolCalls::new(workdir))),
             conversation: RefCell::new(Some(conversation)),
             turn: RefCell::default(),
@@ -90,16 +115,53 @@ impl EditorSession {
 
     /// Returns the modes and options, as `session/new` and its like answer.
     pub(super) fn settings(&self) -> Value {
-        json!({
-            "modes": modes::state(&self.permissions),
-            "configOptions": modes::options(&self.permissions),
-        })
+        json!({"modes": modes::state(&self.permissions), "configOptions": self.options()})
+    }
+
+    /// Returns the configuration options.
+    pub(super) fn options(&self) -> Value {
+        let llm = self.llm.borrow();
+        let current = model::name(&llm);
+        let providers = model::providers(&self.config, &self.sources).ok();
+        let names = providers.map(|it| options::models(&it, &current));
+        let names = names.unwrap_or_else(|| vec![current.clone()]);
+        json!([
+            modes::option(&self.permissions),
+            options::model(&names, &current),
+            options::effort(llm.options.reasoning_effort),
+        ])
+    }
+
+    /// Returns `true` if the session has these MCP servers of the editor.
+    pub(super) fn has_servers(&self, servers: &[NamedServer]) -> bool {
+        self.sources.editor_servers == servers
+    }
+
+    /// Returns `true` while a turn runs.
+    pub(super) fn is_busy(&self) -> bool {
+        self.conversation.borrow().is_none()
+    }
+
+    fn defined(&self) -> Option<Defined> {
+        let providers = model::providers(&self.config, &self.sources).ok()?;
+        Some(Defined::find(&self.config, &self.sources, &providers))
     }
 
     /// Tells which commands a prompt can begin with.
     pub(super) fn tell_commands(&self) {
         let description = "Resume an interrupted run without a message";
-        let commands = json!([{"name": CONTINUE, "description": description}]);
+        let skills = self.defined().map(|it| it.skills.list(SkillAudience::Users));
+        let skills = skills.unwrap_or_default();
+        let skills = skills.iter().filter(|it| it.name() != CONTINUE).map(|skill| {
+            let about = single_line(&skill.info.description, DESCRIPTION);
+            let hint = skill.info.argument_hint.as_deref().unwrap_or("arguments");
+            json!({
+                "name": skill.name(), "description": about,
+                "input": {"hint": single_line(hint, DESCRIPTION)},
+            })
+        });
+        let own = json!({"name": CONTINUE, "description": description});
+        let commands: Vec<Value> = std::iter::once(own).chain(skills).collect();
         self.tell(&json!({
             "sessionUpdate": "available_commands_update", "availableCommands": commands,
         }));
@@ -150,8 +212,41 @@ impl EditorSession {
         let set = self.permissions.set_mode(mode);
         set.map_err(|error| RpcError::invalid_params(error.to_string()))?;
         self.tell(&json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));
-        let options = modes::options(&self.permissions);
+        self.tell_options();
+        Ok(())
+    }
+
+    fn tell_options(&self) {
+        let options = self.options();
         self.tell(&json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+    }
+
+    /// Changes an option. A model and an effort are for the next turn.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such option, or the value cannot be selected.
+    pub(super) fn set_option(&self, option: &str, value: &str) -> Result<(), RpcError> {
+        match option {
+            modes::OPTION => return self.set_mode(value),
+            options::MODEL => {
+                let options = self.llm.borrow().options.clone();
+                let named = model::named(value, &self.config, &self.sources);
+                let llm = named.and_then(|named| {
+                    let llm = LlmConfig { options, ..named };
+                    self.models.resolve(Some(&llm)).map(|_| llm)
+                });
+                let llm = llm.map_err(|error| RpcError::invalid_params(error.to_string()))?;
+                *self.llm.borrow_mut() = llm;
+            }
+            options::EFFORT => {
+                let unknown = || RpcError::invalid_params(format!("unknown effort `{value}`"));
+                let effort = options::effort_of(value).ok_or_else(unknown)?;
+                self.llm.borrow_mut().options.reasoning_effort = effort;
+            }
+            _ => return Err(RpcError::invalid_params(format!("unknown option `{option}`"))),
+        }
+        self.tell_options();
         Ok(())
     }
 
@@ -169,6 +264,7 @@ impl EditorSession {
     /// Returns an error if the run fails, or another turn is under way.
     pub(super) async fn prompt(&self, message: Message) -> Result<Value, RpcError> {
         let mut conversation = self.conversation.borrow_mut().take().ok_or_else(busy)?;
+        conversation.setup.llm = self.llm.borrow().clone();
         let brake = CancelSwitch::new();
         *self.turn.borrow_mut() = Some(brake.clone());
         let is_new = conversation.session.is_none();
@@ -176,6 +272,7 @@ impl EditorSession {
         if is_new && conversation.session.is_some() {
             self.tell_title(&conversation).await;
         }
+        conversation.setup.mcp.tell_failures();
         *self.turn.borrow_mut() = None;
         *self.conversation.borrow_mut() = Some(conversation);
         done.map(|reason| json!({"stopReason": reason}))
@@ -219,6 +316,9 @@ impl EditorSession {
         } else if said.is_none() {
             return Err(RpcError::invalid_params("the prompt is empty"));
         }
+        if let Some(message) = said.take() {
+            said = Some(self.invoked(conversation, brake, message).await);
+        }
         loop {
             let report = self.run(conversation, brake, said.take()).await?;
             if report.exit_code != ExitCode::NeedsInput {
@@ -233,6 +333,42 @@ impl EditorSession {
                 }
             }
         }
+    }
+
+    /// Makes a message of the skill that a message names, if it names one. The model of the skill is for this turn.
+    async fn invoked(
+        &self,
+        conversation: &mut Conversation,
+        brake: &CancelSwitch,
+        message: Message,
+    ) -> Message {
+        let words = message.text();
+        let named = user_skill::named(words.trim()).and_then(|(name, arguments)| {
+            let (skill, scope) = user_skill::find(&self.defined()?, name)?;
+            Some((skill, scope, arguments))
+        });
+        let Some((skill, scope, arguments)) = named else { return message };
+        let invocation = Invocation {
+            setup: &conversation.setup,
+            config: &self.config,
+            sources: &self.sources,
+            session: conversation.session.as_ref().map(|id| (&conversation.store, id)),
+            cancel: brake.token(),
+        };
+        // What follows the first line can be a file that the editor adds.
+        let typed = arguments.lines().next().unwrap_or_default();
+        let invoked = invocation.invoke(&skill, scope, Arguments { text: arguments, typed }).await;
+        if let Some(llm) = invoked.llm {
+            conversation.setup.llm = llm;
+        }
+        let workdir = &conversation.setup.workdir;
+        let attached = mentions::attach(&invoked.text, &invoked.mentions, workdir);
+        for note in attached.notes {
+            console::warn(&note);
+        }
+        let others = message.parts().iter().filter(|it| it.as_text().is_none()).cloned();
+        let text = std::iter::once(Part::text(attached.text));
+        Message::new(message.role(), text.chain(attached.media).chain(others))
     }
 
     /// Runs the agent until it has answered, has to ask or is cancelled.
@@ -302,7 +438,7 @@ impl EditorSession {
         let session = maintenance_runtime(&conversation.store).session(&self.id).await;
         let session = session.map_err(SessionsError::from)?;
         let pending = session.state().pending();
-        Ok(pending.iter().any(|it| !matches!(it.kind, RequestKind::Approval { .. })))
+        Ok(pending.iter().any(|it| !matches!(it.kind, RequestKind::Approval)))
     }
 
     /// Asks the editor about each call that waits, and records the answers.
@@ -328,7 +464,7 @@ impl EditorSession {
             let Some(asked) = pending.first() else {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
-            let is_question = !matches!(asked.kind, RequestKind::Approval { .. });
+            let is_question = !matches!(asked.kind, RequestKind::Approval);
             let mut rules = Vec::new();
             let answered: Option<Answered> = if is_question && !is_cancelled {
                 let Some(answer) = reply.take() else {
@@ -360,7 +496,7 @@ impl EditorSession {
             let resolution = answered.resolution.clone();
             match runtime.execute(&self.id, &DecideShown { request, resolution }).await {
                 // Rules are kept only with the decision that they come from.
-                Ok(_) => answered.keep(setup, &rules),
+                Ok(_) => answered.keep(conversation, &self.id, &rules).await,
                 Err(error @ SessionError::Superseded { .. }) => console::warn(&error),
                 // An answer that does not fit is not recorded, and the question stands.
                 Err(SessionError::Decision(error)) => console::warn(&error),

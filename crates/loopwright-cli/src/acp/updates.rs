@@ -101,9 +101,11 @@ impl Renderer for Updates {
             UiEvent::Event(source, event) => self.event(source, event),
             UiEvent::Began(_)
             | UiEvent::Line(_)
+            | UiEvent::Running(_)
             | UiEvent::Interrupted
             | UiEvent::Typing(_)
             | UiEvent::Sent(_)
+            | UiEvent::Queued(_)
             | UiEvent::Told(_)
             | UiEvent::ModeChanged(_)
             | UiEvent::Verifying(_)

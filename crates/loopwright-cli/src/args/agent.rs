@@ -13,15 +13,15 @@ use loopwright_permissions::Mode;
 use super::values::{BaseUrlParser, parsed, tool_list};
 use crate::completions;
 use crate::config::{
-    BaseUrl, Discovery, Dollars, Flags, ModelRef, ModelRefs, OutputFormat, ShadowFile,
+    BaseUrl, Discovery, Dollars, Flags, ModelName, ModelRefs, OutputFormat, ShadowFile,
 };
 
 /// Options of an agent and its output.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentArgs {
     /// Use this model of this provider
-    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
-    pub model: Option<ModelRef>,
+    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
+    pub model: Option<ModelName>,
     /// Fall back to these models, in this order, when the model fails
     #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
     pub fallback: Option<ModelRefs>,

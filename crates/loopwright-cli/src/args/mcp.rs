@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::agent::PermissionArgs;
 use super::values::{StoreParser, parsed};
 use crate::completions;
-use crate::config::{ModelRef, Text};
+use crate::config::{ModelName, Text};
 
 /// Arguments of `mcp`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -56,8 +56,8 @@ pub struct McpServeArgs {
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub agents: Vec<String>,
     /// Use this model of this provider
-    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
-    pub model: Option<ModelRef>,
+    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
+    pub model: Option<ModelName>,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,

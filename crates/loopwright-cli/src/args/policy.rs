@@ -83,6 +83,9 @@ pub struct TrustArgs {
     /// Trust the project of this directory
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
+    /// Trust without confirmation
+    #[arg(short, long, conflicts_with = "revoke")]
+    pub yes: bool,
     /// Stop trusting the project
     #[arg(long)]
     pub revoke: bool,

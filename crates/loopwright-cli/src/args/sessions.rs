@@ -234,16 +234,19 @@ pub struct DecideArgs {
     pub id: IdArg,
     /// The call, as numbered by `sessions show`, and the decision; omit the call if only one waits.
     /// For an approval: `approve`, optionally with other arguments as JSON, or `deny`, optionally
-    /// with a reason. For a question: `reply ANSWER` or `decline`. For a tool that runs elsewhere:
+    /// with a reason. For a question: `reply ANSWER`, `decline` or `cancel`. For a tool that runs elsewhere:
     /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, optionally with its
     /// result, or `skip`. For any call: `stop`, which denies it and stops the run
     #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
     /// Also allow or deny such calls in this project from now on; shows the rule for confirmation
-    #[arg(long)]
+    #[arg(long, group = "lasting")]
     pub always: bool,
+    /// Also allow or deny such calls for the rest of this session; shows the rule for confirmation
+    #[arg(long, group = "lasting")]
+    pub session: bool,
     /// Store the rule without confirmation
-    #[arg(short, long, requires = "always")]
+    #[arg(short, long, requires = "lasting")]
     pub yes: bool,
 }
 

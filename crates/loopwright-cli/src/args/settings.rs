@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use super::agent::LimitArgs;
 use super::help;
 use super::values::{BaseUrlParser, StoreParser, parsed};
-use crate::config::{BaseUrl, Flags, ModelRef, ModelRefs, Text};
+use crate::config::{BaseUrl, Flags, ModelName, ModelRefs, Text};
 
 /// The commands of `config`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -27,8 +27,8 @@ pub struct ShowArgs {
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workdir: Option<PathBuf>,
     /// Show the settings with this model
-    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
-    model: Option<ModelRef>,
+    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
+    model: Option<ModelName>,
     /// Show the settings with these fallback models
     #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
     fallback: Option<ModelRefs>,

@@ -79,13 +79,13 @@ fn two_prompts_are_one_too_many() {
 }
 
 #[test]
-fn the_model_has_a_provider() {
+fn the_model_has_a_provider_or_a_short_name() {
     let expect = Flags { model: value("openai/gpt-5"), ..nothing_typed() };
     assert_eq!(flags(&["-m", "openai/gpt-5"]), expect);
     assert_eq!(flags(&["--model", "openai/gpt-5"]), expect);
     assert_eq!(
-        run_error(&["-m", "gpt-5"]),
-        "error: invalid value 'gpt-5' for '--model <PROVIDER/NAME>': must be a provider and the name of a model, joined by `/`, such as `openai/gpt-5-mini`"
+        run_error(&["-m", "openai/"]),
+        "error: invalid value 'openai/' for '--model <PROVIDER/NAME>': must be a provider and the name of a model, joined by `/`, or a short name, such as `openai/gpt-5-mini`"
     );
 }
 

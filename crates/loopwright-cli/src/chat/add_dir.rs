@@ -9,15 +9,8 @@ use crate::own_paths::OwnPaths;
 use crate::render::sanitize_terminal;
 
 impl ChatSession<'_> {
-    /// Lets the tools use another folder from the next message on. Without an argument, shows the folders in use.
+    /// Lets the tools use another folder from the next message on.
     pub(super) fn add_dir(&mut self, typed: &str) {
-        if typed.is_empty() {
-            let workdir = &self.conversation.setup.workdir;
-            for folder in std::iter::once(workdir.path()).chain(workdir.folders()) {
-                console::tell(&sanitize_terminal(&folder.display().to_string()));
-            }
-            return;
-        }
         match self.added(typed) {
             Ok(folder) => {
                 let folder = sanitize_terminal(&folder.display().to_string());

@@ -52,7 +52,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ("@SERVER:URI", "attach a resource of an MCP server"),
     (
         "Ctrl-R, Ctrl-G, Ctrl-O, Ctrl-V",
-        "search the history; write the message in your editor; show a folded paste; attach the image in the clipboard",
+        "search the history; write the message in your editor; show a folded paste, or the last reasoning; attach the image in the clipboard",
     ),
 ];
 

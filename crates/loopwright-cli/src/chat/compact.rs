@@ -111,6 +111,7 @@ impl SessionAction for Compact {
             sinks,
             cancel: cx.cancel.clone(),
             on_interrupted: cx.interrupted,
+            on_ask: cx.on_ask,
             ..RunOptions::default()
         };
         let state = cx.supervisor.drive(self.agent.start(state, options)).await;

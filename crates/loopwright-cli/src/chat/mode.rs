@@ -9,15 +9,12 @@ use crate::exit::ExitCode;
 use crate::render::{ModeChange, UiEvent, sanitize_terminal};
 
 impl ChatSession<'_> {
-    /// Shows or changes the permission mode.
-    pub(super) fn mode(&self, name: Option<&str>) {
+    /// Changes the permission mode to the next one or to a named one.
+    pub(super) fn mode(&self, name: &str) {
         let mode = self.conversation.setup.permissions.policy().mode();
         let changed = match name {
-            None => Ok(mode),
-            Some("next") => self.set_mode(next(mode)),
-            Some(name) => {
-                name.parse::<Mode>().map_err(BoxError::from).and_then(|it| self.set_mode(it))
-            }
+            "next" => self.set_mode(next(mode)),
+            name => name.parse::<Mode>().map_err(BoxError::from).and_then(|it| self.set_mode(it)),
         };
         match changed {
             Ok(mode) => console::tell(&format!("mode {mode}")),
@@ -44,15 +41,6 @@ impl ChatSession<'_> {
             let _shown = self.stage.show(&UiEvent::ModeChanged(change));
         }
         Ok(change.now)
-    }
-
-    /// Shows the mode and the rules.
-    pub(super) fn permissions(&self) {
-        let policy = self.conversation.setup.permissions.policy();
-        console::tell(&format!("mode {}", policy.mode()));
-        for rule in policy.rules() {
-            console::tell(&sanitize_terminal(&rule.to_string()));
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::model;
 use crate::render::single_line;
 
 /// The search path for agents and skills.
+#[derive(Clone)]
 pub(super) struct Place {
     pub(super) config: Config,
     pub(super) sources: ConfigSources,

@@ -30,6 +30,8 @@ pub(super) struct Rewind {
 pub(super) enum Rewound {
     /// The session was rewound; contains the message for the user.
     To(String),
+    /// The conversation stays, and file changes were undone.
+    FilesOnly,
     /// Not rewound, because the question about files was not answered.
     Not(&'static str),
     /// The user, or a signal, ends the program.
@@ -59,17 +61,23 @@ pub(super) async fn rewind(
     let changed: BTreeSet<&str> = recorded.iter().map(String::as_str).collect();
     let unrecorded = runtime.unrecorded_files(id, to).await?;
     let is_watched = asked.is_watched;
-    let undoes = if changed.is_empty() || rewind.files {
-        rewind.files
+    let undone = if changed.is_empty() || rewind.files {
+        Undone::of(rewind.files)
     } else {
         match asked.answer(&changed).await {
-            InputEvent::TextOrSecret(text) => is_yes(&text),
+            InputEvent::TextOrSecret(text) => Undone::answered(&text),
             InputEvent::Nothing => return Ok(Rewound::Not("nothing was rewound")),
             other => return Ok(Rewound::Left(other)),
         }
     };
-    let session = if undoes {
-        let root = conversation.setup.workdir.clone();
+    let root = conversation.setup.workdir.clone();
+    if undone == Undone::FilesOnly {
+        for (path, came) in &runtime.undo_files(id, to, &root).await? {
+            tell_undone(path, came);
+        }
+        return Ok(Rewound::FilesOnly);
+    }
+    let session = if undone == Undone::Both {
         let (session, undone) = runtime.rewind_files(id, to, &root).await?;
         for (path, came) in &undone {
             tell_undone(path, came);
@@ -123,13 +131,36 @@ impl Asked<'_> {
             return InputEvent::TextOrSecret(String::new());
         }
         console::tell(&format!("files changed since then: {}", names(changed)));
-        console::tell("also undo these changes? [y/N]");
+        console::tell(
+            "also undo these changes? [y/N], or f to undo only them and keep the conversation",
+        );
         self.input.answer(self.signals).await
     }
 }
 
-fn is_yes(text: &str) -> bool {
-    matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+/// What is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Undone {
+    /// The conversation.
+    Conversation,
+    /// The conversation and the changes of files.
+    Both,
+    /// The changes of files.
+    FilesOnly,
+}
+
+impl Undone {
+    fn of(with_files: bool) -> Self {
+        if with_files { Self::Both } else { Self::Conversation }
+    }
+
+    /// Returns the meaning of an answer to the question about files.
+    fn answered(text: &str) -> Self {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "f" | "files" => Self::FilesOnly,
+            answer => Self::of(matches!(answer, "y" | "yes")),
+        }
+    }
 }
 
 fn names(paths: &BTreeSet<&str>) -> String {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use loopwright_sandbox::{Command, ExitOutcome, SandboxPolicy, Stdin, auto_select};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::config::{ChatSettings, read_text};
 use crate::conversation::{Conversation, SessionTotals};
@@ -31,6 +32,18 @@ enum Source {
 pub(super) struct StatusLine {
     source: Source,
     began: Instant,
+}
+
+/// How long the names in the status line are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Whole,
+    /// The folder and the branch are shortened.
+    Short,
+    /// There is no branch and no provider, and the rest is shortened.
+    Shorter,
+    /// There is no folder.
+    ModelOnly,
 }
 
 /// The content of the status line.
@@ -65,11 +78,12 @@ impl StatusLine {
             return String::new();
         }
         let status = Status::of(conversation, self.began.elapsed());
+        let width = columns().saturating_sub(1);
         let line = match &self.source {
             Source::Command(command) => printed(conversation, command, &status).await,
-            _ => status.line(),
+            _ => status.line(width),
         };
-        truncate(&line, columns().saturating_sub(1))
+        truncate(&line, width)
     }
 }
 
@@ -93,15 +107,37 @@ impl Status {
         (self.totals.context * 100).checked_div(self.window).unwrap_or_default()
     }
 
-    fn line(&self) -> String {
+    /// Returns the line. If it is wider than this, the branch, the folder and the model are shortened first.
+    fn line(&self, width: usize) -> String {
+        let names = [Names::Whole, Names::Short, Names::Shorter, Names::ModelOnly];
+        let lines = names.map(|it| self.line_with(it));
+        let [.., shortest] = &lines;
+        lines.iter().find(|it| it.width() <= width).unwrap_or(shortest).clone()
+    }
+
+    /// Returns the line with the names of the model, the folder and the branch in this form.
+    fn line_with(&self, names: Names) -> String {
         let folder = self.workdir.file_name().map(|it| it.to_string_lossy().into_owned());
-        let branch = self.branch.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+        let folder = folder.unwrap_or_default();
+        let branch = self.branch.as_deref();
+        let branched = |most: usize| {
+            let branch = branch.map(|it| format!(" ({})", truncate(it, most)));
+            format!("{}{}", truncate(&folder, most), branch.unwrap_or_default())
+        };
+        // The name without the provider.
+        let short = self.model.split_once('/').map_or(&*self.model, |(_, name)| name);
+        let (model, place) = match names {
+            Names::Whole => (self.model.clone(), Some(branched(usize::MAX))),
+            Names::Short => (self.model.clone(), Some(branched(12))),
+            Names::Shorter => (truncate(short, 20), Some(truncate(&folder, 12))),
+            Names::ModelOnly => (truncate(short, 12), None),
+        };
         let usage = self.totals.usage;
         let minutes = self.elapsed.as_secs() / 60;
         let parts = [
-            Some(self.model.clone()),
+            Some(model),
             Some(format!("mode {}", self.mode)),
-            Some(format!("{}{branch}", folder.unwrap_or_default())),
+            place,
             (self.totals.context > 0).then(|| format!("{} % of context", self.used_percent())),
             (usage.total() > 0)
                 .then(|| format!("{} in, {} out", number(usage.input), number(usage.output))),
@@ -211,15 +247,43 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let workdir = home.path().join("shop");
         fs::create_dir_all(workdir.join("src")).unwrap();
-        assert_eq!(status(&workdir).line(), "acme/large · mode auto · shop");
+        assert_eq!(status(&workdir).line(100), "acme/large · mode auto · shop");
         fs::create_dir(workdir.join(".git")).unwrap();
         fs::write(workdir.join(".git/HEAD"), "ref: refs/heads/fix/a\n").unwrap();
         let usage = Usage { input: 52_100, output: 1_200, ..Usage::default() };
         let totals = SessionTotals { context: 30_000, usage, cost: 0.123 };
         let status = Status { totals, elapsed: Duration::from_mins(3), ..status(&workdir) };
         assert_eq!(
-            status.line(),
+            status.line(100),
             "acme/large · mode auto · shop (fix/a) · 15 % of context · 52,100 in, 1,200 out · $0.12 · 3 min"
+        );
+    }
+
+    #[test]
+    fn names_are_shortened_before_tokens_and_cost_are_lost() {
+        let usage = Usage { input: 52_100, output: 1_200, ..Usage::default() };
+        let totals = SessionTotals { context: 30_000, usage, cost: 0.123 };
+        let status = Status {
+            model: "openai-compatible/a-very-large-model".to_owned(),
+            branch: Some("fix/the-line-that-is-too-long".to_owned()),
+            totals,
+            ..status(Path::new("/home/me/a-folder-of-a-shop"))
+        };
+        let rest = "15 % of context · 52,100 in, 1,200 out · $0.12";
+        let lines = [150, 130, 99, 79, 50].map(|width| status.line(width));
+        assert_eq!(
+            lines,
+            [
+                format!(
+                    "openai-compatible/a-very-large-model · mode auto · a-folder-of-a-shop (fix/the-line-that-is-too-long) · {rest}"
+                ),
+                format!(
+                    "openai-compatible/a-very-large-model · mode auto · a-folder-of… (fix/the-lin…) · {rest}"
+                ),
+                format!("a-very-large-model · mode auto · a-folder-of… · {rest}"),
+                format!("a-very-larg… · mode auto · {rest}"),
+                format!("a-very-larg… · mode auto · {rest}"),
+            ]
         );
     }
 

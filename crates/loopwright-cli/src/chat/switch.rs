@@ -14,7 +14,7 @@ use crate::sessions::{HistoryEntry, SessionHistory, age};
 use crate::signals::Signals;
 use crate::typed_text::typed_text;
 
-/// The maximum number of sessions to choose from.
+/// The number of sessions that are listed at once.
 const OFFERED: usize = 20;
 
 /// The maximum number of sessions whose conversations are searched.
@@ -38,27 +38,38 @@ pub(super) async fn choose(
     workdir: &Path,
     text: &str,
     input: &mut Input,
-    signals: Option<&mut Signals>,
+    mut signals: Option<&mut Signals>,
 ) -> Result<Choice, SessionsError> {
     let found = matching(store, workdir, &text.to_lowercase()).await?;
     if found.is_empty() {
         return Ok(Choice::None("no such session in this directory"));
     }
     let now = now();
-    for (number, header) in (1..).zip(&found) {
-        let title = single_line(header.title.as_deref().unwrap_or_default(), TITLE);
-        let (age, id) = (age(header.updated_at, now), short(&header.id));
-        console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}"));
+    let mut listed = 0;
+    loop {
+        for (number, header) in (1..).zip(&found).skip(listed).take(OFFERED) {
+            let title = single_line(header.title.as_deref().unwrap_or_default(), TITLE);
+            let (age, id) = (age(header.updated_at, now), short(&header.id));
+            console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}"));
+        }
+        listed = found.len().min(listed + OFFERED);
+        let more = found.len() - listed;
+        if more > 0 {
+            console::tell(&format!("… and {more} more; type + to list them"));
+        }
+        console::tell("number of the session, or Enter to stay here:");
+        let answer = match input.answer(signals.as_deref_mut()).await {
+            InputEvent::TextOrSecret(answer) => answer,
+            InputEvent::Nothing => String::new(),
+            other => return Ok(Choice::Left(other)),
+        };
+        if answer.trim() == "+" && more > 0 {
+            continue;
+        }
+        let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+        let chosen = number.and_then(|it| found.get(it)).map(|it| it.id.clone());
+        return Ok(chosen.map_or(Choice::None("still in the same session"), Choice::Session));
     }
-    console::tell("number of the session, or Enter to stay here:");
-    let answer = match input.answer(signals).await {
-        InputEvent::TextOrSecret(answer) => answer,
-        InputEvent::Nothing => String::new(),
-        other => return Ok(Choice::Left(other)),
-    };
-    let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    let chosen = number.and_then(|it| found.get(it)).map(|it| it.id.clone());
-    Ok(chosen.map_or(Choice::None("still in the same session"), Choice::Session))
 }
 
 /// Returns the sessions that contain a text, the latest first.
@@ -75,9 +86,6 @@ async fn matching(
     };
     let mut found = Vec::new();
     for header in store.list(&query).await?.sessions {
-        if found.len() == OFFERED {
-            break;
-        }
         if text.is_empty() || contains(store, &header, text).await? {
             found.push(header);
         }

@@ -5,7 +5,9 @@ use std::pin::pin;
 use tokio_util::sync::CancellationToken;
 
 use super::command::NamedSkill;
-use super::{ChatSession, Said, unknown};
+use super::view::unknown;
+use super::{ChatSession, Said};
+use crate::console;
 use crate::exit::ExitCode;
 use crate::input::Input;
 use crate::signals::until_signal;
@@ -20,7 +22,7 @@ impl ChatSession<'_> {
     ) -> Option<ExitCode> {
         let Some(invoked) = self.invoked(&named).await else {
             if named.is_command() {
-                unknown(&named.line);
+                console::tell(&unknown(&named.line));
                 return None;
             }
             return self.use_prompt(named, input).await;

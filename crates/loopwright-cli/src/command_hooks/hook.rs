@@ -15,13 +15,14 @@ use loopwright_core::{
 };
 use loopwright_permissions::{Mode, foreign_name};
 use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin, auto_select};
+use loopwright_sessions::SessionId;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
 
 use super::output::{HookDecision, Said};
-use super::{CommandHooks, HookEvent, OnFailure, Places};
+use super::{Action, CommandHooks, HookEvent, OnFailure, Places};
 use crate::commands::Commands;
 use crate::console;
 use crate::render::sanitize_terminal;
@@ -42,6 +43,8 @@ pub(crate) struct HookSetup {
     pub(crate) project: PathBuf,
     /// The user's home, where their hooks are.
     pub(crate) home: Option<PathBuf>,
+    /// The session that the agent works in; `None` if it works in none.
+    pub(crate) session: Option<SessionId>,
     /// Shows a message to the user.
     pub(crate) tell: fn(&str),
 }
@@ -76,6 +79,8 @@ struct Remembered {
     contexts: HashMap<String, Vec<String>>,
     /// How many times runs were kept from finishing.
     continued: HashMap<String, u32>,
+    /// Sessions, and the hooks that run only once in each and have run.
+    done: HashSet<(String, usize)>,
 }
 
 impl Memory {
@@ -89,8 +94,9 @@ impl CompactionGate for HookSetup {
     async fn keeps(&self, trigger: CompactionTrigger, state: &AgentState) -> bool {
         let trigger = trigger.as_str();
         let input = json!({ "trigger": trigger, "custom_instructions": "" });
-        let said =
-            self.run(HookEvent::PreCompact, &[trigger], input, &session(state), |_| true).await;
+        let said = self
+            .run(HookEvent::PreCompact, &[trigger], input, &self.session(state), |_| true)
+            .await;
         match (said.stop, said.decision) {
             (Some(reason), _) | (None, Some(HookDecision::Block(reason))) => {
                 (self.tell)(&format!("a hook prevented the compaction: {reason}"));
@@ -114,9 +120,9 @@ impl Runner {
         event: HookEvent,
         names: &[&str],
         input: Value,
-        state: &AgentState,
+        (state, cx): (&AgentState, &HookCx<'_>),
     ) -> Said {
-        self.run_for(event, names, input, state, |_| true).await
+        self.run_for(event, names, input, (state, cx), |_| true).await
     }
 
     async fn run_for(
@@ -124,15 +130,16 @@ impl Runner {
         event: HookEvent,
         names: &[&str],
         input: Value,
-        state: &AgentState,
+        (state, cx): (&AgentState, &HookCx<'_>),
         concerns: impl Fn(&super::CommandHook) -> bool,
     ) -> Said {
         let mut input = input;
         if let (Some(fields), Some(parent)) = (input.as_object_mut(), state.parent()) {
-            fields.insert("agent_id".to_owned(), json!(session(state)));
-            fields.insert("parent_session_id".to_owned(), json!(parent.to_string()));
+            fields.insert("agent_id".to_owned(), json!(agent(state)));
+            fields.insert("agent_type".to_owned(), json!(&*cx.agent().profile().name));
+            fields.insert("parent_agent_id".to_owned(), json!(parent.to_string()));
         }
-        self.0.run(event, names, input, &session(state), concerns).await
+        self.0.run(event, names, input, &self.0.session(state), concerns).await
     }
 
     fn stop(reason: String) -> StopSignal {
@@ -163,8 +170,14 @@ impl HookSetup {
             permissions,
             project: project.to_path_buf(),
             home: commands.home.clone(),
+            session: commands.session.clone(),
             tell: |message| console::tell(&sanitize_terminal(message)),
         }
+    }
+
+    /// Returns the ID of the session, or that of the agent if it works in none.
+    fn session(&self, state: &AgentState) -> String {
+        self.session.as_ref().map_or_else(|| agent(state), ToString::to_string)
     }
 
     fn places(&self) -> Places<'_> {
@@ -189,14 +202,30 @@ impl HookSetup {
         concerns: impl Fn(&super::CommandHook) -> bool,
     ) -> Said {
         let mut said = Said::default();
-        let hooks: Vec<_> = self.hooks.at(event, names).filter(|hook| concerns(hook)).collect();
+        let hooks: Vec<_> =
+            self.hooks.at(event, names).filter(|(_, hook)| concerns(hook)).collect();
         if hooks.is_empty() {
             return said;
         }
         let input = self.input(event, input, session);
-        for hook in hooks {
+        for (index, hook) in hooks {
+            let done = (session.to_owned(), index);
+            if hook.is_once && !self.hooks.memory.lock().done.insert(done) {
+                continue;
+            }
+            let line = match &hook.action {
+                Action::Run(line) => self.line(line),
+                Action::Block(reason) => {
+                    said.block(reason.clone());
+                    continue;
+                }
+                Action::Ask(reason) => {
+                    said.ask(reason.clone());
+                    continue;
+                }
+            };
             let text = serde_json::to_vec(&input).unwrap_or_default();
-            let command = Command::shell(self.line(&hook.command)).stdin(Stdin::Bytes(text.into()));
+            let command = Command::shell(line).stdin(Stdin::Bytes(text.into()));
             let policy = self.policy.clone().with_timeout(hook.timeout);
             // Dropping this future stops the hook and all processes that it started.
             let cancel = CancellationToken::new();
@@ -252,7 +281,8 @@ fn user_text(turn: &Turn) -> Option<String> {
     }
 }
 
-fn session(state: &AgentState) -> String {
+/// Returns the ID of an agent.
+fn agent(state: &AgentState) -> String {
     state.id().map(ToString::to_string).unwrap_or_default()
 }
 
@@ -285,7 +315,7 @@ fn changed(input: Value, arguments: &Value) -> Value {
 /// Returns a key of a call that is unique across sessions.
 fn key(call: &ToolCall, state: &AgentState) -> String {
     let id = call.id.as_deref().unwrap_or(&call.name);
-    format!("{}/{}/{id}", session(state), state.total_steps())
+    format!("{}/{}/{id}", agent(state), state.total_steps())
 }
 
 fn told(context: &[String]) -> String {
@@ -311,13 +341,13 @@ impl Hook for Runner {
     async fn before_execution(
         &self,
         state: &mut StateEdit<'_>,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let is_new = self.memory().started.insert(session(state));
+        let is_new = self.memory().started.insert(agent(state));
         if is_new {
             let source = if state.execution_count() <= 1 { "startup" } else { "resume" };
             let said = self
-                .run(HookEvent::SessionStart, &[source], json!({ "source": source }), state)
+                .run(HookEvent::SessionStart, &[source], json!({ "source": source }), (state, cx))
                 .await;
             if !said.context.is_empty() {
                 state.push_message(Message::user(told(&said.context)));
@@ -328,8 +358,9 @@ impl Hook for Runner {
         }
         let turn = state.transcript().iter().rev().find_map(|turn| user_text(turn));
         let Some(prompt) = turn else { return Ok(Flow::Continue) };
-        let said =
-            self.run(HookEvent::UserPromptSubmit, &[""], json!({ "prompt": prompt }), state).await;
+        let said = self
+            .run(HookEvent::UserPromptSubmit, &[""], json!({ "prompt": prompt }), (state, cx))
+            .await;
         if let Some(reason) = said.stop {
             return Ok(Flow::Stop(Self::stop(reason)));
         }
@@ -346,7 +377,7 @@ impl Hook for Runner {
         &self,
         call: &ToolCall,
         state: &AgentState,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         let arguments = call.parse_arguments().unwrap_or(Value::Null);
         let names = [foreign_name(&call.name), &*call.name];
@@ -355,7 +386,7 @@ impl Hook for Runner {
         });
         let places = self.0.places();
         let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
-        let said = self.run_for(HookEvent::PreToolUse, &names, input, state, concerns).await;
+        let said = self.run_for(HookEvent::PreToolUse, &names, input, (state, cx), concerns).await;
         let key = key(call, state);
         if !said.context.is_empty() {
             self.memory().contexts.insert(key.clone(), said.context);
@@ -387,7 +418,7 @@ impl Hook for Runner {
         call: &ToolCall,
         outcome: &mut ToolOutcome,
         state: &AgentState,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         let mut context = {
             let (key, mut memory) = (key(call, state), self.memory());
@@ -406,12 +437,18 @@ impl Hook for Runner {
         let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
         let mut stop = None;
         let mut said = vec![
-            self.run_for(HookEvent::PostToolUse, &names, input.clone(), state, concerns).await,
+            self.run_for(HookEvent::PostToolUse, &names, input.clone(), (state, cx), concerns)
+                .await,
         ];
         if names[0] == "Task" {
-            said.push(self.run(HookEvent::SubagentStop, &[""], input, state).await);
+            said.push(self.run(HookEvent::SubagentStop, &[""], input, (state, cx)).await);
         }
         for said in said {
+            if let Some(replaced) = said.output {
+                let text = replaced.as_str().map_or_else(|| replaced.to_string(), str::to_owned);
+                output.content = [Part::text(text)].into();
+                output.value = Some(Arc::new(replaced));
+            }
             if let Some(HookDecision::Block(reason)) = said.decision {
                 context.push(reason);
             }
@@ -429,18 +466,18 @@ impl Hook for Runner {
         &self,
         signal: Option<&StopSignal>,
         state: &mut StateEdit<'_>,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<StopDecision, BoxError> {
         if signal.is_some() {
             return Ok(StopDecision::Stop);
         }
-        let run = format!("{}/{}", session(state), state.execution_count());
+        let run = format!("{}/{}", agent(state), state.execution_count());
         let continued = self.memory().continued.get(&run).copied().unwrap_or_default();
         if continued >= MAX_CONTINUED {
             return Ok(StopDecision::Stop);
         }
         let input = json!({ "stop_hook_active": continued > 0 });
-        let said = self.run(HookEvent::Stop, &[""], input, state).await;
+        let said = self.run(HookEvent::Stop, &[""], input, (state, cx)).await;
         match said.decision {
             Some(HookDecision::Block(reason)) if said.stop.is_none() => {
                 self.memory().continued.insert(run, continued + 1);

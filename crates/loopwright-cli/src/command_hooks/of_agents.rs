@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{CommandHook, CommandHooks, HookEvent, read_events};
 use crate::config::ConfigSources;
 use crate::mcp_servers::user_agents;
-use crate::permissions::{ProjectSettings, agent_files};
+use crate::project_settings::{ProjectSettings, agent_files};
 
 /// The hooks of all agent files, by the name of the agent. Hooks in the definition that a session or an import contains never
 /// run.
@@ -46,10 +46,27 @@ impl AgentHooks {
         for (path, text) in agent_files(user_agents(sources)) {
             found.add(&path, &text, true);
         }
-        for (path, text) in project.agents() {
-            found.add(path, text, project.is_trusted());
-        }
+        found.add_project(project);
         found
+    }
+
+    /// Finds the hooks of the project's agents.
+    pub(crate) fn of_project(project: &ProjectSettings) -> Self {
+        let mut found = Self::default();
+        found.add_project(project);
+        found
+    }
+
+    fn add_project(&mut self, project: &ProjectSettings) {
+        for (path, text) in project.agents() {
+            self.add(path, text, project.is_trusted());
+        }
+    }
+
+    /// Returns all hooks, with the names of their agents.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &CommandHook)> {
+        let agents = self.brought.iter();
+        agents.flat_map(|(agent, it)| it.hooks.iter().map(move |hook| (agent.as_str(), hook)))
     }
 
     /// Accepts hooks of every definition and runs none.

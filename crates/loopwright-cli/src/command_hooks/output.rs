@@ -2,7 +2,7 @@
 
 use loopwright_sandbox::{ExitOutcome, Output};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{HookEvent, OnFailure};
 
@@ -12,6 +12,8 @@ pub(super) struct Said {
     pub(super) decision: Option<HookDecision>,
     /// Replacement arguments for the call.
     pub(super) input: Option<Value>,
+    /// The replacement for the result of the call.
+    pub(super) output: Option<Value>,
     /// Text for the model.
     pub(super) context: Vec<String>,
     /// Messages for the user.
@@ -38,7 +40,12 @@ struct Answer {
     system_message: Option<String>,
     decision: Option<String>,
     reason: Option<String>,
+    // Some hooks write these beside `hookSpecificOutput`.
+    permission_decision: Option<String>,
+    permission_decision_reason: Option<String>,
     hook_specific_output: Specific,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -48,7 +55,13 @@ struct Specific {
     permission_decision_reason: Option<String>,
     updated_input: Option<Value>,
     additional_context: Option<String>,
+    updated_tool_output: Option<Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
+
+/// Keys of an answer that change nothing: the output of a hook is never shown, and its event is known.
+const NOT_NEEDED: [&str; 2] = ["suppressOutput", "hookEventName"];
 
 /// The exit status that blocks.
 const BLOCKS: i32 = 2;
@@ -78,6 +91,10 @@ impl Said {
 
     pub(super) fn block(&mut self, reason: String) {
         self.decide(HookDecision::Block(reason));
+    }
+
+    pub(super) fn ask(&mut self, reason: String) {
+        self.decide(HookDecision::Ask(reason));
     }
 
     fn decide(&mut self, decision: HookDecision) {
@@ -116,14 +133,25 @@ impl Said {
             permission_decision_reason,
             updated_input,
             additional_context,
+            updated_tool_output,
+            others,
         } = answer.hook_specific_output;
+        let unknown = answer.others.keys().chain(others.keys()).map(String::as_str);
+        let unknown = unknown.filter(|it| !NOT_NEEDED.contains(it));
+        let unknown: Vec<String> = unknown.map(|it| format!("`{it}`")).collect();
+        if !unknown.is_empty() {
+            let names = shortened(&unknown.join(", "));
+            self.messages.push(format!("the output of a hook has unknown keys: {names}"));
+        }
+        let permission_decision = permission_decision.or(answer.permission_decision);
         let reason = permission_decision_reason
+            .or(answer.permission_decision_reason)
             .or(answer.reason)
             .map(|it| shortened(&it))
             .unwrap_or_default();
         match permission_decision.as_deref().or(answer.decision.as_deref()) {
             Some("deny" | "block") => self.block(or(reason, "no reason given")),
-            Some("ask") => self.decide(HookDecision::Ask(or(reason, "a hook requests approval"))),
+            Some("ask") => self.ask(or(reason, "a hook requests approval")),
             Some("allow" | "approve") => self.decide(HookDecision::Allow),
             None | Some("defer") => {}
             Some(other) => {
@@ -131,6 +159,13 @@ impl Said {
             }
         }
         self.input = updated_input.filter(Value::is_object).or(self.input.take());
+        match updated_tool_output {
+            Some(output) if event == HookEvent::PostToolUse => self.output = Some(output),
+            Some(_) => self
+                .messages
+                .push(format!("`updatedToolOutput` of a hook is ignored at `{}`", event.name())),
+            None => {}
+        }
         self.context
             .extend(additional_context.map(|it| shortened(&it)).filter(|it| !it.is_empty()));
         self.messages.extend(answer.system_message.map(|it| shortened(&it)));

@@ -1,43 +1,23 @@
 //! Reading `hooks` of settings files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{CommandHook, HookEvent, Matcher, OnFailure};
+use super::{Action, CommandHook, HookEvent, Matcher, OnFailure};
 
-#[derive(Deserialize)]
-struct Group {
-    #[serde(default)]
-    matcher: Option<String>,
-    hooks: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    command: Option<String>,
-    #[serde(default)]
-    timeout: Option<f64>,
-    #[serde(default, rename = "if")]
-    condition: Option<String>,
-    #[serde(default, rename = "onFailure")]
-    on_failure: Option<String>,
-}
-
-/// Reads the hooks of a settings file. Unsupported entries are warnings, and do not run.
+/// Reads the hooks of a settings file. A part that cannot be read is a warning with its line. Before a call and a prompt it
+/// becomes a hook that blocks, so that no guard is lost.
 pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
-    let mut reader = Reader::new(path);
-    match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
-        Ok(settings) => reader.settings(&settings),
-        // Other readers of the file report invalid JSON if it contains more than hooks.
-        Err(error) => reader.warn(&format!("the file cannot be read: {error}")),
-    }
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = Reader::new(path, text);
+    reader.line_ends = Some(text.match_indices('\n').map(|(at, _)| at).collect());
+    reader.file();
     (reader.hooks, reader.warnings)
 }
 
@@ -46,92 +26,348 @@ pub(crate) fn read_events(
     path: &Path,
     events: &Map<String, Value>,
 ) -> (Vec<CommandHook>, Vec<String>) {
-    let mut reader = Reader::new(path);
-    reader.settings(&json!({ "hooks": events }));
+    let text = json!({ "hooks": events }).to_string();
+    let mut reader = Reader::new(path, &text);
+    reader.file();
     (reader.hooks, reader.warnings)
 }
 
-struct Reader {
-    path: Arc<std::path::PathBuf>,
+/// An object with its keys in order, also those that occur more than once.
+struct Entries<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn of(value: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(value.get()).ok()
+    }
+
+    /// Returns the value of a key; the last one counts.
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().rfind(|(name, _)| name == key).map(|(_, value)| *value)
+    }
+}
+
+/// Reads a value, or returns `None` if it has another type.
+fn of<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn is_empty(list: Option<Vec<&RawValue>>) -> bool {
+    list.is_none_or(|it| it.is_empty())
+}
+
+struct Reader<'a> {
+    path: Arc<PathBuf>,
+    text: &'a str,
+    /// Where the lines of the text end; `None` if the text is not that of the file.
+    line_ends: Option<Vec<usize>>,
     hooks: Vec<CommandHook>,
     warnings: Vec<String>,
 }
 
-impl Reader {
-    fn new(path: &Path) -> Self {
-        Self { path: Arc::new(path.to_path_buf()), hooks: Vec::new(), warnings: Vec::new() }
+/// What the hooks of a group have in common.
+struct Group<'g> {
+    event: HookEvent,
+    matcher: &'g Matcher,
+}
+
+impl<'a> Reader<'a> {
+    fn new(path: &Path, text: &'a str) -> Self {
+        let path = Arc::new(path.to_path_buf());
+        Self { path, text, line_ends: None, hooks: Vec::new(), warnings: Vec::new() }
     }
 
-    fn warn(&mut self, message: &str) {
-        self.warnings.push(format!("{}: {message}", self.path.display()));
+    /// Returns where a value is in the file, which contains it.
+    fn place(&self, value: &RawValue) -> String {
+        let Some(ends) = &self.line_ends else { return self.path.display().to_string() };
+        let offset = (value.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let line = ends.partition_point(|end| *end < offset) + 1;
+        format!("{}:{line}", self.path.display())
     }
 
-    fn settings(&mut self, settings: &Value) {
-        if settings.get("disableAllHooks") == Some(&Value::Bool(true)) {
-            return;
-        }
-        let Some(hooks) = settings.get("hooks") else { return };
-        let Some(events) = hooks.as_object() else {
-            return self.warn("`hooks` is not an object and is ignored");
-        };
-        for (name, groups) in events {
-            let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
-                self.warn(&format!("hooks for the event `{name}` are not supported"));
-                continue;
-            };
-            match Vec::<Group>::deserialize(groups) {
-                Ok(groups) => groups.iter().for_each(|group| self.group(event, group)),
-                Err(error) => self.warn(&format!("hooks of `{name}` are ignored: {error}")),
+    fn warn(&mut self, value: &RawValue, message: &str) {
+        let place = self.place(value);
+        self.warnings.push(format!("{place}: {message}"));
+    }
+
+    fn file(&mut self) {
+        match serde_json::from_str::<Entries<'a>>(self.text) {
+            Ok(settings) => self.settings(&settings),
+            Err(error) => {
+                let place = format!("{}:{}", self.path.display(), error.line());
+                let group = Group { event: HookEvent::PreToolUse, matcher: &Matcher::Every };
+                self.lost_at(&place, &group, None, &format!("the file cannot be read: {error}"));
             }
         }
     }
 
-    fn group(&mut self, event: HookEvent, group: &Group) {
-        let matcher =
-            if let Ok(matcher) = Matcher::new(group.matcher.as_deref().unwrap_or_default()) {
-                matcher
-            } else {
-                // A hook that matches too much is safer than one that matches nothing.
-                self.warn(&format!(
-                    "a matcher of `{}` is not a regular expression; it matches every name",
-                    event.name()
-                ));
-                Matcher::Every
-            };
-        for entry in &group.hooks {
-            match Entry::deserialize(entry) {
-                Ok(entry) => self.entry(event, &matcher, entry),
-                Err(error) => {
-                    self.warn(&format!("a hook of `{}` is ignored: {error}", event.name()));
+    fn settings(&mut self, settings: &Entries<'a>) {
+        if let Some(value) = settings.get("disableAllHooks") {
+            match of(value) {
+                Some(true) => return,
+                Some(false) => {}
+                None => {
+                    self.warn(value, "`disableAllHooks` is not `true` or `false`; the hooks run");
+                }
+            }
+        }
+        // A key that occurs twice does not hide the hooks of the first one.
+        let hooks = settings.0.iter().filter(|(key, _)| key == "hooks");
+        for value in hooks.map(|(_, value)| *value) {
+            match Entries::of(value) {
+                Some(events) => {
+                    events.0.into_iter().for_each(|(name, groups)| self.event(&name, groups));
+                }
+                None if of::<Option<Vec<&RawValue>>>(value).is_some_and(is_empty) => {}
+                None => {
+                    let group = Group { event: HookEvent::PreToolUse, matcher: &Matcher::Every };
+                    self.lost(value, &group, None, "`hooks` is not an object");
                 }
             }
         }
     }
 
-    fn entry(&mut self, event: HookEvent, matcher: &Matcher, entry: Entry) {
+    fn event(&mut self, name: &str, groups: &'a RawValue) {
+        let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
+            return self.warn(groups, &format!("hooks for the event `{name}` are not supported"));
+        };
+        let every = Group { event, matcher: &Matcher::Every };
+        let Some(list) = of::<Vec<&'a RawValue>>(groups) else {
+            if groups.get() != "null" {
+                self.lost(groups, &every, None, &format!("`hooks.{name}` is not a list"));
+            }
+            return;
+        };
+        for value in list {
+            match Entries::of(value) {
+                Some(group) => self.group(event, value, &group),
+                None => {
+                    self.lost(
+                        value,
+                        &every,
+                        None,
+                        &format!("a group of `{name}` is not an object"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn group(&mut self, event: HookEvent, value: &'a RawValue, group: &Entries<'a>) {
         let name = event.name();
-        let command = match (entry.kind.as_str(), entry.command) {
-            ("command", Some(command)) if !command.trim().is_empty() => command,
-            ("command", _) => return self.warn(&format!("a hook of `{name}` has no command")),
-            (kind, _) => {
-                return self.warn(&format!(
-                    "a hook of `{name}` has the type `{kind}`, which is not supported"
-                ));
+        let matcher = match group.get("matcher") {
+            None => Matcher::Every,
+            Some(value) => self.matcher(event, value),
+        };
+        let of_group = Group { event, matcher: &matcher };
+        let mut has_hooks = false;
+        for (key, value) in group.0.iter().map(|(key, value)| (key, *value)) {
+            match key.as_str() {
+                "matcher" => {}
+                "hooks" => {
+                    has_hooks = true;
+                    if let Some(hooks) = of::<Vec<&'a RawValue>>(value) {
+                        for hook in hooks {
+                            self.hook(&of_group, hook);
+                        }
+                    } else {
+                        let problem = format!("the `hooks` of a group of `{name}` are not a list");
+                        self.lost(value, &of_group, None, &problem);
+                    }
+                }
+                key => self.warn(value, &format!("`{key}` in a group of `{name}` is ignored")),
+            }
+        }
+        if !has_hooks {
+            self.lost(value, &of_group, None, &format!("a group of `{name}` has no `hooks`"));
+        }
+    }
+
+    fn matcher(&mut self, event: HookEvent, value: &'a RawValue) -> Matcher {
+        let problem = match of::<Option<String>>(value) {
+            Some(text) => match Matcher::new(text.as_deref().unwrap_or_default()) {
+                Ok(matcher) => return matcher,
+                Err(_) => "regular expression",
+            },
+            None => "string",
+        };
+        // A hook that matches too much is safer than one that matches nothing.
+        let name = event.name();
+        let message = format!("a matcher of `{name}` is not a {problem}; it matches every name");
+        self.warn(value, &message);
+        Matcher::Every
+    }
+
+    fn hook(&mut self, group: &Group<'_>, value: &'a RawValue) {
+        let name = group.event.name();
+        let Some(hook) = Entries::of(value) else {
+            return self.lost(value, group, None, &format!("a hook of `{name}` is not an object"));
+        };
+        let condition = match hook.get("if").map(|it| (it, of::<Option<String>>(it))) {
+            None => None,
+            Some((_, Some(rule))) => rule,
+            Some((value, None)) => {
+                let told = format!("`if` of a hook of `{name}` is not a rule; every call matches");
+                self.warn(value, &told);
+                None
             }
         };
-        let timeout = entry.timeout.and_then(|it| Duration::try_from_secs_f64(it).ok());
-        let timeout = timeout.filter(|timeout| !timeout.is_zero());
-        let on_failure = match entry.on_failure.as_deref() {
-            Some("block") => OnFailure::Block,
-            _ => OnFailure::Continue,
-        };
-        self.hooks.push(CommandHook {
+        let kind = hook.get("type").and_then(of::<String>);
+        let command = hook.get("command").and_then(of::<String>);
+        match (kind.as_deref(), command.filter(|it| !it.trim().is_empty())) {
+            (Some("command"), Some(command)) => {
+                let hook = self.command(group, condition, command, &hook);
+                self.hooks.push(hook);
+            }
+            (Some("command"), None) => {
+                self.lost(value, group, condition, &format!("a hook of `{name}` has no command"));
+            }
+            (None, _) => {
+                self.lost(value, group, condition, &format!("a hook of `{name}` has no type"));
+            }
+            (Some(kind), _) => self.unsupported(value, group, condition, kind),
+        }
+    }
+
+    /// Reads a hook that runs a command, with its settings.
+    fn command(
+        &mut self,
+        group: &Group<'_>,
+        condition: Option<String>,
+        command: String,
+        entries: &Entries<'a>,
+    ) -> CommandHook {
+        let Group { event, matcher } = *group;
+        let mut hook = CommandHook {
             event,
             matcher: matcher.clone(),
-            condition: entry.condition,
-            command,
-            timeout: timeout.unwrap_or(event.default_timeout()),
-            on_failure,
+            condition,
+            action: Action::Run(command),
+            timeout: event.default_timeout(),
+            on_failure: OnFailure::Continue,
+            is_once: false,
+            source: Arc::clone(&self.path),
+        };
+        for (key, value) in &entries.0 {
+            let odd = match key.as_str() {
+                "type" | "command" | "if" => None,
+                "timeout" => {
+                    let timeout = of::<f64>(value).map(Duration::try_from_secs_f64);
+                    match timeout {
+                        Some(Ok(timeout)) if !timeout.is_zero() => {
+                            hook.timeout = timeout;
+                            None
+                        }
+                        _ => Some("is not a number of seconds; the usual timeout applies"),
+                    }
+                }
+                "onFailure" => match of::<String>(value).as_deref() {
+                    Some("block") => {
+                        hook.on_failure = OnFailure::Block;
+                        None
+                    }
+                    Some("continue") => None,
+                    _ => {
+                        hook.on_failure = OnFailure::Block;
+                        Some("is not `block` or `continue`; a failure blocks")
+                    }
+                },
+                "once" => match of::<bool>(value) {
+                    Some(is_once) => {
+                        hook.is_once = is_once;
+                        None
+                    }
+                    None => Some("is not `true` or `false`; the hook runs each time"),
+                },
+                "async" | "asyncRewake" => (of::<bool>(value) != Some(false))
+                    .then_some("is ignored; the agent waits for the hook"),
+                "shell" => (of::<String>(value).as_deref() != Some("bash")).then_some("is ignored"),
+                _ => Some("is ignored"),
+            };
+            if let Some(odd) = odd {
+                self.warn(value, &format!("`{key}` of a hook of `{}` {odd}", event.name()));
+            }
+        }
+        hook
+    }
+
+    /// Adds the stand-in for a hook of a type that does not run here. Before a call, the user decides in its place.
+    fn unsupported(
+        &mut self,
+        value: &RawValue,
+        group: &Group<'_>,
+        condition: Option<String>,
+        kind: &str,
+    ) {
+        let name = group.event.name();
+        let problem = format!("a hook of `{name}` has the type `{kind}`, which is not supported");
+        if group.event == HookEvent::PreToolUse {
+            self.warn(value, &format!("{problem}, so calls that it matches need approval"));
+            let reason = format!("{}: {problem}", self.place(value));
+            self.stand_in(group, condition, Action::Ask(reason));
+        } else {
+            self.warn(value, &problem);
+        }
+    }
+
+    /// Reports a hook that cannot be read.
+    fn lost(
+        &mut self,
+        value: &RawValue,
+        group: &Group<'_>,
+        condition: Option<String>,
+        problem: &str,
+    ) {
+        let place = self.place(value);
+        self.lost_at(&place, group, condition, problem);
+    }
+
+    fn lost_at(
+        &mut self,
+        place: &str,
+        group: &Group<'_>,
+        condition: Option<String>,
+        problem: &str,
+    ) {
+        let effect = match group.event {
+            HookEvent::PreToolUse => "so calls that it could match are blocked",
+            HookEvent::UserPromptSubmit => "so messages are blocked",
+            _ => return self.warnings.push(format!("{place}: {problem}; it does not run")),
+        };
+        self.warnings.push(format!("{place}: {problem}, {effect}"));
+        self.stand_in(group, condition, Action::Block(format!("{place}: {problem}")));
+    }
+
+    fn stand_in(&mut self, group: &Group<'_>, condition: Option<String>, action: Action) {
+        self.hooks.push(CommandHook {
+            event: group.event,
+            matcher: group.matcher.clone(),
+            condition,
+            action,
+            timeout: group.event.default_timeout(),
+            on_failure: OnFailure::Block,
+            is_once: false,
             source: Arc::clone(&self.path),
         });
     }

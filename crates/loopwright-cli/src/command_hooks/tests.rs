@@ -27,6 +27,7 @@ fn matchers_are_names_or_regular_expressions() {
     assert!(matches("Bash,Edit", "Bash") && matches("mcp__.*__write", "mcp__files__write_file"));
     assert!(!matches("Bash", "BashOutput") && !matches("Edit|Write", "MultiEdit"));
     assert!(matches("Edit.*", "MultiEdit"), "an expression matches a part");
+    assert!(matches("Bash, Edit", "Edit") && matches("Bash | Edit", "Bash"), "blanks do not count");
     assert!(Matcher::new("(").is_err());
 }
 
@@ -50,6 +51,8 @@ fn settings_are_read_and_what_is_not_run_is_a_warning() {
         shown,
         [
             "PreToolUse Bash if Bash(rm *): check (settings.json)",
+            "PreToolUse Bash: asks: settings.json:1: a hook of `PreToolUse` has the type `prompt`, which is not supported",
+            "PreToolUse Bash: blocks: settings.json:1: a hook of `PreToolUse` has no command",
             "Stop: stop (settings.json)",
             "UserPromptSubmit: prompt (settings.json)",
         ]
@@ -59,7 +62,7 @@ fn settings_are_read_and_what_is_not_run_is_a_warning() {
         .flat_map(|event| read.iter().filter(move |hook| hook.event == event))
         .map(|hook| hook.timeout.as_secs())
         .collect();
-    assert_eq!(seconds, [5, 30, 600]);
+    assert_eq!(seconds, [5, 600, 600, 30, 600]);
     assert_eq!(warnings.len(), 5, "{warnings:?}");
     assert!(
         hooks(
@@ -68,6 +71,103 @@ fn settings_are_read_and_what_is_not_run_is_a_warning() {
         .0
         .is_empty()
     );
+}
+
+#[test]
+fn a_hook_that_cannot_be_read_blocks_and_hides_no_other() {
+    let ok = r#"{"hooks":[{"type":"command","command":"ok"}]}"#;
+    let of = |event: &str, groups: &str| {
+        let text = format!("{{\"hooks\": {{\n\"{event}\": {groups} }} }}");
+        let (hooks, warnings) = read(Path::new("s.json"), &text);
+        (hooks.iter().map(ToString::to_string).collect::<Vec<_>>(), warnings)
+    };
+    let run = |event: &str, what: &str| format!("{event}{what} (s.json)");
+    let cases = [
+        (format!(r#"[{{"matcher":"x"}},{ok}]"#), " x", "a group of `E` has no `hooks`"),
+        (format!("[7,{ok}]"), "", "a group of `E` is not an object"),
+        (
+            format!(r#"[{{"matcher":"x","hooks":{{}}}},{ok}]"#),
+            " x",
+            "the `hooks` of a group of `E` are not a list",
+        ),
+        (
+            format!(r#"[{{"matcher":"x","hooks":[1]}},{ok}]"#),
+            " x",
+            "a hook of `E` is not an object",
+        ),
+        (format!(r#"[{{"hooks":[{{"command":"a"}}]}},{ok}]"#), "", "a hook of `E` has no type"),
+        (
+            format!(r#"[{{"hooks":[{{"type":"command","command":7}}]}},{ok}]"#),
+            "",
+            "a hook of `E` has no command",
+        ),
+    ];
+    for (groups, matcher, problem) in cases {
+        for (event, effect) in [
+            ("PreToolUse", "so calls that it could match are blocked"),
+            ("UserPromptSubmit", "so messages are blocked"),
+        ] {
+            let problem = format!("s.json:2: {}", problem.replace('E', event));
+            let expect = vec![format!("{event}{matcher}: blocks: {problem}"), run(event, ": ok")];
+            let warned = vec![format!("{problem}, {effect}")];
+            assert_eq!(of(event, &groups), (expect, warned), "{groups}");
+        }
+        let warned = vec![format!("s.json:2: {}; it does not run", problem.replace('E', "Stop"))];
+        assert_eq!(of("Stop", &groups), (vec![run("Stop", ": ok")], warned), "{groups}");
+    }
+    let all = |text: &str| {
+        let (hooks, warnings) = read(Path::new("s.json"), text);
+        (hooks.iter().map(ToString::to_string).collect::<Vec<_>>(), warnings.len())
+    };
+    let blocks = |problem: &str| (vec![format!("PreToolUse: blocks: {problem}")], 1);
+    assert_eq!(all(r#"{"hooks":[7]}"#), blocks("s.json:1: `hooks` is not an object"));
+    assert_eq!(
+        all(r#"{"hooks":{"PreToolUse":"x"}}"#),
+        blocks("s.json:1: `hooks.PreToolUse` is not a list")
+    );
+    assert_eq!(
+        all("{\n"),
+        blocks("s.json:2: the file cannot be read: EOF while parsing an object at line 2 column 0")
+    );
+    for text in ["{}", r#"{"hooks":[]}"#, r#"{"hooks":null}"#, r#"{"hooks":{"PreToolUse":null}}"#] {
+        assert_eq!(all(text), (Vec::new(), 0), "{text}");
+    }
+    let twice = format!(r#"{{"hooks":{{"Stop":[{ok}],"Stop":[]}},"hooks":{{"Stop":[{ok}]}}}}"#);
+    assert_eq!(all(&twice), (vec![run("Stop", ": ok"), run("Stop", ": ok")], 0));
+}
+
+#[test]
+fn settings_of_a_hook_that_cannot_be_read_are_warnings_and_the_hook_runs() {
+    let text = r#"{ "disableAllHooks": "yes",
+"hooks": { "PreToolUse": [
+{ "matcher": {}, "name": "x", "hooks": [{ "type": "command", "command": "a", "timeout": "60",
+"if": 7, "onFailure": "stop", "once": 1,
+"async": true, "statusMessage": "s", "shell": "zsh" }] },
+{ "hooks": [{ "type": "command", "command": "b", "timeout": 5, "if": null, "async": false, "shell": "bash",
+"once": true }] }] } }"#;
+    let (hooks, warnings) = read(Path::new("s.json"), text);
+    assert_eq!(
+        warnings,
+        [
+            "s.json:1: `disableAllHooks` is not `true` or `false`; the hooks run",
+            "s.json:3: a matcher of `PreToolUse` is not a string; it matches every name",
+            "s.json:3: `name` in a group of `PreToolUse` is ignored",
+            "s.json:4: `if` of a hook of `PreToolUse` is not a rule; every call matches",
+            "s.json:3: `timeout` of a hook of `PreToolUse` is not a number of seconds; the usual timeout applies",
+            "s.json:4: `onFailure` of a hook of `PreToolUse` is not `block` or `continue`; a failure blocks",
+            "s.json:4: `once` of a hook of `PreToolUse` is not `true` or `false`; the hook runs each time",
+            "s.json:5: `async` of a hook of `PreToolUse` is ignored; the agent waits for the hook",
+            "s.json:5: `statusMessage` of a hook of `PreToolUse` is ignored",
+            "s.json:5: `shell` of a hook of `PreToolUse` is ignored",
+        ]
+    );
+    let read =
+        hooks.iter().map(|it| (it.to_string(), it.timeout.as_secs(), it.on_failure, it.is_once));
+    let expect = [
+        ("PreToolUse: a (s.json)".to_owned(), 600, OnFailure::Block, false),
+        ("PreToolUse: b (s.json)".to_owned(), 5, OnFailure::Continue, true),
+    ];
+    assert_eq!(read.collect::<Vec<_>>(), expect);
 }
 
 /// The places of a project in a home directory.
@@ -144,6 +244,21 @@ fn output_is_read_as_json() {
     let blocked =
         answered(HookEvent::Stop, &json!({ "decision": "block", "reason": "test first" }));
     assert_eq!(blocked.decision, Some(HookDecision::Block("test first".to_owned())));
+}
+
+#[test]
+fn an_answer_replaces_the_result_of_a_call_and_what_is_unknown_in_it_is_a_message() {
+    let answer = json!({
+        "permissionDecision": "deny", "suppressOutput": true, "colour": 1,
+        "hookSpecificOutput": { "hookEventName": "x", "updatedToolOutput": "[redacted]", "size": 2 },
+    });
+    let unknown = "the output of a hook has unknown keys: `colour`, `size`".to_owned();
+    let after = answered(HookEvent::PostToolUse, &answer);
+    assert_eq!((after.output, after.messages), (Some(json!("[redacted]")), vec![unknown.clone()]));
+    let before = answered(HookEvent::PreToolUse, &answer);
+    let ignored = "`updatedToolOutput` of a hook is ignored at `PreToolUse`".to_owned();
+    assert_eq!((before.output, before.messages), (None, vec![unknown, ignored]));
+    assert_eq!(before.decision, Some(HookDecision::Block("no reason given".to_owned())));
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub struct ChatSettings {
     pub status_line: Option<Setting<String>>,
     /// Whether the terminal is told when a run waits for the user, or is done after a while.
     pub notifications: Option<Setting<bool>>,
+    /// Whether the output is plain, for screen readers.
+    pub plain: Option<Setting<bool>>,
 }
 
 impl ChatSettings {
@@ -16,11 +18,17 @@ impl ChatSettings {
         Self {
             status_line: self.status_line.or(weaker.status_line),
             notifications: self.notifications.or(weaker.notifications),
+            plain: self.plain.or(weaker.plain),
         }
     }
 
     /// Returns `true` if the terminal is told when a run waits for the user, or is done after a while.
     pub fn notifies(&self) -> bool {
         self.notifications.as_ref().is_none_or(|it| it.value)
+    }
+
+    /// Returns `true` if the output is plain.
+    pub fn is_plain(&self) -> bool {
+        self.plain.as_ref().is_some_and(|it| it.value)
     }
 }

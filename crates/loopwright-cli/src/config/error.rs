@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Origin;
 use super::user_only::Reason;
 
 /// A configuration that cannot be used; every message says what to do, none repeats a value.
@@ -117,6 +118,14 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
     },
+    /// The model is a short name that stands for none.
+    #[error("unknown name of a model in the {origin};{} write `PROVIDER/NAME`, or define the name in the table `aliases`", suggested(suggestion.as_deref()))]
+    UnknownModel {
+        /// What names it.
+        origin: Origin,
+        /// The known name that is closest.
+        suggestion: Option<String>,
+    },
     /// A provider has a name that no model can refer to.
     #[error(
         "`{key}` in {path} is not a valid provider name: a provider name ends at the first `/` of a model name; rename it without slashes and spaces"
@@ -127,6 +136,10 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
     },
+}
+
+fn suggested(name: Option<&str>) -> String {
+    name.map(|it| format!(" did you mean `{it}`?")).unwrap_or_default()
 }
 
 fn destination(user_file: Option<&Path>) -> String {

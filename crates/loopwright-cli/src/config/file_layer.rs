@@ -193,6 +193,7 @@ fn permissions(
         ask: section.value("ask")?,
         deny: section.value("deny")?,
         folders: section.value("folders")?,
+        claude: section.value("claude")?,
     })
 }
 
@@ -242,6 +243,7 @@ fn chat(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<ChatSettin
     Ok(ChatSettings {
         status_line: section.value("status_line")?,
         notifications: section.value("notifications")?,
+        plain: section.value("plain")?,
     })
 }
 

@@ -4,11 +4,11 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use loopwright_permissions::Mode;
+use loopwright_permissions::{Mode, Rule};
 
 use super::layer::Layer;
 use super::{
-    BaseUrl, Discovery, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat,
+    BaseUrl, Discovery, Dollars, Limits, ModelName, ModelRefs, Origin, OutputFormat,
     PermissionSettings, RuleList, SessionLimits, Setting, ShadowFile, Strings, Text,
 };
 
@@ -20,7 +20,7 @@ pub struct Flags {
     /// The file to read in place of the user's, relative to the current directory.
     pub config: Option<PathBuf>,
     /// Overrides `model`.
-    pub model: Option<ModelRef>,
+    pub model: Option<ModelName>,
     /// Overrides `fallback`.
     pub fallback: Option<ModelRefs>,
     /// Overrides `base_url`.
@@ -88,10 +88,11 @@ impl Flags {
             },
             permissions: PermissionSettings {
                 mode: typed(self.permission_mode),
-                allow: rules(self.allow),
-                ask: rules(self.ask),
-                deny: rules(self.deny),
+                allow: rules(&self.allow),
+                ask: rules(&self.ask),
+                deny: rules(&self.deny),
                 folders: folders(&self.add_dir),
+                claude: None,
             },
             store_url: typed(self.store),
             ..Layer::default()
@@ -99,8 +100,10 @@ impl Flags {
     }
 }
 
-fn rules(typed: Vec<String>) -> Option<Setting<RuleList>> {
-    let rules: Vec<_> = typed.into_iter().map(|rule| (rule, 0)).collect();
+/// Each text is a rule, or a list of rules.
+fn rules(typed: &[String]) -> Option<Setting<RuleList>> {
+    let rules = typed.iter().flat_map(|text| Rule::list(text));
+    let rules: Vec<_> = rules.map(|rule| (rule.to_owned(), 0)).collect();
     (!rules.is_empty()).then(|| Setting::new(RuleList(rules), Origin::Flag))
 }
 

@@ -9,8 +9,8 @@ use loopwright_sandbox::BackendChoice;
 use super::value::SettingValue;
 use super::{
     BaseUrl, Bytes, Capabilities, CapabilitySetting, CommandLine, Dollars, DollarsPerMillion,
-    McpTable, ModelRef, ModelRefs, NetworkSetting, OutputFormat, RemoteAgentTable, Roots, RuleList,
-    SearchSetting, SecretRef, Strings, Text, user_only,
+    McpTable, ModelName, ModelRef, ModelRefs, NetworkSetting, OutputFormat, RemoteAgentTable,
+    Roots, RuleList, SearchSetting, SecretRef, Strings, Text, user_only,
 };
 
 /// A key of the configuration.
@@ -61,7 +61,7 @@ impl Key {
 
 /// Every key.
 pub const KEYS: &[Key] = &[
-    key::<ModelRef>("model", "the model, and the provider that serves it")
+    key::<ModelName>("model", "the model, and the provider that serves it")
         .option("--model")
         .variable("LOOPWRIGHT_MODEL"),
     key::<ModelRefs>("fallback", "the models to try, in this order, when the model fails")
@@ -137,6 +137,10 @@ pub const KEYS: &[Key] = &[
     key::<RuleList>("permissions.deny", "calls that are denied").option("--deny"),
     key::<Strings>("permissions.folders", "folders that tools use besides the working directory")
         .option("--add-dir"),
+    key::<bool>(
+        "permissions.claude",
+        "whether the settings of Claude Code for all projects may allow calls and run hooks",
+    ),
     key::<BackendChoice>("sandbox.backend", "the sandbox backend that confines commands"),
     key::<Strings>("sandbox.read", "further paths that commands may read"),
     key::<Strings>("sandbox.write", "further paths that commands may write to"),
@@ -187,9 +191,13 @@ pub const KEYS: &[Key] = &[
         "chat.notifications",
         "whether the terminal is notified when a run waits for you, or ends after ten seconds or more",
     ),
+    key::<bool>(
+        "chat.plain",
+        "whether `chat` prints plain lines, for screen readers: no spinner, no status line and no cursor movement; also `chat --plain`",
+    ),
     key::<ModelRef>(
         "aliases.NAME",
-        "the model for the name NAME in agent definitions, such as `sonnet`",
+        "the model for the name NAME, such as `sonnet`, in `model`, `--model`, `/model` and agent definitions",
     ),
     key::<SearchSetting>(
         "web.search",
@@ -325,6 +333,7 @@ mod tests {
             users,
             [
                 "base_url",
+                "permissions.claude",
                 "sandbox.backend",
                 "sandbox.read",
                 "sandbox.write",
@@ -337,6 +346,7 @@ mod tests {
                 "capabilities.NAME",
                 "chat.status_line",
                 "chat.notifications",
+                "chat.plain",
                 "aliases.NAME",
                 "web.search",
                 "store.url",

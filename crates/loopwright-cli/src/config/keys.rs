@@ -47,9 +47,9 @@ pub(super) const SANDBOX: &[&str] = &[
     "timeout",
     "write",
 ];
-pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "deny", "folders", "mode"];
+pub(super) const PERMISSIONS: &[&str] = &["allow", "ask", "claude", "deny", "folders", "mode"];
 pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
-pub(super) const CHAT: &[&str] = &["notifications", "status_line"];
+pub(super) const CHAT: &[&str] = &["notifications", "plain", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WEB: &[&str] = &["search"];
 pub(super) const WORKER: &[&str] = &["restate", "restate_service", "roots"];
@@ -93,7 +93,8 @@ fn elsewhere(name: &str) -> Option<String> {
     TABLES.iter().find_map(|(prefix, keys)| Some(format!("{prefix}{}", closest(name, keys)?)))
 }
 
-fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// Returns the known name that a name is closest to, if it resembles one.
+pub(crate) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     let scored = known.iter().map(|known| (similarity(&name, known), *known));
     let best = scored.max_by(|(a, _), (b, _)| a.total_cmp(b))?;

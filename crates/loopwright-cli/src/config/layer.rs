@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelRef, ModelRefs,
-    NotifySettings, OutputFormat, PermissionSettings, Provider, RemoteAgentTable, RestateSettings,
-    Roots, SandboxSettings, SearchSetting, Setting, Text, Timeouts,
+    BaseUrl, CapabilitySettings, ChatSettings, Limits, McpTable, ModelFacts, ModelName, ModelRef,
+    ModelRefs, NotifySettings, OutputFormat, PermissionSettings, Provider, RemoteAgentTable,
+    RestateSettings, Roots, SandboxSettings, SearchSetting, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
-    pub(super) model: Option<Setting<ModelRef>>,
+    pub(super) model: Option<Setting<ModelName>>,
     pub(super) fallback: Option<Setting<ModelRefs>>,
     pub(super) base_url: Option<Setting<BaseUrl>>,
     pub(super) system_prompt: Option<Setting<String>>,

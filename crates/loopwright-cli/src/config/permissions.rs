@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loopwright_permissions::{Decision, Mode};
+use loopwright_permissions::{Decision, Mode, Rule};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -22,6 +22,8 @@ pub struct PermissionSettings {
     pub deny: Option<Setting<RuleList>>,
     /// `permissions.folders`, besides the working directory
     pub folders: Option<Setting<Strings>>,
+    /// `permissions.claude`: whether the settings of Claude Code for all projects may allow calls and run hooks
+    pub claude: Option<Setting<bool>>,
 }
 
 /// Rules with their lines in the file; 0 for a rule that stands in none.
@@ -157,7 +159,7 @@ impl SettingValue for RuleList {
     const EXAMPLE: &'static str = "[\"Bash(git push *)\"]";
 
     fn from_text(text: &str) -> Option<Self> {
-        Some(Self(vec![(text.to_owned(), 0)]))
+        Some(Self(Rule::list(text).into_iter().map(|rule| (rule.to_owned(), 0)).collect()))
     }
 
     fn from_toml(value: &Value) -> Result<Self, Mismatch> {

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
+use loopwright_mcp::{EntryError, McpServer};
+
 /// Everything that the configuration is looked for in, so that tests need no global state.
 #[derive(Clone, Default)]
 pub struct ConfigSources {
@@ -14,8 +16,12 @@ pub struct ConfigSources {
     pub cwd: PathBuf,
     /// The home directory of the user, if there is one.
     pub home: Option<PathBuf>,
+    /// The folder in which an administrator sets what holds for all users of Claude Code. `None` means that it is not read.
+    pub managed: Option<PathBuf>,
     /// What is looked for.
     pub discovery: Discovery,
+    /// MCP servers that the user's editor names, and why others cannot be used.
+    pub editor_servers: Vec<Result<McpServer, EntryError>>,
 }
 
 /// What is looked for besides what is named on the command line and in variables.
@@ -40,7 +46,9 @@ impl ConfigSources {
             .collect();
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let discovery = Discovery::default();
-        Ok(Self { environment, cwd: std::env::current_dir()?, home, discovery })
+        let managed = Some(PathBuf::from("/etc/claude-code"));
+        let (cwd, editor_servers) = (std::env::current_dir()?, Vec::new());
+        Ok(Self { environment, cwd, home, managed, discovery, editor_servers })
     }
 
     /// Returns the directory of the user's configuration, if there is a place for it and it is looked for.

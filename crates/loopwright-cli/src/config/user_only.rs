@@ -30,6 +30,8 @@ pub enum Reason {
     Chat,
     /// Workers would work in more folders.
     Worker,
+    /// Files of another program would allow calls.
+    Permissions,
     /// A program of its choice would run, or a server of its choice would be told of your work.
     Notify,
 }
@@ -46,6 +48,8 @@ const ANYWHERE: &[(&str, Reason)] = &[
     ("web", Reason::Address),
     ("worker", Reason::Worker),
 ];
+
+const OF_PERMISSIONS: &[(&str, Reason)] = &[("claude", Reason::Permissions)];
 
 const IN_A_PROVIDER: &[(&str, Reason)] = &[
     ("base_url", Reason::Address),
@@ -69,6 +73,9 @@ impl fmt::Display for Reason {
                 "a repository could change what your agents do and what they cost"
             }
             Self::Notify => "a repository could run a program outside the sandbox",
+            Self::Permissions => {
+                "a repository could let the settings of another program allow calls"
+            }
             Self::Chat => "a repository could run its commands while a chat is open",
             Self::Worker => {
                 "a repository could let your worker work in other folders, or run jobs of others"
@@ -88,6 +95,9 @@ pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), 
         let others: Vec<_> = others.map(|name| (name, Reason::Sandbox)).collect();
         refuse(&sandbox, &others, user_file)?;
     }
+    if let Ok(Some(permissions)) = root.section("permissions") {
+        refuse(&permissions, OF_PERMISSIONS, user_file)?;
+    }
     let Ok(Some(providers)) = root.section("providers") else { return Ok(()) };
     for name in providers.names() {
         if let Ok(Some(provider)) = providers.section(name) {
@@ -106,7 +116,9 @@ pub(super) fn concerns(key: &str) -> bool {
     };
     let is_of_sandbox =
         first == Some("sandbox") && second.is_none_or(|second| !OF_THE_SANDBOX.contains(&second));
+    let is_of_permissions = first == Some("permissions") && is_one(OF_PERMISSIONS, second);
     is_one(ANYWHERE, first)
+        || is_of_permissions
         || is_of_sandbox
         || (first == Some("providers") && is_one(IN_A_PROVIDER, third))
 }

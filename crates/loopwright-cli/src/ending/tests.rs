@@ -115,17 +115,12 @@ fn natural(seen: &Seen) {
     let block = CallableHook::new("block")
         .before_tool(|_, _, _| Ok(ToolDecision::Block { reason: "no".to_owned() }));
     let state = hooked([look(), answer("done")], block);
-    seen.check(&state, RunEnding::AnsweredWithToolErrors, 0);
-    let reason = "not permitted (no rule matches, mode `deny`)";
-    let deny = CallableHook::new("deny")
-        .before_tool(move |_, _, _| Ok(ToolDecision::Block { reason: reason.to_owned() }));
-    let state = hooked([look(), answer("done")], deny);
     seen.check(&state, RunEnding::AnsweredAfterDenial, 8);
     // What was done after a denial counts.
     let tried = std::sync::atomic::AtomicBool::new(false);
     let once = CallableHook::new("once").before_tool(move |_, _, _| {
         let is_again = tried.swap(true, std::sync::atomic::Ordering::Relaxed);
-        let block = ToolDecision::Block { reason: reason.to_owned() };
+        let block = ToolDecision::Block { reason: "no".to_owned() };
         Ok(if is_again { ToolDecision::Run } else { block })
     });
     let state = hooked([look(), look(), answer("done")], once);

@@ -11,7 +11,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 pub(crate) struct Ahead {
     pub(super) lines: VecDeque<String>,
     pub(super) draft: String,
-    /// Keys behind that text, from the first one that is no text.
+    /// Keys behind that text, from the first one that is not text.
     pub(super) keys: VecDeque<Event>,
 }
 

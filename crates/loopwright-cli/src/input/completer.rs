@@ -59,6 +59,7 @@ impl Completer for ChatCompleter {
     fn complete(&mut self, line: &str, position: usize) -> Vec<Suggestion> {
         let Some(before) = line.get(..position) else { return Vec::new() };
         let start = before.rfind(char::is_whitespace).map_or(0, |it| it + 1);
+        let start = open_quote(before).unwrap_or(start);
         let word = &before[start..];
         let span = Span::new(start, position);
         let mut found = Vec::new();
@@ -68,8 +69,9 @@ impl Completer for ChatCompleter {
             let all = all.map(|(name, about)| suggestion(format!("/{name}"), Some(about), span));
             found.extend(all);
         } else if let Some(typed) = word.strip_prefix('@') {
+            let typed = typed.strip_prefix('"').unwrap_or(typed);
             let files = matching(&self.workdir, typed).into_iter();
-            found.extend(files.map(|path| suggestion(format!("@{path}"), None, span)));
+            found.extend(files.map(|path| suggestion(mention(&path), None, span)));
         }
         let others = (self.others)(before).into_iter().take(SUGGESTED);
         found.extend(others.map(|it| Suggestion {
@@ -78,6 +80,18 @@ impl Completer for ChatCompleter {
         }));
         found
     }
+}
+
+/// Returns the start of a quoted path that is not closed.
+fn open_quote(before: &str) -> Option<usize> {
+    let start = before.rfind("@\"")?;
+    let begins_word = before[..start].chars().next_back().is_none_or(char::is_whitespace);
+    (begins_word && !before[start + 2..].contains('"')).then_some(start)
+}
+
+/// Returns how a message names a file.
+fn mention(path: &str) -> String {
+    if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
 }
 
 fn suggestion(value: String, description: Option<String>, span: Span) -> Suggestion {
@@ -95,10 +109,8 @@ fn matching(workdir: &Path, typed: &str) -> Vec<String> {
     let mut found: Vec<(u8, usize, String)> = Vec::new();
     for file in files.take(FILES) {
         let Ok(below) = file.path().strip_prefix(workdir) else { continue };
-        // A path with a space would end the word.
-        let Some(path) = below.to_str().filter(|it| !it.contains(char::is_whitespace)) else {
-            continue;
-        };
+        // A path with a quotation mark or a line break cannot be named.
+        let Some(path) = below.to_str().filter(|it| !it.contains(['"', '\n'])) else { continue };
         if let Some(rank) = rank(path, &typed) {
             found.push((rank, path.len(), path.to_owned()));
         }
@@ -147,7 +159,10 @@ mod tests {
         let mut completer = ChatCompleter::new(commands, home.path());
         assert_eq!(values(&mut completer, "/mod"), ["/model", "/mode"]);
         assert_eq!(values(&mut completer, "say /mod"), Vec::<String>::new());
-        assert_eq!(values(&mut completer, "see @main"), ["@src/main.rs", "@src/domain.rs"]);
+        let found = ["@\"a b/main.rs\"", "@src/main.rs", "@src/domain.rs"];
+        assert_eq!(values(&mut completer, "see @main"), found);
+        assert_eq!(values(&mut completer, "see @\"a b/m"), found[..1]);
+        assert_eq!(values(&mut completer, "see @\"a b/main.rs\" "), Vec::<String>::new());
         assert_eq!(values(&mut completer, "@tm"), ["@tests/m.rs"]);
         assert_eq!(values(&mut completer, "@nothing"), Vec::<String>::new());
         let span = completer.complete("see @main", 9)[0].span;

@@ -14,6 +14,9 @@ use super::pastes::Pastes;
 /// for a part of its prompt, and draws over it. What is at the prompt follows, and is not lost.
 const TURNS: &str = "/turns ";
 
+/// What Ctrl-O stands for at an empty prompt.
+const THINKING: &str = "/thinking";
+
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_millis(600);
 
@@ -22,7 +25,7 @@ const TWICE: Duration = Duration::from_millis(600);
 pub(super) enum ChatKey {
     /// Shift-Tab.
     NextMode,
-    /// Ctrl-O: pasted texts are shown as they are.
+    /// Ctrl-O: pasted texts are shown as they are. At an empty prompt, the last reasoning is shown.
     OpenPastes,
     /// Ctrl-V: the image in the clipboard.
     PasteImage,
@@ -74,6 +77,15 @@ impl ChatKey {
     }
 }
 
+/// How Ctrl-C ends a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnd {
+    /// Nothing was typed.
+    Empty,
+    /// What was typed is taken away.
+    Discarded,
+}
+
 /// The keys of one line, shared between the editor and the program that reads with it. The editor takes all keys that wait
 /// at once. Those behind a key that ends its reading are kept for the next prompt.
 #[derive(Clone, Debug, Default)]
@@ -88,8 +100,10 @@ struct Keys {
     is_batch_over: bool,
     /// The keys of the last batch behind one that ends the reading, if there is one.
     behind: Option<VecDeque<Event>>,
-    /// Whether the key that ends the reading is Ctrl-C.
-    is_interrupted: bool,
+    /// Whether the line has text: as the editor shows it, and with the keys that it has taken since.
+    has_text: bool,
+    /// How Ctrl-C ends the reading, if it does.
+    interruption: Option<LineEnd>,
     /// Keys for the next prompt.
     kept: VecDeque<Event>,
     /// Keys that the editor takes before those of the terminal.
@@ -111,11 +125,21 @@ impl LineKeys {
         keys.kept.extend(behind);
     }
 
-    /// Ends the reading with a line. Returns `true` if Ctrl-C ended it.
-    pub(super) fn end_line(&self, line: &str) -> bool {
-        let is_interrupted = self.lock().is_interrupted && line.is_empty();
+    /// Ends the reading with a line. Returns how, if Ctrl-C ended it.
+    pub(super) fn end_line(&self, line: &str) -> Option<LineEnd> {
+        let interruption = self.lock().interruption.filter(|_| line.is_empty());
         self.end();
-        is_interrupted
+        interruption
+    }
+
+    /// Returns `true` if something stands at the prompt.
+    fn has_text(&self) -> bool {
+        self.lock().has_text
+    }
+
+    /// Notes the line that the editor shows.
+    pub(super) fn shows(&self, line: &str) {
+        self.lock().has_text = !line.is_empty();
     }
 
     /// Has the editor take these keys at the next prompt, before others.
@@ -154,10 +178,12 @@ impl LineKeys {
         if std::mem::take(&mut keys.is_batch_over) {
             keys.batch += 1;
             keys.behind = None;
-            keys.is_interrupted = false;
+            keys.interruption = None;
         }
         if let Some(behind) = &mut keys.behind {
             behind.push_back(event.clone());
+        } else {
+            keys.has_text |= adds_text(event);
         }
         keys.has_waited && keys.batch == 1
     }
@@ -166,7 +192,10 @@ impl LineKeys {
     fn leaves(&self, is_interrupted: bool) {
         let mut keys = self.lock();
         keys.behind.get_or_insert_default();
-        keys.is_interrupted |= is_interrupted;
+        if is_interrupted && keys.interruption.is_none() {
+            let has_text = keys.has_text;
+            keys.interruption = Some(if has_text { LineEnd::Discarded } else { LineEnd::Empty });
+        }
     }
 
     fn end_batch(&self) {
@@ -234,6 +263,11 @@ impl ChatKeys {
         let before = self.escaped.take();
         if let Some(key) = ChatKey::of(&event) {
             self.line.leaves(key == ChatKey::Interrupt);
+            if key == ChatKey::OpenPastes && !self.line.has_text() {
+                let show = EditCommand::InsertString(THINKING.to_owned());
+                let edits = ReedlineEvent::Edit(vec![show]);
+                return ReedlineEvent::Multiple(vec![edits, ReedlineEvent::Submit]);
+            }
             return key.to_event();
         }
         match &event {
@@ -261,6 +295,17 @@ impl ChatKeys {
             return if is_letter { self.parse(letter) } else { meant };
         }
         self.parse(event)
+    }
+}
+
+/// Returns `true` if an event adds text to the line.
+fn adds_text(event: &Event) -> bool {
+    match event {
+        Event::Paste(text) => !text.is_empty(),
+        Event::Key(KeyEvent { code: KeyCode::Char(_), modifiers, .. }) => {
+            !modifiers.contains(KeyModifiers::CONTROL)
+        }
+        _ => false,
     }
 }
 
@@ -337,7 +382,7 @@ mod tests {
         let (mut keys, line) = keys();
         let enter = key(KeyCode::Enter, KeyModifiers::NONE);
         let search = key(KeyCode::Char('r'), KeyModifiers::CONTROL);
-        line.press([search, letter('a'), enter.clone(), letter('b')]);
+        line.press([search, letter('a'), enter, letter('b')]);
         line.open(false);
         let resize = Event::Resize(80, 24);
         let events = [&resize, &resize, &letter('q'), &resize, &resize, &resize];
@@ -354,13 +399,43 @@ mod tests {
         let interrupt = key(KeyCode::Char('c'), KeyModifiers::CONTROL);
         line.open(false);
         press(&mut keys, interrupt.clone());
-        assert!(!line.end_line("found in the history"));
-        assert!(line.end_line(""));
+        assert_eq!(line.end_line("found in the history"), None);
+        assert_eq!(line.end_line(""), Some(LineEnd::Empty));
         line.open(false);
         press(&mut keys, interrupt);
         keys.edit_mode();
         press(&mut keys, key(KeyCode::Enter, KeyModifiers::NONE));
-        assert!(!line.end_line(""));
+        assert_eq!(line.end_line(""), None);
+    }
+
+    #[test]
+    fn ctrl_c_discards_a_text_that_is_shown_or_comes_with_it() {
+        let (mut keys, line) = keys();
+        let interrupt = key(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        let mut pressed = |shown: &str, before: &[Event]| {
+            line.open(false);
+            line.shows(shown);
+            for event in before.iter().chain([&interrupt]) {
+                press(&mut keys, event.clone());
+            }
+            line.end_line("")
+        };
+        assert_eq!(pressed("", &[]), Some(LineEnd::Empty));
+        assert_eq!(pressed("abc", &[]), Some(LineEnd::Discarded));
+        assert_eq!(pressed("", &[letter('a')]), Some(LineEnd::Discarded));
+        assert_eq!(pressed("", &[key(KeyCode::Left, KeyModifiers::NONE)]), Some(LineEnd::Empty));
+    }
+
+    #[test]
+    fn ctrl_o_shows_the_reasoning_at_an_empty_prompt_only() {
+        let (mut keys, line) = keys();
+        let open = key(KeyCode::Char('o'), KeyModifiers::CONTROL);
+        line.open(false);
+        let is_sent = |event: ReedlineEvent| matches!(event, ReedlineEvent::Multiple(_));
+        assert!(is_sent(press(&mut keys, open.clone())));
+        line.open(false);
+        line.shows("[pasted 300 lines #1]");
+        assert!(!is_sent(press(&mut keys, open)));
     }
 
     #[test]

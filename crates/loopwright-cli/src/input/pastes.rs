@@ -23,6 +23,8 @@ pub(super) struct Pastes(Arc<Mutex<Pasted>>);
 #[derive(Debug, Default)]
 struct Pasted {
     texts: Vec<(String, String)>,
+    /// Lines with such words, after the lines with the texts.
+    lines: Vec<(String, String)>,
     media: Vec<(String, Part)>,
 }
 
@@ -89,6 +91,29 @@ impl Pastes {
         opened + rest
     }
 
+    /// Returns the words in a text that stand for texts of another chat, which are lost.
+    pub(super) fn unknown_texts(&self, text: &str) -> Vec<String> {
+        let pasted = self.lock();
+        let words =
+            text.match_indices("[pasted ").filter_map(|(start, _)| text_word(&text[start..]));
+        let is_known = |word: &str| pasted.texts.iter().any(|(known, _)| known == word);
+        words.filter(|it| !is_known(it)).map(str::to_owned).collect()
+    }
+
+    /// Remembers a line as it was typed, and with the texts in the place of the words.
+    pub(super) fn remember(&self, typed: &str, opened: &str) {
+        if typed != opened {
+            self.lock().lines.push((opened.to_owned(), typed.to_owned()));
+        }
+    }
+
+    /// Returns what a line of the history is at the prompt: as it was typed if that was in this chat, or folded if it is
+    /// long.
+    pub(super) fn recalled(&self, line: String) -> String {
+        let typed = self.lock().lines.iter().find(|(it, _)| *it == line).map(|it| it.1.clone());
+        typed.or_else(|| self.fold(&line)).unwrap_or(line)
+    }
+
     /// Attaches the files whose paths a text consists of. Returns `None` if one of them cannot be attached.
     fn files(&self, text: &str) -> Option<String> {
         let paths = dropped::paths(text);
@@ -102,7 +127,7 @@ impl Pastes {
     }
 
     /// Returns what stands for a text; `None` if it is short enough to be shown.
-    fn fold(&self, text: &str) -> Option<String> {
+    pub(super) fn fold(&self, text: &str) -> Option<String> {
         let lines = text.lines().count();
         let size = if lines > LINES {
             format!("{lines} lines")
@@ -112,6 +137,9 @@ impl Pastes {
             return None;
         };
         let mut pasted = self.lock();
+        if let Some((word, _)) = pasted.texts.iter().find(|(_, known)| known == text) {
+            return Some(word.clone());
+        }
         let word = format!("[pasted {size} #{}]", pasted.texts.len() + 1);
         pasted.texts.push((word.clone(), text.to_owned()));
         Some(word)
@@ -128,6 +156,16 @@ fn media_word(text: &str) -> Option<&str> {
     let (number, rest) = rest.split_once(']')?;
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     is_number.then(|| &text[..text.len() - rest.len()])
+}
+
+/// Returns the word for a long text with which a text begins.
+fn text_word(text: &str) -> Option<&str> {
+    let (word, _) = text.split_once(']')?;
+    let (size, number) = word.strip_prefix("[pasted ")?.split_once(" #")?;
+    let (count, unit) = size.split_once(' ')?;
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = is_number(count) && is_number(number) && matches!(unit, "lines" | "characters");
+    is_word.then(|| &text[..=word.len()])
 }
 
 #[cfg(test)]

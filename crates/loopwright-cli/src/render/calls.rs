@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loopwright_core::{ToolOutcome, events::ToolCallCompleted};
+use loopwright_core::{ToolOutcome, ToolOutput, events::ToolCallCompleted};
 
 use super::Change;
 
@@ -79,6 +79,25 @@ pub(crate) fn failure(outcome: &ToolOutcome) -> Option<String> {
     }
     let status = value["status"].as_str().filter(|_| value["subagent"].is_string())?;
     (status != "completed").then(|| status.to_owned())
+}
+
+/// Returns the last lines that a command printed, up to a number, from the text that the model receives.
+pub(super) fn last_lines(outcome: &ToolOutcome, most: usize) -> Vec<String> {
+    let Some(output) = outcome.output().filter(|it| is_of_command(it)) else { return Vec::new() };
+    let text = output.to_text();
+    let is_note = |it: &str| it.starts_with('[') && it.ends_with(']');
+    let is_frame = |it: &str| {
+        it.trim().is_empty()
+            || matches!(it, "STDERR:" | "(no output)")
+            || it.starts_with("Exit code: ")
+            || is_note(it)
+    };
+    let printed: Vec<&str> = text.lines().filter(|it| !is_frame(it)).collect();
+    printed[printed.len().saturating_sub(most)..].iter().map(ToString::to_string).collect()
+}
+
+fn is_of_command(output: &ToolOutput) -> bool {
+    output.value.as_deref().is_some_and(|it| it["exit_code"].is_i64())
 }
 
 /// Returns what a command tells the user beside its output, such as changes that were not applied.

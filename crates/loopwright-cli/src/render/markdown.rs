@@ -50,7 +50,8 @@ pub(super) struct Markdown {
     printed: usize,
     /// Whether blocks stand before it.
     position: Position,
-    is_previewed: bool,
+    /// The width of the line under way, while it is shown.
+    previewed: Option<usize>,
 }
 
 /// Whether the line under way is shown.
@@ -85,6 +86,11 @@ impl Width {
         let whole = columns.saturating_sub(1).max(20);
         Self { prose: whole.min(WIDEST), whole }
     }
+
+    /// Returns the width of the widest line.
+    pub(super) fn whole(self) -> usize {
+        self.whole
+    }
 }
 
 impl Markdown {
@@ -97,7 +103,7 @@ impl Markdown {
             looked_at: 0,
             printed: 0,
             position: Position::First,
-            is_previewed: false,
+            previewed: None,
         }
     }
 
@@ -130,7 +136,8 @@ impl Markdown {
         }
         let mut printed = self.erase();
         let last = blocks.last().and_then(|it| it.lines[it.firm..].last());
-        let last = last.filter(|it| it.width() <= self.now.whole).map(Line::to_string);
+        let last = last.filter(|it| it.width() <= self.now.whole);
+        let last = last.map(|it| (it.to_string(), it.width()));
         if self.may_join(&blocks) {
             blocks.pop();
         }
@@ -143,10 +150,10 @@ impl Markdown {
         self.source.drain(..line_start(&self.source, open.source.start));
         self.looked_at = self.source.len();
         if self.preview == Preview::Shown
-            && let Some(last) = last
+            && let Some((last, width)) = last
         {
             printed += &last;
-            self.is_previewed = true;
+            self.previewed = Some(width);
         }
         printed
     }
@@ -178,8 +185,12 @@ impl Markdown {
     }
 
     fn erase(&mut self) -> String {
-        let is_previewed = std::mem::take(&mut self.is_previewed);
-        if is_previewed { ERASE.to_owned() } else { String::new() }
+        if self.previewed.take().is_some() { ERASE.to_owned() } else { String::new() }
+    }
+
+    /// Returns the column of the cursor; `None` if the line under way is never shown, and nothing can be taken away.
+    pub(super) fn column(&self) -> Option<usize> {
+        (self.preview == Preview::Shown).then(|| self.previewed.unwrap_or_default())
     }
 
     /// Prints what is left of a block that has ended.

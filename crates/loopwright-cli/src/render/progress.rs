@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loopwright_capabilities::compaction::ConversationCompacted;
 use loopwright_core::{
     AgentEvent, StreamFragment, ToolOutcome,
@@ -17,12 +16,15 @@ use loopwright_core::{
 };
 use loopwright_mcp::McpProgress;
 
-use super::calls::{Calls, Shown, failure, notes};
+use super::calls::{Calls, Shown, failure, last_lines, notes};
 use super::compacted::compacted;
+use super::running::RunningOutput;
+use super::spinner::Spinner;
 use super::words::{
-    WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
+    WIDTH, count, duration, end_of, fit, number, sanitize_terminal, single_line, summary, truncate,
+    wrap,
 };
-use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
+use super::{Answer, Output, Source, UiEvent, columns, is_plain};
 use crate::exit::ExitCode;
 use crate::report::Report;
 use crate::verification::Verification;
@@ -33,8 +35,17 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 const BOLD: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
+/// The number of lines that are shown of a command that runs, and of one that failed.
+const LAST: usize = 3;
+
+/// What follows a command that waits for the end of the turn.
+pub(super) const QUEUED: &str = " · runs after this turn";
+
 /// How long something may take before something turns.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long a model has to think for it to be said.
+const LONG_THOUGHT: Duration = Duration::from_secs(1);
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +63,7 @@ pub struct Progress {
     output: Output,
     details: Verbosity,
     motion: Motion,
-    /// Is there while it is seen.
-    spinner: Option<ProgressBar>,
+    spinner: Spinner,
     /// The model and the calls that each agent waits for.
     pending: BTreeMap<(Source, Option<u16>), Pending>,
     /// The calls of each agent.
@@ -66,8 +76,10 @@ pub struct Progress {
     has_cost_limit: bool,
     /// What the user is typing.
     draft: String,
-    /// The end of what each model thinks.
-    thoughts: BTreeMap<Source, String>,
+    /// What commands that run have printed.
+    printed: BTreeMap<(Source, Arc<str>), RunningOutput>,
+    /// What each model thinks.
+    thoughts: BTreeMap<Source, Thought>,
 }
 
 /// Whether something may turn.
@@ -77,14 +89,28 @@ enum Motion {
     Turning,
 }
 
+/// What a model thinks.
+#[derive(Debug)]
+struct Thought {
+    /// The end of it.
+    text: String,
+    since: Instant,
+}
+
 struct Pending {
     label: String,
     /// How far it is.
     reached: String,
     since: Instant,
+    /// The arguments of the call, if it is one.
+    arguments: Option<Arc<str>>,
 }
 
 impl Pending {
+    fn new(label: String) -> Self {
+        Self { label, reached: String::new(), since: Instant::now(), arguments: None }
+    }
+
     fn to_text(&self) -> String {
         format!("{}{}", self.label, self.reached)
     }
@@ -94,7 +120,7 @@ impl Progress {
     /// Shows it on the standard error of this process: colored if it is a terminal and colors are
     /// not disabled, and in motion if it is one.
     pub fn stderr(details: Verbosity) -> Self {
-        let moves = details != Verbosity::Errors && io::stderr().is_terminal() && !is_dumb();
+        let moves = details != Verbosity::Errors && io::stderr().is_terminal() && !is_plain();
         Self {
             motion: if moves { Motion::Turning } else { Motion::Still },
             width: if io::stderr().is_terminal() { columns() } else { WIDTH },
@@ -108,7 +134,7 @@ impl Progress {
             output,
             details,
             motion: Motion::Still,
-            spinner: None,
+            spinner: Spinner::default(),
             pending: BTreeMap::new(),
             calls: BTreeMap::new(),
             shows_words: false,
@@ -116,6 +142,7 @@ impl Progress {
             is_at_block: false,
             has_cost_limit: false,
             draft: String::new(),
+            printed: BTreeMap::new(),
             thoughts: BTreeMap::new(),
         }
     }
@@ -151,6 +178,10 @@ impl Progress {
             UiEvent::Changed(it) => {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }
+            UiEvent::Running(it) => {
+                let call = (it.source.clone(), Arc::clone(&it.arguments));
+                self.printed.insert(call, it.output.clone());
+            }
             UiEvent::Event(..) | UiEvent::Line(_) | UiEvent::ModeChanged(_) => (),
             UiEvent::Verifying(command) => {
                 let label = format!("verifying: {}", single_line(command, self.width));
@@ -158,10 +189,14 @@ impl Progress {
             }
             UiEvent::Verified(it) => self.verified(it),
             UiEvent::Answered(answer) => self.answered(answer),
-            UiEvent::Typing(draft) => self.draft = single_line(draft, self.width),
+            UiEvent::Typing(draft) => self.draft.clone_from(draft),
             UiEvent::Sent(text) => {
                 let text = single_line(text, self.width.saturating_sub(4));
                 self.say(&format!("{FAINT}› {text}{FAINT:#}"));
+            }
+            UiEvent::Queued(text) => {
+                let text = single_line(text, self.width.saturating_sub(QUEUED.len() + 4));
+                self.say(&format!("{FAINT}› {text}{QUEUED}{FAINT:#}"));
             }
             UiEvent::Told(text) => text.lines().for_each(|line| self.say(line)),
             UiEvent::Interrupted if self.details == Verbosity::Errors => (),
@@ -177,7 +212,8 @@ impl Progress {
 
     /// Turns, if something has taken long.
     pub(super) fn tick(&mut self) {
-        let Some(first) = self.pending.values().min_by_key(|it| it.since) else { return };
+        let first = self.pending.iter().min_by_key(|(_, it)| it.since);
+        let Some(((source, _), first)) = first else { return };
         let elapsed = first.since.elapsed();
         if self.motion == Motion::Still || (elapsed < PATIENCE && self.draft.is_empty()) {
             return;
@@ -190,22 +226,24 @@ impl Progress {
             0 => String::new(),
             seconds => format!(" · {seconds} s"),
         };
-        let (mut label, mut typed) = (first.to_text(), String::new());
+        // The terminal may have changed its size.
+        self.width = columns();
         let room = self.width.saturating_sub(30);
+        let (mut label, mut typed) = (first.to_text(), String::new());
         if self.draft.is_empty() {
-            label = truncate(&label, room);
+            label = fit(&label, room);
         } else {
             // The end of what is typed is seen, where the cursor would be.
-            label = truncate(&label, room / 2);
-            let skipped = self.draft.chars().count().saturating_sub(room / 2);
-            typed = format!(
-                " {BOLD}› {}{BOLD:#}",
-                self.draft.chars().skip(skipped).collect::<String>()
-            );
+            label = fit(&label, room / 2);
+            typed = format!(" {BOLD}› {}{BOLD:#}", end_of(&self.draft, room / 2));
         }
-        let spinner = self.spinner.get_or_insert_with(spinner);
-        spinner.set_message(format!("{label}{others}{seconds}{typed}"));
-        spinner.tick();
+        let text = format!("{label}{others}{seconds}{typed}");
+        let call = first.arguments.clone().map(|it| (source.clone(), it));
+        let output = call.and_then(|it| self.printed.get(&it));
+        let room = self.width.saturating_sub(6);
+        let below = output.map(|it| it.last_lines(LAST, room)).unwrap_or_default();
+        let frame = self.spinner.next(&text, &below);
+        draw(&frame);
     }
 
     /// Lists what is waited for.
@@ -222,8 +260,7 @@ impl Progress {
     }
 
     fn wait(&mut self, what: (Source, Option<u16>), label: String) {
-        let pending = Pending { label, reached: String::new(), since: Instant::now() };
-        self.pending.insert(what, pending);
+        self.pending.insert(what, Pending::new(label));
     }
 
     /// Shows how far a call of a server is.
@@ -251,6 +288,11 @@ impl Progress {
 
     /// Continues turning while an answer comes of which nothing is shown.
     fn streams(&mut self, source: &Source, delta: &StreamFragment) {
+        // Some providers send empty texts with the reasoning.
+        let has_text = matches!(delta, StreamFragment::Text(text) if !text.trim().is_empty());
+        if has_text || matches!(delta, StreamFragment::ToolCall { .. }) {
+            self.thought(source);
+        }
         let label = match delta {
             StreamFragment::Text(_) if self.shows_words && !source.is_subagent() => {
                 return self.came(source, None);
@@ -263,13 +305,15 @@ impl Progress {
         let since = |pending: Option<&Pending>| pending.map_or_else(Instant::now, |it| it.since);
         let key = (source.clone(), None);
         let since = since(self.pending.get(&key));
-        self.pending.insert(key, Pending { label, reached: String::new(), since });
+        self.pending.insert(key, Pending { since, ..Pending::new(label) });
     }
 
     /// Returns the end of what a model thinks, in one line.
     fn thinking(&mut self, source: &Source, text: &str) -> String {
         let room = self.width.saturating_sub(50);
-        let thought = self.thoughts.entry(source.clone()).or_default();
+        let thought = self.thoughts.entry(source.clone());
+        let new = || Thought { text: String::new(), since: Instant::now() };
+        let thought = &mut thought.or_insert_with(new).text;
         thought.push_str(text);
         let skipped = thought.chars().count().saturating_sub(room);
         if let Some((start, _)) = thought.char_indices().nth(skipped) {
@@ -278,9 +322,19 @@ impl Progress {
         format!("thinking: {}", single_line(thought, room))
     }
 
+    /// Says how long the agent's model has thought, if a person had to wait for it.
+    fn thought(&mut self, source: &Source) {
+        let Some(thought) = self.thoughts.remove(source) else { return };
+        let took = thought.since.elapsed();
+        let is_told = self.details != Verbosity::Errors && self.motion == Motion::Turning;
+        if is_told && took >= LONG_THOUGHT && !source.is_subagent() {
+            self.say(&format!("  {FAINT}thought for {}{FAINT:#}", duration(took)));
+        }
+    }
+
     fn clear(&mut self) {
-        if let Some(spinner) = self.spinner.take() {
-            spinner.finish_and_clear();
+        if let Some(erased) = self.spinner.erase() {
+            draw(erased);
         }
     }
 
@@ -291,6 +345,7 @@ impl Progress {
 
     fn answered(&mut self, answer: &Answer) {
         self.came(&answer.source, None);
+        self.thought(&answer.source);
         if !answer.aside {
             let rest = self.calls.entry(answer.source.clone()).or_default().begin();
             self.show_calls(&rest);
@@ -306,11 +361,14 @@ impl Progress {
         let name = self.calls.get(source).and_then(|it| it.name.clone());
         let name = name.map(|it| format!("{it} › ")).unwrap_or_default();
         let label = format!("{name}{} {}", started.tool, summary(&started.arguments, self.width));
-        self.wait((source.clone(), Some(started.call)), sanitize_terminal(&label));
+        let arguments = Some(Arc::clone(&started.arguments));
+        let pending = Pending { arguments, ..Pending::new(sanitize_terminal(&label)) };
+        self.pending.insert((source.clone(), Some(started.call)), pending);
     }
 
     fn completed(&mut self, source: &Source, completed: &ToolCallCompleted) {
         self.came(source, Some(completed.call));
+        self.printed.remove(&(source.clone(), Arc::clone(&completed.arguments)));
         let shown = self.calls.entry(source.clone()).or_default().settle(completed.clone());
         self.show_calls(&shown);
     }
@@ -361,7 +419,14 @@ impl Progress {
             ToolOutcome::Returned(output) if self.details == Verbosity::Results => {
                 self.show_result(&output.to_text());
             }
-            ToolOutcome::Returned(_) => (),
+            ToolOutcome::Returned(_) if is_good => (),
+            ToolOutcome::Returned(_) => {
+                for text in last_lines(&completed.outcome, LAST) {
+                    let text = sanitize_terminal(&text.replace('\t', "  "));
+                    let text = truncate(&text, self.width.saturating_sub(6));
+                    self.say(&format!("    {FAINT}{text}{FAINT:#}"));
+                }
+            }
             other => {
                 for text in wrap(&other.error_message(), self.width.saturating_sub(6).min(WIDTH), 3)
                 {
@@ -423,6 +488,7 @@ impl Progress {
     /// Says how the run ended, if there is anything to say about that.
     pub(super) fn over(&mut self, report: &Report) {
         self.pending.clear();
+        self.printed.clear();
         self.clear();
         self.show_rest();
         self.is_at_block = false;
@@ -461,16 +527,14 @@ fn tokens(usage: Usage) -> String {
     format!("{} tokens in{cached}, {} out", number(usage.input), number(usage.output))
 }
 
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("  {spinner} {msg}") {
-        Ok(style) => spinner.with_style(style),
-        Err(_) => spinner,
-    }
-}
-
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Progress").field("details", &self.details).finish_non_exhaustive()
     }
+}
+
+/// Writes what moves the cursor. It does not pass the filter for colors, which would take that out.
+fn draw(frame: &str) {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(frame.as_bytes()).and_then(|()| stderr.flush()).ok();
 }

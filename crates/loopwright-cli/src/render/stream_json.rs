@@ -98,11 +98,13 @@ impl Renderer for StreamJson {
             }
             UiEvent::Line(_)
             | UiEvent::Changed(_)
+            | UiEvent::Running(_)
             | UiEvent::Interrupted
             | UiEvent::Typing(_)
             | UiEvent::Verifying(_)
             | UiEvent::Verified(_)
             | UiEvent::Sent(_)
+            | UiEvent::Queued(_)
             | UiEvent::Told(_) => Ok(()),
         }
     }

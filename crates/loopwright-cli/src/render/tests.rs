@@ -73,6 +73,7 @@ fn show(
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
+        web: None,
         search: None,
         remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
         tools: None,
@@ -337,8 +338,8 @@ fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
         line(json!({"success": code == 0, "exit_code": code, "timed_out": is_late}))
     };
     assert_eq!(command(0, false), "  ✓ ann › read_file a1 · T\n");
-    assert_eq!(command(3, false), "  ✗ ann › read_file a1 · exit 3 · T\n");
-    assert_eq!(command(124, true), "  ✗ ann › read_file a1 · timed out · T\n");
+    assert_eq!(command(3, false), "  ✗ ann › read_file a1 · exit 3 · T\n    done\n");
+    assert_eq!(command(124, true), "  ✗ ann › read_file a1 · timed out · T\n    done\n");
     let child = |status: &str| line(json!({"subagent": "b", "status": status}));
     assert_eq!(child("completed"), "  ✓ ann › read_file a1 · T\n");
     assert_eq!(child("stopped"), "  ✗ ann › read_file a1 · stopped · T\n");
@@ -475,4 +476,59 @@ fn a_compaction_on_the_way_is_told_in_a_line() {
     ));
     let expect = "compacted: 34 messages to 5, about 12,400 tokens to 1,830\n";
     assert_eq!(plain(&stderr.text()), expect);
+}
+
+/// Returns what a terminal shows of a sheet, and the row and the column of the cursor.
+fn screen(sheet: &Sheet) -> (String, (u16, u16)) {
+    let size = |count: u16| std::num::NonZeroU16::new(count).unwrap();
+    let mut parser = vt100::Parser::new(size(12), size(40), 0);
+    parser.process(sheet.text().replace('\n', "\r\n").as_bytes());
+    (parser.screen().contents(), parser.screen().cursor_position())
+}
+
+#[test]
+fn what_is_typed_is_seen_below_the_answer_that_is_written_and_then_behind_it() {
+    let sheet = Sheet::default();
+    let width = || markdown::Width::of(40);
+    let target = Target::Styled(markdown::Markdown::new(width(), markdown::Preview::Shown), width);
+    let progress = Progress::to(Box::new(sheet.clone()), Verbosity::Calls);
+    let mut text = Text::to(Box::new(sheet.clone()), progress, Scope::All, target);
+    let mut take = |note: UiEvent| {
+        text.take(&note).unwrap();
+        screen(&sheet)
+    };
+    let words = |words: &str| {
+        let delta = loopwright_core::StreamFragment::Text(words.to_owned());
+        let event = json!({"type": "stream_delta", "step": 1, "delta": delta});
+        UiEvent::Event(Source::default(), serde_json::from_value(event).unwrap())
+    };
+    let typing = |draft: &str| UiEvent::Typing(draft.to_owned());
+    take(words("The **answer** goes"));
+    let seen = take(typing("/cost"));
+    assert_eq!(seen, ("The answer goes\n› /cost".to_owned(), (0, 15)));
+    take(typing(""));
+    let seen = take(UiEvent::Told("60 tokens\ncost".to_owned()));
+    assert_eq!(seen.0, "The answer goes\n60 tokens\ncost");
+    let seen = take(UiEvent::Sent("Stop that.".to_owned()));
+    assert_eq!(seen.0, "The answer goes\n60 tokens\ncost\n› Stop that.");
+    take(UiEvent::Queued("/clear".to_owned()));
+    let seen = take(words(" on"));
+    let below = "60 tokens\ncost\n› Stop that.\n› /clear · runs after this turn";
+    assert_eq!(seen, (format!("The answer goes on\n{below}"), (0, 18)));
+    // The end of a long line is seen, and the last of many lines.
+    take(typing("a"));
+    let seen = take(typing(&("b".repeat(50) + " the end")));
+    let end = format!("› …{} the end", "b".repeat(28));
+    assert_eq!(seen.0, format!("The answer goes on\n{below}\n{end}"));
+    take(typing(""));
+    let answer = Answer {
+        source: Source::default(),
+        step: 1,
+        aside: false,
+        text: "The **answer** goes on".to_owned(),
+        calls: Vec::new(),
+        is_priced: true,
+    };
+    let seen = take(UiEvent::Answered(answer));
+    assert_eq!(seen, (format!("The answer goes on\n{below}"), (5, 0)));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub(crate) use loopwright_broadcast::text::{sanitize_terminal, single_line, truncate};
 use serde::Serialize;
 use serde_json::Value;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The width that lines keep to.
 pub(crate) const WIDTH: usize = 80;
@@ -36,6 +37,39 @@ fn steers(c: char) -> bool {
         c,
         '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     )
+}
+
+/// Returns a text of at most this width. An ellipsis stands for what is left out at its end.
+pub(super) fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let taken = c.width().unwrap_or_default();
+        let fits = taken <= left;
+        left = left.saturating_sub(taken);
+        fits
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    kept.trim_end().to_owned() + "…"
+}
+
+/// Returns the end of a text in one line of at most this width. An ellipsis stands for the rest.
+pub(super) fn end_of(text: &str, width: usize) -> String {
+    let text = single_line(text, usize::MAX);
+    if text.width() <= width {
+        return text;
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |(_, c): &(usize, char)| {
+        let taken = c.width().unwrap_or_default();
+        let fits = taken <= left;
+        left = left.saturating_sub(taken);
+        fits
+    };
+    let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |it| it.0);
+    format!("…{}", &text[start..])
 }
 
 /// Breaks a text between words into at most this number of lines.

@@ -124,6 +124,7 @@ impl ServedAgents for OfferedAgents {
             is_attended: false,
             asks_about_cost: false,
             notifies: false,
+            live: None,
             totals: None,
             has_unheard: false,
             command: Command::default(),

@@ -9,10 +9,15 @@ pub(crate) fn address(asked: &PendingApproval<'_>) -> String {
     PendingApproval::format_address(&asked.address())
 }
 
+/// Returns the kind of a request for users and programs: `approval`, `question`, `result` or `interrupted`.
+pub(crate) fn kind(asked: &PendingApproval<'_>) -> &'static str {
+    if asked.question.is_recovery() { "interrupted" } else { asked.kind.as_str() }
+}
+
 /// Returns the decisions that a call takes, as they are typed.
 pub(crate) fn decisions(asked: &PendingApproval<'_>) -> &'static str {
     match asked.kind {
-        RequestKind::Question { .. } => "reply ANSWER|decline|stop",
+        RequestKind::Question { .. } => "reply ANSWER|decline|cancel|stop",
         RequestKind::External { .. } => "result JSON|error TEXT|deny|stop",
         _ if asked.question.is_recovery() => "retry|done [RESULT]|skip|stop",
         _ => "approve [JSON]|deny [REASON]|stop",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use humantime::format_duration;
 use loopwright_sessions::{SessionHeader, SessionQuery, SessionRelation, SessionStore};
 use serde_json::{Value, json};
 
@@ -96,8 +97,11 @@ async fn find(store: &Arc<dyn SessionStore>, limit: usize) -> Result<Vec<Waiting
                 continue;
             }
             let session = runtime.session(&header.id).await?;
-            let calls = PendingCall::list(session.id(), session.state());
-            found.push(Waiting { header, calls });
+            let calls = PendingCall::unexpired(session.id(), session.state(), now());
+            // A request whose deadline has passed takes no answer.
+            if !calls.is_empty() {
+                found.push(Waiting { header, calls });
+            }
         }
         match page.next {
             Some(next) => query.after = Some(next),
@@ -115,12 +119,18 @@ impl Waiting {
     fn in_words(&self) -> String {
         let id = short(&self.header.id);
         let title = single_line(self.header.title.as_deref().unwrap_or_default(), WIDTH);
-        let mut lines = vec![format!("{id}  {}  {title}", age(self.header.updated_at, now()))];
+        let now = now();
+        let mut lines = vec![format!("{id}  {}  {title}", age(self.header.updated_at, now))];
+        lines.extend(self.header.workdir.as_ref().map(|it| format!("  in {it}")));
         lines.extend(self.calls.iter().map(|call| {
             let agents: String = call.agents.iter().flat_map(|it| [it, " › "]).collect();
             let asked = summary(&call.arguments.to_string(), WIDTH);
             let question = single_line(&call.question, WIDTH);
-            format!("  {}  {agents}{} {asked}  ({question})", call.call, call.tool)
+            let deadline = call.expires_at.map(|at| {
+                format!(", {} left", format_duration(Duration::from_secs(at.since(now).as_secs())))
+            });
+            let deadline = deadline.unwrap_or_default();
+            format!("  {}  {agents}{} {asked}  ({question}{deadline})", call.call, call.tool)
         }));
         lines.push(format!("  decide with: loopwright sessions decide {id}"));
         lines.iter().map(|line| sanitize_terminal(line) + "\n").collect()

@@ -2,33 +2,31 @@
 
 mod lasting;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use loopwright_agent::{AgentBuilder, BuildError, UseLlmConfig};
 use loopwright_core::{
-    AgentLoop, AgentState, ApprovalDecision, Arguments, DecisionError, PendingApproval,
-    RequestKind, ToolOutput,
+    AgentState, ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput,
 };
-use loopwright_models::Providers;
 use loopwright_sessions::{
-    DecideCall, DecideShown, InvalidRequestAddress, RequestAddress, SessionError, SessionHeader,
-    SessionRuntime, SessionStore, ShownRequest,
+    DecideCall, DecideShown, InvalidRequestAddress, JobQuery, JobStatus, RequestAddress, SessionId,
+    SessionStore, ShownRequest,
 };
 use serde_json::{Map, Value};
 
-use self::lasting::LastingDecision;
+use self::lasting::{LastingDecision, Waiting};
+use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
-use crate::commands::Commands;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::loops::{FixedLoop, maintenance_runtime};
+use crate::loops::maintenance_runtime;
 use crate::session::{SessionsError, address, find, short};
-use crate::tools;
 
 /// The result for the model of a question that was denied without a reason.
 pub(crate) const DECLINED: &str = "the user declined to answer";
+
+/// The reason for the model why an interrupted call is not repeated, if the user gave none.
+const NOT_AGAIN: &str = "the user decided so";
 
 /// What was typed: a call, and a decision about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +51,8 @@ pub(crate) enum UserDecision {
     Reply(String),
     /// The tool that runs elsewhere failed.
     Fail(String),
+    /// Leave the question undecided.
+    Cancel,
 }
 
 /// Decides about a call that waits.
@@ -71,9 +71,17 @@ pub(super) async fn decide(
         None => pending.into_iter().next(),
     };
     let asked = asked.as_ref();
-    let lasting = match asked.filter(|_| args.always) {
-        Some(asked) => Some(LastingDecision::of(cli, &header, session.state(), asked, &decision)?),
-        None => None,
+    let scope = match (args.always, args.session) {
+        (true, _) => Some(Scope::Project),
+        (false, true) => Some(Scope::Session),
+        (false, false) => None,
+    };
+    let lasting = match (asked, scope) {
+        (Some(asked), Some(scope)) => {
+            let waiting = Waiting { header: &header, state: session.state(), asked };
+            Some(LastingDecision::of(cli, waiting, &decision, scope)?)
+        }
+        _ => None,
     };
     if let Some(lasting) = lasting.as_ref().filter(|_| !args.yes)
         && !lasting.is_confirmed()?
@@ -82,10 +90,7 @@ pub(super) async fn decide(
         return Ok(ExitCode::Done);
     }
     let resolution = decision.of(asked, session.state());
-    let runtime = match asked {
-        Some(asked) if asked.needs_agent(&resolution) => checking(store, &header)?,
-        _ => maintenance_runtime(store),
-    };
+    let runtime = maintenance_runtime(store);
     let path = typed.map(|it| it.path);
     let shown = |it| ShownRequest::of(&header.id, session.state(), it);
     let decided = match asked.filter(|_| is_clear).map(shown) {
@@ -93,42 +98,31 @@ pub(super) async fn decide(
         // Why there is no such request is said.
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,
     };
-    let session = decided.map_err(|error| match error {
-        SessionError::Decision(DecisionError::UnknownTool { tool }) => SessionsError::Usage(
-            format!("arguments of `{tool}` cannot be changed here; approve or deny the call"),
-        ),
-        error => error.into(),
-    })?;
+    let session = decided?;
     if let Some(lasting) = lasting {
-        lasting.keep()?;
+        lasting.keep(store).await?;
     }
     let id = short(&header.id);
     let rest: Vec<String> = session.state().pending().iter().map(address).collect();
-    console::tell(&if rest.is_empty() {
-        format!("decided; resume with: loopwright run --resume {id}")
-    } else {
+    console::tell(&if !rest.is_empty() {
         format!("decided; calls still waiting: {}", rest.join(", "))
+    } else if has_job(&**store, &header.id).await {
+        "decided; a worker continues the job".to_owned()
+    } else {
+        format!("decided; resume with: loopwright run --resume {id}")
     });
     Ok(ExitCode::Done)
 }
 
-/// Returns a runtime that checks changed arguments by the schemas of the program's tools.
-fn checking(
-    store: &Arc<dyn SessionStore>,
-    header: &SessionHeader,
-) -> Result<SessionRuntime, SessionsError> {
-    let path = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
-    let root = tools::workdir(&path).map_err(|source| SessionsError::Workdir {
-        id: header.id.clone(),
-        path,
-        source,
-    })?;
-    let built: Result<AgentLoop, BuildError> = AgentBuilder::base()
-        .with_capability(tools::tools(&root, &Commands::default()))
-        .with_capability(UseLlmConfig::from_models(Arc::new(Providers::empty())))
-        .build();
-    let agent = built.map_err(SessionError::from)?;
-    Ok(SessionRuntime::new(Arc::clone(store), FixedLoop(agent)))
+/// Returns `true` if a job of the session waits for its decisions: workers continue it.
+async fn has_job(store: &dyn SessionStore, id: &SessionId) -> bool {
+    let Some(queue) = store.jobs() else { return false };
+    let query = JobQuery {
+        status: Some(JobStatus::NeedsInput),
+        session: Some(id.clone()),
+        ..JobQuery::last(1)
+    };
+    queue.records(&query).await.is_ok_and(|it| !it.is_empty())
 }
 
 impl Typed {
@@ -159,12 +153,13 @@ impl UserDecision {
             ("mark-done" | "done", result) => Ok(Self::MarkDone(result)),
             ("reply" | "result", Some(answer)) => Ok(Self::Reply(answer)),
             ("error", Some(message)) => Ok(Self::Fail(message)),
+            ("cancel", None) => Ok(Self::Cancel),
             ("reply", None) => refused("the answer is missing; write `reply ANSWER`".to_owned()),
             ("result", None) => refused("the result is missing; write `result JSON`".to_owned()),
             ("error", None) => refused("the message is missing; write `error TEXT`".to_owned()),
             (other, _) => refused(format!(
-                "unknown decision `{other}`; available: `approve`, `deny`, `stop`, `reply`, `result`, `error`, \
-                 `retry`, `done`, `skip`"
+                "unknown decision `{other}`; available: `approve`, `deny`, `stop`, `reply`, `decline`, `cancel`, \
+                 `result`, `error`, `retry`, `done`, `skip`"
             )),
         }
     }
@@ -175,8 +170,11 @@ impl UserDecision {
         asked: Option<&PendingApproval<'_>>,
         state: &AgentState,
     ) -> ApprovalDecision {
-        let is_question = asked.is_some_and(|it| matches!(it.kind, RequestKind::Question { .. }));
-        let default = if is_question { DECLINED } else { "the user denied the call" };
+        let default = match asked {
+            Some(it) if matches!(it.kind, RequestKind::Question { .. }) => DECLINED,
+            Some(it) if it.question.is_recovery() => NOT_AGAIN,
+            _ => "the user denied the call",
+        };
         match self {
             Self::Approve(None) => ApprovalDecision::Approve,
             Self::Approve(Some(json)) => {
@@ -190,6 +188,7 @@ impl UserDecision {
                 ApprovalDecision::DenyAndStop { reason }
             }
             Self::Fail(message) => ApprovalDecision::Fail { message },
+            Self::Cancel => ApprovalDecision::Cancel,
             Self::MarkDone(None) => ApprovalDecision::Answer(ToolOutput::text(
                 "The user reports that this was done; its result is unknown.",
             )),
@@ -292,6 +291,7 @@ mod tests {
         assert_eq!(read(&["retry"]), read(&["approve"]));
         assert_eq!(read(&["skip", "no"]), read(&["deny", "no"]));
         assert_eq!(read(&["decline"]), read(&["deny"]));
+        assert_eq!(read(&["0", "cancel"]), of(Some(&[0]), UserDecision::Cancel));
         assert_eq!(read(&["done", "ok"]), read(&["mark-done", "ok"]));
         for wrong in [
             &["maybe"][..],

@@ -349,6 +349,7 @@ fn decided(path: &[u16], decision: &ApprovalDecision) -> Option<HistoryEntry> {
         ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
         ApprovalDecision::Deny { .. } => "do not run it",
         ApprovalDecision::Reply(_) => "continue with the answer",
+        ApprovalDecision::Cancel => "leave the question undecided",
         _ => "it was done",
     };
     let address = PendingApproval::format_address(path);

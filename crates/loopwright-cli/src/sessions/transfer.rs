@@ -20,6 +20,7 @@ use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
 use crate::args::sessions::{ExportArgs, ImportArgs};
+use crate::chosen_rules;
 use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
@@ -346,7 +347,7 @@ impl<'a, R: BufRead> Reader<'a, R> {
 }
 
 /// Returns the changes that take from a session the limits that its author typed where they are wider than
-/// those of a run without any: they are not set by the user who imports it.
+/// those of a run without any, and the permission rules that its author chose: they are not set by the user who imports it.
 fn limited(state: &AgentState) -> Vec<ChangeRecord> {
     let own = *state.budget();
     let budget = Budget {
@@ -357,7 +358,7 @@ fn limited(state: &AgentState) -> Vec<ChangeRecord> {
     };
     let budget = (budget != own).then_some(Edit::Budget(budget));
     let typed = session_budget::forget(state);
-    let edits = budget.into_iter().chain(typed);
+    let edits = budget.into_iter().chain(typed).chain(chosen_rules::forget(state));
     edits
         .map(|edit| ChangeRecord {
             at: now(),

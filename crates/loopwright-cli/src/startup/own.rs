@@ -9,6 +9,7 @@ use loopwright_templates::ProjectInstructions;
 use super::{StartError, Startup};
 use crate::agent::Setup;
 use crate::args::AgentArgs;
+use crate::claude_settings::shared_settings;
 use crate::config::Discovery;
 use crate::console;
 use crate::definitions::Defined;
@@ -16,8 +17,9 @@ use crate::folders::FoldersError;
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::user_file;
 use crate::model;
-use crate::permissions::{HOOKS, ProjectSettings};
+use crate::permissions::HOOKS;
 use crate::project::project_root;
+use crate::project_settings::ProjectSettings;
 
 impl Startup {
     /// Finds what the program's own agent may use: skills of a project only if the user trusts it.
@@ -38,7 +40,9 @@ impl Startup {
         let (config, sources) = (&self.config, &self.sources);
         let project = ProjectSettings::find(config, sources)?;
         let hooks = sources.own_directory().map(|it| it.join(HOOKS));
-        let own = hooks.into_iter().chain(user_file(sources)).filter(|it| it.is_file());
+        let shared = shared_settings(sources).into_iter().map(|it| it.path);
+        let own = hooks.into_iter().chain(user_file(sources)).chain(shared);
+        let own = own.filter(|it| it.is_file());
         let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
         let agents = defined.map(|it| it.agents.all()).unwrap_or_default();
         let policy = setup.permissions.policy();

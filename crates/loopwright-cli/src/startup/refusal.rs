@@ -36,8 +36,11 @@ impl StartError {
 
 impl From<ConfigError> for StartError {
     fn from(error: ConfigError) -> Self {
-        let (exit_code, stop_reason) = match error {
+        let (exit_code, stop_reason) = match &error {
             ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
+            ConfigError::UnknownModel { origin, .. } if origin.is_typed() => {
+                (ExitCode::Usage, "usage")
+            }
             _ => (ExitCode::Config, "configuration"),
         };
         Self { error: error.into(), exit_code, stop_reason }

@@ -31,7 +31,7 @@ fn a_worktree_that_was_begun_is_completed_and_found_again() {
     fs::write(tree.path().join("a.txt"), "two\n").unwrap();
     let again = Worktree::enter(&folder, "agent-1").unwrap();
     assert_eq!(fs::read_to_string(again.path().join("a.txt")).unwrap(), "two\n");
-    assert!(again.leave().unwrap().unwrap().contains("0 commits, 1 changed file that"));
+    assert!(again.leave().unwrap().unwrap().contains("0 commits, 1 changed file not"));
     // The folder was deleted by hand.
     fs::remove_dir_all(tree.path()).unwrap();
     let again = Worktree::enter(&folder, "agent-1").unwrap();
@@ -49,7 +49,32 @@ fn commits_count_as_changes() {
     run_git(tree.path(), &["add", "."]);
     run_git(tree.path(), &["commit", "--quiet", "-m", "more"]);
     let left = tree.leave().unwrap().unwrap();
-    assert!(left.contains("on the branch worktree-agent-1: 1 commits, 0 changed files"), "{left}");
+    assert!(
+        left.contains("on the branch worktree-agent-1: 1 commit, 0 changed files not"),
+        "{left}"
+    );
+}
+
+#[test]
+fn files_in_a_submodule_count_as_changes_and_its_settings_are_not_read() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = repository_in(home.path());
+    let commit = format!("160000,{},sub", "1".repeat(40));
+    run_git(&folder, &["update-index", "--add", "--cacheinfo", &commit]);
+    run_git(&folder, &["commit", "--quiet", "-m", "submodule"]);
+    let tree = Worktree::enter(&folder, "agent-1").unwrap();
+    let sub = tree.path().join("sub");
+    let marker = home.path().join("ran");
+    let program = format!("touch {}; cat", marker.display());
+    run_git(&sub, &["init", "--quiet"]);
+    fs::write(sub.join(".gitattributes"), "*.txt filter=evil\n").unwrap();
+    fs::write(sub.join("b.txt"), "two\n").unwrap();
+    run_git(&sub, &["add", "."]);
+    run_git(&sub, &["commit", "--quiet", "-m", "begin"]);
+    run_git(&sub, &["config", "filter.evil.clean", &program]);
+    fs::write(sub.join("b.txt"), "six\n").unwrap();
+    assert!(tree.leave().unwrap().is_some());
+    assert!(!marker.exists());
 }
 
 #[test]

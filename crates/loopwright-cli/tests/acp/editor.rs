@@ -1,5 +1,6 @@
 //! An editor that writes its messages by hand.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
@@ -27,14 +28,24 @@ pub(super) struct Editor {
     pub(super) updates: Vec<Value>,
     /// The permissions that were asked for.
     pub(super) asked: Vec<Value>,
+    /// The files that it has open, by their paths.
+    pub(super) buffers: BTreeMap<String, String>,
+    /// The files that were written through it.
+    pub(super) written: Vec<Value>,
 }
 
 impl Editor {
     /// Starts the program with a model.
     pub(super) fn start(world: &World, server: &Server, options: &[&str]) -> Self {
         let line = ["acp", "-m", "openai-compatible/test", "--base-url", &server.url];
-        let mut editor = Self::start_with(world, &[&line, options].concat());
-        let started = editor.ask("initialize", &json!({"protocolVersion": 1}));
+        Self::start_offering(world, &[&line, options].concat(), &json!({}))
+    }
+
+    /// Starts the program, and offers capabilities to it.
+    pub(super) fn start_offering(world: &World, line: &[&str], offered: &Value) -> Self {
+        let mut editor = Self::start_with(world, line);
+        let params = json!({"protocolVersion": 1, "clientCapabilities": offered});
+        let started = editor.ask("initialize", &params);
         assert_eq!(started["result"]["protocolVersion"], 1, "{started}");
         editor
     }
@@ -51,8 +62,18 @@ impl Editor {
                 }
             }
         });
-        let (updates, asked) = (Vec::new(), Vec::new());
-        Self { program, input, lines, last_id: 0, choice: None, open: Value::Null, updates, asked }
+        Self {
+            program,
+            input,
+            lines,
+            last_id: 0,
+            choice: None,
+            open: Value::Null,
+            updates: Vec::new(),
+            asked: Vec::new(),
+            buffers: BTreeMap::new(),
+            written: Vec::new(),
+        }
     }
 
     pub(super) fn new_session(&mut self, world: &World) -> String {
@@ -132,6 +153,11 @@ impl Editor {
         self.write(&answer.to_string());
     }
 
+    fn respond(&mut self, id: &Value, mut answer: Value) {
+        (answer["jsonrpc"], answer["id"]) = (json!("2.0"), id.clone());
+        self.write(&answer.to_string());
+    }
+
     fn take(&mut self, mut message: Value) {
         let params = message["params"].take();
         match message["method"].as_str() {
@@ -142,6 +168,20 @@ impl Editor {
                 if let Some(choice) = self.choice.clone() {
                     self.select(&choice);
                 }
+            }
+            Some("fs/read_text_file") => {
+                let path = params["path"].as_str().unwrap();
+                let answer = match self.buffers.get(path) {
+                    Some(text) => json!({"result": {"content": text}}),
+                    None => json!({"error": {"code": -32002, "message": "no such file"}}),
+                };
+                self.respond(&message["id"], answer);
+            }
+            Some("fs/write_text_file") => {
+                let path = params["path"].as_str().unwrap();
+                std::fs::write(path, params["content"].as_str().unwrap()).unwrap();
+                self.written.push(params);
+                self.respond(&message["id"], json!({"result": {}}));
             }
             _ => panic!("unexpected: {message}"),
         }

@@ -187,7 +187,7 @@ fn an_interrupted_call_of_a_sub_agent_is_decided_about_by_its_address() {
     let id = killed_in_command(&place, &["--agent", "lead", "go"]);
     let paused = place.run(&["--continue", "--on-interrupted", "require-decision"]);
     assert_eq!(paused.status, 9, "{}", paused.stderr);
-    let needed = "approval needed: bash touch begun; sleep 1000 of child: the call was interrupted";
+    let needed = "decision needed: bash touch begun; sleep 1000 of child: the call was interrupted";
     assert!(paused.stderr.contains(needed), "{}", paused.stderr);
     let waits = &place.shown(&id)["pending"][0];
     assert_eq!((&waits["address"], &waits["tool"]), (&"0.0".into(), &"bash".into()));

@@ -127,12 +127,14 @@ fn a_call_that_was_interrupted_is_decided_about() {
     assert!(shown.contains(" 0 retry|done [RESULT]|skip|stop"), "{shown}");
     assert_eq!(place.sessions(&["decide", &id, "maybe"]).status, 2);
     assert_eq!(place.sessions(&["decide", &id, "5", "deny"]).status, 2);
-    assert_eq!(place.sessions(&["decide", &id, "deny"]).status, 0);
-    assert_eq!(place.sessions(&["decide", &id, "deny"]).status, 2);
+    let listed = place.world.run(&["approvals", "--json"]).stdout;
+    assert!(listed.contains(r#""kind":"interrupted""#), "{listed}");
+    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 0);
+    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 2);
     let done = place.run(&["--continue"]);
-    assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
+    assert_eq!((done.status, done.stdout.as_str()), (8, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
-    assert_eq!(told, format!("{NOT_REPEATED}: the user denied the call"));
+    assert_eq!(told, format!("{NOT_REPEATED}: the user decided so"));
 }
 
 #[test]

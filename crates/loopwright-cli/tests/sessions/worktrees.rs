@@ -1,7 +1,7 @@
 //! Sub-agents with `isolation: worktree`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
@@ -67,12 +67,14 @@ fn worktrees(world: &World) -> Vec<PathBuf> {
 }
 
 fn only_worktree(world: &World) -> PathBuf {
-    let [tree] = &worktrees(world)[..] else { panic!("{:?}", worktrees(world)) };
-    tree.clone()
+    let trees = worktrees(world);
+    assert_eq!(trees.len(), 1, "{trees:?}");
+    trees[0].clone()
 }
 
-fn read(path: PathBuf) -> String {
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn files_and_commands_of_a_sub_agent_are_those_of_its_worktree() {
     assert!(!tree.join("a.txt").exists());
     let name = tree.file_name().unwrap().to_str().unwrap();
     let told = format!(
-        "Its changes are in the git worktree {}, on the branch worktree-{name}: 0 commits, 3 changed files that are not committed",
+        "Its changes are in the git worktree {}, on the branch worktree-{name}: 0 commits, 3 changed files not committed",
         tree.display()
     );
     assert!(heard.contains(&told), "{heard}");
@@ -162,10 +164,10 @@ fn hooks_and_filters_of_a_repository_do_not_run_when_a_worktree_is_made_and_remo
         (read(tree.join("new.txt")), read(tree.join("a.txt"))),
         ("new\n".into(), "one\ntwo\n".into())
     );
-    assert!(!marker.exists(), "{}", read(marker));
+    assert!(!marker.exists(), "{}", read(&marker));
     let (place, heard) = delegated(place.world, []);
     assert_eq!(worktrees(&place.world).len(), 1, "{heard}");
-    assert!(!marker.exists(), "{}", read(marker));
+    assert!(!marker.exists(), "{}", read(&marker));
 }
 
 fn executable(world: &World, name: &str) {
@@ -175,7 +177,8 @@ fn executable(world: &World, name: &str) {
 
 #[test]
 fn deny_rules_hold_in_a_worktree_for_files_and_commands_by_every_name() {
-    let settings = r#"{ "permissions": { "deny": ["Edit(src/**)", "Read(./.env)"] } }"#;
+    let settings =
+        r#"{ "permissions": { "deny": ["Edit(src/**)", "Read(./.env)", "Edit(.claude/**)"] } }"#;
     let world = repository()
         .file("project/.env", "KEY=sesame\n")
         .file("project/.claude/settings.json", settings);
@@ -186,12 +189,12 @@ fn deny_rules_hold_in_a_worktree_for_files_and_commands_by_every_name() {
     git(&world, &["add", "x.sh"]);
     git(&world, &["commit", "--quiet", "-m", "script"]);
     let calls = [write("src/c.txt"), write("./src/../src/c.txt"), streamed_call("", "sh x.sh")];
-    let (place, heard) = delegated(world, calls);
+    let (place, body) = delegated(world, calls);
     let tree = only_worktree(&place.world);
     assert_eq!(read(tree.join("src/b.txt")), "source\n");
     assert!(!tree.join("src/c.txt").exists());
     assert_eq!(read(tree.join("out.txt")), "ran\n");
-    assert!(!heard.contains("sesame"), "{heard}");
+    assert!(!body.contains("sesame"), "{body}");
     // For its parent, too, by the whole path.
     let absolute = tree.join("src/c.txt");
     let parent = Place::within(
@@ -202,7 +205,8 @@ fn deny_rules_hold_in_a_worktree_for_files_and_commands_by_every_name() {
             streamed("Done.", "stop"),
         ],
     );
-    assert_eq!(parent.run(&["Go."]).status, 0);
+    // Its last calls were denied.
+    assert_eq!(parent.run(&["Go."]).status, 8);
     let told = heard(&parent);
     assert!(told.contains("rule `Edit(src/**)`") && !told.contains("sesame"), "{told}");
     assert!(!absolute.exists());
@@ -265,7 +269,7 @@ fn a_rewind_undoes_what_a_sub_agent_did_in_its_worktree() {
     assert_eq!(read(tree.join("src/b.txt")), "changed\n");
     let done = place.sessions(&["rewind", "--files", &id, "0"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert_eq!(read(tree.join("src/b.txt")), "source\n");
+    assert_eq!(read(tree.join("src/b.txt")), "source\n", "{}{}", done.stdout, done.stderr);
     assert_eq!(read(tree.join("a.txt")), "one\ntwo\n");
     assert!(!tree.join("made.txt").exists());
     assert_eq!(read(place.world.path("project/src/b.txt")), "source\n");

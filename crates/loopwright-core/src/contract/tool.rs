@@ -39,8 +39,9 @@ use crate::{
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
     model::ChatModel,
+    on_ask::OnAsk,
     outcome::ApprovalDecision,
-    pause::ToolPause,
+    pause::{QuestionRefusal, ToolPause},
     state::AgentState,
     step_error::StepError,
     stop::StopSignal,
@@ -307,6 +308,8 @@ pub struct ToolCx<'a> {
     pub cancel_reason: &'a CancelReason,
     /// The policy for an interrupted call that must not happen twice.
     pub on_interrupted: OnInterrupted,
+    /// The policy for calls that need an approval, an answer or a result.
+    pub on_ask: OnAsk,
     /// The grace period after `cancel` fires.
     pub grace: Duration,
     /// Emits events.
@@ -341,6 +344,12 @@ impl ToolCx<'_> {
             ApprovalDecision::Reply(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// Returns how the user refused to answer the tool's question, if the tool
+    /// [takes refusals](ToolPause::with_refusals).
+    pub fn refusal(&self) -> Option<QuestionRefusal> {
+        self.pause?.refusal()
     }
 
     /// Returns the value that the tool stored when it [asked](ToolPause::with_resume).

@@ -39,17 +39,9 @@ pub enum DecisionError {
         /// The tool.
         tool: Arc<str>,
     },
-    /// The agent does not have the tool.
+    /// The agent that asked did not have the tool.
     #[error("`{tool}` is not a tool of this agent; deny the call, or supply its result")]
     UnknownTool {
-        /// The tool.
-        tool: Arc<str>,
-    },
-    /// Only the agent can check the edited arguments.
-    #[error(
-        "the edited arguments of `{tool}` cannot be checked without its agent; decide with `AgentLoop::decide`"
-    )]
-    NeedsAgent {
         /// The tool.
         tool: Arc<str>,
     },
@@ -86,7 +78,8 @@ fn remedy(kind: &str) -> &'static str {
 impl AgentLoop {
     /// Decides about a waiting call, by its [address](PendingApproval::address), after a check: the
     /// call is [pending](AgentState::pending), the decision has the required kind, edited arguments
-    /// match the schema of their tool, and a reply matches the schema of the question.
+    /// match the schema of their tool, as the request stores it and as the agent has it, and a reply
+    /// matches the schema of the question.
     ///
     /// # Errors
     ///
@@ -99,27 +92,25 @@ impl AgentLoop {
     ) -> Result<AgentState, DecisionError> {
         let pending = state.pending();
         let asked = find(&pending, path)?;
+        asked.check(&decision)?;
         if let (true, ApprovalDecision::ApproveWith { arguments }) =
-            (asked.needs_agent(&decision), &decision)
+            (asked.path.is_empty(), &decision)
         {
             let tool = || Arc::clone(&asked.call.name);
             let known = self.tools().get(&asked.call.name);
             let known = known.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?;
             check_edited(asked, arguments, |value| known.violation(value))?;
-        } else {
-            asked.check(&decision)?;
         }
         Ok(state.clone().decide_at(path, decision))
     }
 }
 
 impl AgentState {
-    /// Decides about a waiting call, as [`AgentLoop::decide`] does, without the agent.
+    /// Decides about a waiting call, as [`AgentLoop::decide`] does, without the agent: the requests store the schemas.
     ///
     /// # Errors
     ///
-    /// Returns an error if the decision is invalid, or if only the agent can check it: see
-    /// [`needs_agent`](PendingApproval::needs_agent). It is then not recorded.
+    /// Returns an error if the decision is invalid. It is then not recorded.
     pub fn try_decide(
         &self,
         path: &[u16],
@@ -131,13 +122,6 @@ impl AgentState {
 }
 
 impl PendingApproval<'_> {
-    /// Returns `true` if only the agent can check a decision: it edits the arguments of one of the agent's own tools.
-    /// A request of a sub-agent holds the schema of the arguments.
-    pub fn needs_agent(&self, decision: &ApprovalDecision) -> bool {
-        let has_no_schema = matches!(self.kind, RequestKind::Approval { parameters: None });
-        has_no_schema && matches!(decision, ApprovalDecision::ApproveWith { .. })
-    }
-
     /// Checks a decision against the request.
     fn check(&self, decision: &ApprovalDecision) -> Result<(), DecisionError> {
         let tool = || Arc::clone(&self.call.name);
@@ -151,9 +135,9 @@ impl PendingApproval<'_> {
                 let violation = kind.answer_schema().and_then(|it| violation_of(it, value));
                 violation.map_or(Ok(()), |reason| Err(invalid(reason)))
             }
-            (RequestKind::Approval { parameters }, ApprovalDecision::ApproveWith { arguments }) => {
-                let schema = parameters.as_ref();
-                let schema = schema.ok_or_else(|| DecisionError::NeedsAgent { tool: tool() })?;
+            (RequestKind::Approval, ApprovalDecision::ApproveWith { arguments }) => {
+                let schema = self.question.parameters.as_ref();
+                let schema = schema.ok_or_else(|| DecisionError::UnknownTool { tool: tool() })?;
                 check_edited(self, arguments, |value| violation_of(schema, value))
             }
             _ => Ok(()),

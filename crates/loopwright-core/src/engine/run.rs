@@ -13,6 +13,7 @@ mod open;
 mod options;
 mod cancel_safe;
 mod record;
+mod refuse;
 mod running;
 mod sources;
 mod think;

@@ -254,7 +254,7 @@ impl AgentState {
         let Ok(open) = self.open_step() else { return };
         match open.calls.get_mut(usize::from(call)) {
             Some(state @ (CallState::AwaitingApproval(_) | CallState::Queued))
-                if below.is_empty() && RequestKind::APPROVAL.accepts(decision) =>
+                if below.is_empty() && RequestKind::Approval.accepts(decision) =>
             {
                 *state = CallState::Decided(decision.clone());
                 if let ApprovalDecision::ApproveWith { arguments } = decision {
@@ -333,6 +333,7 @@ impl AgentState {
             turn,
             outcomes,
             times: open.times,
+            rewritten: open.notes.into_iter().filter_map(|it| Some((it.call, it.shown?))).collect(),
             failure: None,
             finish: Some(thought.finish_reason.clone()),
             spend: thought.spend,
@@ -375,6 +376,7 @@ impl AgentState {
             turn: None,
             outcomes: Few::new(),
             times: Few::new(),
+            rewritten: Vec::new(),
             failure: Some(Box::new(failure.clone())),
             finish: None,
             spend,
@@ -562,7 +564,8 @@ impl OpenStep {
             return Err("the call has already completed");
         }
         if matches!(to, CallState::Completed(_)) {
-            self.notes.retain(|it| it.call != call);
+            // The step keeps the arguments that were shown.
+            self.notes.retain(|it| it.call != call || it.shown.is_some());
         }
         *state = to;
         Ok(())

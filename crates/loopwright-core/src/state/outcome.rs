@@ -226,12 +226,16 @@ pub struct ApprovalRequest {
     /// unless the [executor](crate::ToolExecutor::answer_within) of the agent sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The JSON Schema of the arguments of the tool, if the request is about whether a call can run. The run sets it, so
+    /// that edited arguments can be checked without the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Arc<Value>>,
 }
 
 impl ApprovalRequest {
     /// Creates a request without a deadline.
     pub fn new(text: impl Into<String>, source: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), source: source.into(), deadline: None }
+        Self { text: text.into(), source: source.into(), deadline: None, parameters: None }
     }
 
     /// Sets the time after which the call is denied without an answer.
@@ -305,7 +309,12 @@ pub enum ApprovalDecision {
         /// The error, for the model.
         message: String,
     },
+    /// The user leaves the tool's question undecided: neither an answer nor a refusal.
+    Cancel,
 }
+
+/// The reason for the model if the user left a question undecided.
+pub(crate) const CANCELLED: &str = "the user dismissed the question without an answer";
 
 /// The reason for the model if no answer came before the deadline.
 const EXPIRED: &str = "no decision or answer arrived before the deadline";

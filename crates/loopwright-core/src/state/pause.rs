@@ -32,6 +32,19 @@ pub struct ToolPause {
     /// The value that the tool gets back when it is called again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Arc<Value>>,
+    /// Whether the tool is called again if the user declines or cancels its question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_refusals: bool,
+}
+
+/// How the user refused to answer a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuestionRefusal {
+    /// The user declined to answer.
+    Declined,
+    /// The user did not decide.
+    Cancelled,
 }
 
 /// A request for one answer or decision.
@@ -43,6 +56,9 @@ pub struct PauseRequest {
     /// The waiting call of the sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<ToolCall>,
+    /// The directory in which commands of the sub-agent start; empty for its working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<Arc<str>>,
     pub(crate) question: ApprovalRequest,
     pub(crate) kind: RequestKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,11 +80,7 @@ pub struct PathSegment {
 #[non_exhaustive]
 pub enum RequestKind {
     /// Whether the call can run.
-    Approval {
-        /// The schema of the arguments, for the call of a sub-agent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parameters: Option<Arc<Value>>,
-    },
+    Approval,
     /// The answer to a question of the tool: [`ApprovalDecision::Reply`].
     Question {
         /// The JSON Schema of the answer.
@@ -85,12 +97,10 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    pub(crate) const APPROVAL: Self = Self::Approval { parameters: None };
-
     /// Returns the name for users and programs: `approval`, `question` or `result`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Approval { .. } => "approval",
+            Self::Approval => "approval",
             Self::Question { .. } => "question",
             Self::External { .. } => "result",
         }
@@ -99,14 +109,14 @@ impl RequestKind {
     /// Returns the JSON Schema of the answer or the result.
     pub fn answer_schema(&self) -> Option<&Arc<Value>> {
         match self {
-            Self::Approval { .. } => None,
+            Self::Approval => None,
             Self::Question { schema } | Self::External { schema } => schema.as_ref(),
         }
     }
 
     /// Returns `true` if a decision matches.
     pub(crate) fn accepts(&self, decision: &ApprovalDecision) -> bool {
-        let is_approval = matches!(self, Self::Approval { .. });
+        let is_approval = matches!(self, Self::Approval);
         match decision {
             ApprovalDecision::Deny { .. }
             | ApprovalDecision::DenyAndStop { .. }
@@ -114,6 +124,7 @@ impl RequestKind {
             ApprovalDecision::Approve | ApprovalDecision::ApproveWith { .. } => is_approval,
             ApprovalDecision::Reply(_) => !is_approval,
             ApprovalDecision::Fail { .. } => matches!(self, Self::External { .. }),
+            ApprovalDecision::Cancel => matches!(self, Self::Question { .. }),
         }
     }
 }
@@ -132,8 +143,15 @@ impl ToolPause {
 
     fn of(text: impl Into<String>, kind: RequestKind) -> Self {
         let question = ApprovalRequest::new(text, "");
-        let own = PauseRequest { path: Vec::new(), call: None, question, kind, decision: None };
-        Self { requests: vec![own], resume: None }
+        let own = PauseRequest {
+            path: Vec::new(),
+            call: None,
+            directory: None,
+            question,
+            kind,
+            decision: None,
+        };
+        Self { requests: vec![own], ..Self::default() }
     }
 
     /// Sets the time after which the call is denied without an answer.
@@ -155,6 +173,13 @@ impl ToolPause {
         self
     }
 
+    /// Calls the tool again if the user declines or cancels the question, with
+    /// [`ToolCx::refusal`](crate::ToolCx::refusal). Without this, such a decision ends the call.
+    pub fn with_refusals(mut self) -> Self {
+        self.takes_refusals = true;
+        self
+    }
+
     /// Sets the value that the tool gets back when it is called again.
     pub fn with_resume(mut self, value: impl Into<Arc<Value>>) -> Self {
         self.resume = Some(value.into());
@@ -171,6 +196,15 @@ impl ToolPause {
     /// Returns the decision about the tool's own question.
     pub(crate) fn own_decision(&self) -> Option<&ApprovalDecision> {
         self.requests.iter().find(|it| it.path.is_empty())?.decision.as_ref()
+    }
+
+    /// Returns how the user refused to answer the tool's own question.
+    pub(crate) fn refusal(&self) -> Option<QuestionRefusal> {
+        match self.own_decision().filter(|_| self.takes_refusals)? {
+            ApprovalDecision::Deny { .. } => Some(QuestionRefusal::Declined),
+            ApprovalDecision::Cancel => Some(QuestionRefusal::Cancelled),
+            _ => None,
+        }
     }
 
     /// Sets the deadline of the tool's own questions that have none. A sub-agent sets those of its
@@ -213,25 +247,25 @@ impl ToolPause {
 }
 
 impl PauseRequest {
-    /// Creates a pause from the pending requests of a sub-agent, with the schema of the arguments
-    /// of its tool.
-    pub fn of_subagent(
-        agent: &Arc<str>,
-        asked: &PendingApproval<'_>,
-        parameters: Option<Arc<Value>>,
-    ) -> Self {
+    /// Creates a request of a sub-agent from one that is pending in its state.
+    pub fn of_subagent(agent: &Arc<str>, asked: &PendingApproval<'_>) -> Self {
         let first = PathSegment { agent: Arc::clone(agent), call: asked.index };
-        let kind = match asked.kind {
-            RequestKind::Approval { parameters: None } => RequestKind::Approval { parameters },
-            kind => kind.clone(),
-        };
         Self {
             path: [first].into_iter().chain(asked.path.iter().cloned()).collect(),
             call: Some(asked.call.clone()),
+            directory: asked.directory.cloned(),
             question: asked.question.clone(),
-            kind,
+            kind: asked.kind.clone(),
             decision: None,
         }
+    }
+
+    /// Sets the directory in which commands of the sub-agent start, unless the request has one from a sub-agent below it.
+    /// An empty path is the working directory.
+    #[must_use]
+    pub fn with_directory(self, directory: Option<Arc<str>>) -> Self {
+        let directory = if self.path.len() > 1 { self.directory } else { directory };
+        Self { directory, ..self }
     }
 
     /// Returns the sub-agent that asks, as a path from the outermost one; empty if the tool itself
@@ -283,6 +317,9 @@ pub struct PendingApproval<'a> {
     pub question: &'a ApprovalRequest,
     /// The kind of the required decision.
     pub kind: &'a RequestKind,
+    /// For a call of a sub-agent: the directory in which its commands start, if that is known; empty for the working
+    /// directory.
+    pub directory: Option<&'a Arc<str>>,
 }
 
 impl<'a> PendingApproval<'a> {
@@ -296,8 +333,15 @@ impl<'a> PendingApproval<'a> {
             let call = || open.note(index).and_then(|it| it.shown.as_deref()).unwrap_or(written);
             match state {
                 CallState::AwaitingApproval(question) => {
-                    let (path, kind) = (&[], &RequestKind::APPROVAL);
-                    pending.push(Self { index, path, call: call(), question, kind });
+                    let (path, kind) = (&[], &RequestKind::Approval);
+                    pending.push(Self {
+                        index,
+                        path,
+                        call: call(),
+                        question,
+                        kind,
+                        directory: None,
+                    });
                 }
                 CallState::AwaitingAnswer => {
                     let pause = open.note(index).and_then(|it| it.pause.as_ref());
@@ -309,6 +353,7 @@ impl<'a> PendingApproval<'a> {
                         call: it.call.as_ref().unwrap_or_else(call),
                         question: &it.question,
                         kind: &it.kind,
+                        directory: it.directory.as_ref(),
                     }));
                 }
                 _ => (),

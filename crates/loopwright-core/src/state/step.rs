@@ -72,6 +72,9 @@ pub struct Step {
     pub(crate) outcomes: Few<Arc<ToolOutcome>>,
     #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
     pub(crate) times: Few<CallTimes>,
+    /// The calls whose arguments a hook or a decision changed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) rewritten: Vec<(u16, Box<ToolCall>)>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) failure: Option<Box<Failure>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -139,6 +142,11 @@ impl Step {
     pub fn tool_executions(&self) -> impl Iterator<Item = (&ToolCall, &ToolOutcome)> {
         let calls = self.message().into_iter().flat_map(Message::tool_calls);
         calls.zip(self.outcomes.iter().map(Arc::as_ref))
+    }
+
+    /// Returns a call with the arguments that were decided about. Returns `None` if they are those of the model.
+    pub fn rewritten_call(&self, index: u16) -> Option<&ToolCall> {
+        self.rewritten.iter().find(|(call, _)| *call == index).map(|(_, call)| &**call)
     }
 
     /// Returns when each call started and ended, in call order. Empty if the state was written as JSON by a

@@ -53,7 +53,7 @@ fn question(asked: &PendingApproval<'_>) -> Option<ElicitRequestParams> {
         RequestKind::Question { .. } => json!({
             "type": "object", "properties": {ANSWER: {"type": "string"}}, "required": [ANSWER],
         }),
-        RequestKind::Approval { .. } => json!({
+        RequestKind::Approval => json!({
             "type": "object",
             "properties": {"allow": {
                 "type": "boolean", "title": "Allow this call", "default": false,
@@ -92,7 +92,13 @@ pub(super) fn decision(asked: &PendingApproval<'_>, replies: ClientReplies) -> A
     if replies.is_empty() {
         return deny(UNASKED);
     }
-    let Some(content) = replies.accepted(QUESTION) else { return deny(DENIED) };
+    let Some(content) = replies.accepted(QUESTION) else {
+        let is_cancelled = replies.get(QUESTION).is_some_and(|it| it["action"] == "cancel");
+        return match asked.kind {
+            RequestKind::Question { .. } if is_cancelled => ApprovalDecision::Cancel,
+            _ => deny(DENIED),
+        };
+    };
     match asked.kind {
         RequestKind::Question { schema: Some(schema) } if is_flat(schema) => {
             ApprovalDecision::Reply(content.clone())

@@ -19,7 +19,7 @@ fn catalog(models: &[(&'static str, u64)]) -> ModelCatalog {
 fn the_models_are_valid() {
     let known = ModelCatalog::builtin();
     let providers: Vec<&str> = presets().iter().map(|(name, _)| &**name).collect();
-    for (provider, models) in &known.models {
+    for (provider, models) in &*known.models {
         let is_left_out = crate::preset::left_out().iter().any(|it| it.name == *provider);
         assert!(providers.contains(&&**provider) || is_left_out, "{provider}");
         for (name, info) in models {

@@ -1,9 +1,13 @@
-//! Rules about agents and skills that do not exist.
+//! Rules about tools, agents and skills that do not exist.
 
-use super::{Finding, Found, LintKind};
+use std::sync::Arc;
+
+use super::{Finding, Found, LintKind, unknown_tool};
+use crate::decision::Decision;
 use crate::matcher::{Compiled, Matcher, NamePattern};
 use crate::policy::Policy;
-use crate::source::SourceKind;
+use crate::rule::parse;
+use crate::source::{SourceKind, Warning};
 use crate::tools::is_similar;
 
 impl Policy {
@@ -39,6 +43,36 @@ impl Policy {
             .collect();
         findings.sort_by(|a, b| (&a.rule.file, a.rule.line).cmp(&(&b.rule.file, b.rule.line)));
         findings
+    }
+}
+
+impl Policy {
+    /// Returns warnings about deny and ask rules for unknown tools, which may restrict nothing. `known` returns
+    /// `true` for further tools of the program. Tools of MCP servers are never reported.
+    ///
+    /// ```
+    /// use loopwright_permissions::{Policy, Source, SourceKind};
+    ///
+    /// let source = Source::new(SourceKind::User, "rules", "/").deny("Bashh", 1).deny("refund", 2);
+    /// let policy = Policy::builder("/project").source(source).build();
+    /// let warnings = policy.unknown_tools(|name| name == "refund");
+    /// assert_eq!(
+    ///     warnings[0].to_string(),
+    ///     "rules:1: rule `Bashh`: unknown tool `Bashh`; write `Bash`",
+    /// );
+    /// assert_eq!(warnings.len(), 1);
+    /// ```
+    pub fn unknown_tools(&self, known: impl Fn(&str) -> bool) -> Vec<Warning> {
+        let inner = self.inner();
+        let restricting = inner.rules.iter().filter(|it| it.rule.decision != Decision::Allow);
+        let unknown = restricting.filter_map(|compiled| {
+            let rule = &compiled.rule;
+            let parsed = parse(&rule.text).ok().filter(|it| !known(it.tool))?;
+            let Found(_, message) = unknown_tool(inner, parsed)?;
+            let message = format!("rule `{}`: {message}", rule.text);
+            Some(Warning { file: Arc::clone(&rule.file), line: rule.line, message })
+        });
+        unknown.collect()
     }
 }
 

@@ -50,6 +50,8 @@ pub enum DecisionBody {
         /// The answer, which must match the schema of the question or the result.
         answer: Value,
     },
+    /// The question of the tool stays undecided: the user neither answers nor declines.
+    Cancel,
     /// The tool that runs elsewhere failed.
     Error {
         /// The error, for the model.
@@ -120,14 +122,9 @@ pub(crate) async fn decided(
     let session = server.runtime().session(&header.id).await?;
     let asked = asked_at(&session, call)?;
     let resolution = resolution(body);
-    let runtime = if asked.needs_agent(&resolution) {
-        server.runtime_of(header).await?
-    } else {
-        server.runtime()
-    };
     let request = ShownRequest::of(session.id(), session.state(), &asked);
     let action = DecideShown { request, resolution };
-    let session = runtime.execute(&header.id, &action).await?;
+    let session = server.runtime().execute(&header.id, &action).await?;
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;
     }
@@ -159,6 +156,7 @@ fn resolution(body: DecisionBody) -> ApprovalDecision {
         DecisionBody::Stop { reason } => {
             ApprovalDecision::DenyAndStop { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
         }
+        DecisionBody::Cancel => ApprovalDecision::Cancel,
         DecisionBody::Error { message } => ApprovalDecision::Fail { message },
         DecisionBody::Answer { answer } => ApprovalDecision::Reply(answer),
         DecisionBody::Result { text } => ApprovalDecision::Answer(ToolOutput::text(text)),

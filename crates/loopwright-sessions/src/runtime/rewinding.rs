@@ -88,6 +88,31 @@ impl SessionRuntime {
             .await
     }
 
+    /// Undoes the file changes that [`rewind_files`](SessionRuntime::rewind_files) undoes, and leaves the session as it
+    /// is. A later rewind reports these changes as [`UndoOutcome::Unchanged`].
+    ///
+    /// # Errors
+    ///
+    /// As for `rewind_files`.
+    #[cfg(all(feature = "files", target_os = "linux"))]
+    pub async fn undo_files(
+        &self,
+        id: &SessionId,
+        to: impl Into<RewindPoint>,
+        root: &WorkspaceRoot,
+    ) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
+        let to = to.into();
+        let lease = self.lease(id).await?;
+        let undone = async {
+            let loaded = self.repository.loaded(id).await?;
+            let at = point_of(id, &loaded.changes, to)?;
+            undo::undo(&**self.store(), id, root, at).await
+        };
+        let undone = undone.await;
+        let _ended = self.store().release(&lease).await;
+        undone
+    }
+
     /// Returns the paths whose changes after a step [`rewind_files`](SessionRuntime::rewind_files) undoes, oldest
     /// change first.
     ///

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::background::TaskNumber;
 use crate::bash::background::shells::{Said, Shells};
 use crate::bash::denied;
 use crate::bash::directory::Wrapped;
@@ -45,7 +46,7 @@ pub struct BashStop {
 #[serde(deny_unknown_fields)]
 pub struct BashReadArgs {
     /// The number of the command, as returned by `bash_start`.
-    pub id: String,
+    pub id: TaskNumber,
     /// Seconds to wait for new output, at most 60; 1 by default.
     #[serde(default)]
     pub wait_seconds: Option<i64>,
@@ -56,7 +57,7 @@ pub struct BashReadArgs {
 #[serde(deny_unknown_fields)]
 pub struct BashStopArgs {
     /// The number of the command, as returned by `bash_start`.
-    pub id: String,
+    pub id: TaskNumber,
 }
 
 /// Makes the three tools that share commands in the background.
@@ -157,8 +158,8 @@ impl Tool for BashRead {
     async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MAX_SECONDS);
         let wait = Duration::from_secs(seconds.unsigned_abs());
-        let said = self.shells.read(&run_of(cx), &args.id, wait).await?;
-        Ok(answer(&args.id, &said))
+        let said = self.shells.read(&run_of(cx), &args.id.0, wait).await?;
+        Ok(answer(&args.id.0, &said))
     }
 }
 
@@ -177,8 +178,8 @@ impl Tool for BashStop {
     }
 
     async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
-        let said = self.shells.stop(&run_of(cx), &args.id).await?;
-        Ok(answer(&args.id, &said))
+        let said = self.shells.stop(&run_of(cx), &args.id.0).await?;
+        Ok(answer(&args.id.0, &said))
     }
 }
 

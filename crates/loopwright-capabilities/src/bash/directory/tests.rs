@@ -21,3 +21,11 @@ fn the_final_directory_is_removed_from_the_output() {
     assert_eq!(wrapped.unwrap(&mut long), Some("/x".to_owned()));
     assert_eq!(long, CapturedOutput { head: "first".into(), tail: "last".into(), total: 992 });
 }
+
+#[test]
+fn what_tells_the_final_directory_is_no_output_of_the_command() {
+    let wrapped = Wrapped::marked("make", None, "mark".to_owned());
+    let pieces = ["warning\n", "last\n\nmark/srv\n", "\nmark/srv\n"];
+    let seen = pieces.map(|it| wrapped.before_mark(it.as_bytes()));
+    assert_eq!(seen, [&b"warning\n"[..], b"last\n", b""]);
+}

@@ -187,11 +187,22 @@ fn the_user_ends_a_sub_agent() {
 }
 
 #[test]
-fn a_parent_ends_a_sub_agent() {
-    let stop = ScenarioStep::tool_call("subagent_stop", json!({ "id": "1" }));
-    let (state, _) = run([spawn(), stop, "Done.".into()], |_, _| Act::Nothing);
-    let results = tool_results(&state);
-    assert!(results[1].starts_with("[Subagent: helper] (no answer: "), "{results:?}");
+fn a_parent_ends_a_sub_agent_by_its_number_as_text_or_as_a_number() {
+    for id in [json!("1"), json!(1)] {
+        let stop = ScenarioStep::tool_call("subagent_stop", json!({ "id": id }));
+        let (state, _) = run([spawn(), stop, "Done.".into()], |_, _| Act::Nothing);
+        let results = tool_results(&state);
+        assert!(results[1].starts_with("[Subagent: helper] (no answer: "), "{results:?}");
+    }
+}
+
+#[test]
+fn a_parent_reads_a_sub_agent_by_a_number() {
+    let read = ScenarioStep::tool_call("subagent_read", json!({ "id": 1, "wait_seconds": 0 }));
+    let (state, _) = run([spawn(), read, self::read(60), "Done.".into()], |call, _| {
+        if call == 2 { Act::Open } else { Act::Nothing }
+    });
+    assert_eq!(tool_results(&state)[1], "[sub-agent 1 is still running]");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn wrong_type(project: &str, expect: &str) {
 fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
     wrong_type(
         "model = 5",
-        "`model` in FILE must be a provider and the name of a model, joined by `/`, not an integer; write, for example, `model = \"openai/gpt-5-mini\"`",
+        "`model` in FILE must be a provider and the name of a model, joined by `/`, or a short name, not an integer; write, for example, `model = \"openai/gpt-5-mini\"`",
     );
     wrong_type(
         "system_prompt = ['be', 'brief']",
@@ -63,8 +63,8 @@ fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
 #[test]
 fn a_wrong_value_is_named_without_being_repeated() {
     wrong_type(
-        "model = 'gpt-5'",
-        "`model` in FILE must be a provider and the name of a model, joined by `/`; write, for example, `model = \"openai/gpt-5-mini\"`",
+        "model = 'openai/'",
+        "`model` in FILE must be a provider and the name of a model, joined by `/`, or a short name; write, for example, `model = \"openai/gpt-5-mini\"`",
     );
     wrong_type(
         "output_format = 'yaml'",

@@ -15,7 +15,7 @@ fn a_misspelled_key_is_ignored_with_a_suggestion() {
 #[test]
 fn every_table_is_looked_through() {
     let world = World::new().user(
-        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.bakcend = 'x'\nstore.place = 'x'",
+        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.bakcend = 'x'\nstore.somewhere = 'x'",
     );
     assert_eq!(
         world.warnings(),
@@ -24,7 +24,7 @@ fn every_table_is_looked_through() {
             "unknown key `limits.step` in FILE: did you mean `limits.steps`?",
             "unknown key `providers.local.url` in FILE: did you mean `providers.local.base_url`?",
             "unknown key `sandbox.bakcend` in FILE: did you mean `sandbox.backend`?",
-            "unknown key `store.place` in FILE: ignored; remove it",
+            "unknown key `store.somewhere` in FILE: ignored; remove it",
         ]
         .map(|line| line.replace("FILE", "/home/.config/loopwright/config.toml"))
     );

@@ -10,8 +10,8 @@ fn check(name: &str, value: impl Into<OsString>, expect: &str) {
 fn the_error_names_the_variable_and_a_value_that_is_right() {
     check(
         "LOOPWRIGHT_MODEL",
-        "gpt-5",
-        "environment variable `LOOPWRIGHT_MODEL` must be a provider and the name of a model, joined by `/`; set it to, for example, `openai/gpt-5-mini`, or unset it",
+        "/gpt-5",
+        "environment variable `LOOPWRIGHT_MODEL` must be a provider and the name of a model, joined by `/`, or a short name; set it to, for example, `openai/gpt-5-mini`, or unset it",
     );
     check(
         "LOOPWRIGHT_OUTPUT_FORMAT",

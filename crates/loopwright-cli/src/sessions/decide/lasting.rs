@@ -1,15 +1,17 @@
-//! Decisions that hold from now on: rules of the user for the project of the session.
+//! Decisions that hold from now on: rules of the user for the session, or for its project.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use loopwright_core::{AgentState, BoxError, PendingApproval};
 use loopwright_permissions::{Decision, Mode};
-use loopwright_sessions::SessionHeader;
+use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
 
 use super::UserDecision;
-use crate::approval::rules_for;
+use crate::approval::{Scope, rules_for};
 use crate::args::Cli;
+use crate::chosen_rules;
 use crate::commands::are_confined;
 use crate::console;
 use crate::load_config::configured;
@@ -22,26 +24,40 @@ use crate::session::SessionsError;
 pub(super) struct LastingDecision {
     permissions: RunPermissions,
     workdir: PathBuf,
+    session: SessionId,
+    scope: Scope,
     decision: Decision,
     rules: Vec<String>,
+}
+
+/// A call that waits in a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting<'a> {
+    pub(super) header: &'a SessionHeader,
+    pub(super) state: &'a AgentState,
+    pub(super) asked: &'a PendingApproval<'a>,
 }
 
 impl LastingDecision {
     /// Finds the rules that decide about such calls from now on.
     pub(super) fn of(
         cli: &Cli,
-        header: &SessionHeader,
-        state: &AgentState,
-        asked: &PendingApproval<'_>,
+        waiting: Waiting<'_>,
         decided: &UserDecision,
+        scope: Scope,
     ) -> Result<Self, SessionsError> {
+        let Waiting { header, state, asked } = waiting;
+        let option = match scope {
+            Scope::Project => "--always",
+            Scope::Session => "--session",
+        };
         let decision = match decided {
             UserDecision::Approve(None) => Decision::Allow,
             UserDecision::Deny(_) | UserDecision::Stop(_) => Decision::Deny,
             _ => {
-                return Err(usage(
-                    "`--always` needs `approve` without arguments, `deny` or `stop`",
-                ));
+                return Err(SessionsError::Usage(format!(
+                    "`{option}` needs `approve` without arguments, `deny` or `stop`"
+                )));
             }
         };
         let workdir = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
@@ -53,9 +69,11 @@ impl LastingDecision {
         let policy = policy.with_mode(Mode::Ask).unwrap_or(policy);
         let rules = rules_for(&policy, state, asked, confined);
         if rules.is_empty() {
-            return Err(usage("no rule can cover this call; omit `--always`"));
+            return Err(SessionsError::Usage(format!(
+                "no rule can cover this call; omit `{option}`"
+            )));
         }
-        Ok(Self { permissions, workdir, decision, rules })
+        Ok(Self { permissions, workdir, session: header.id.clone(), scope, decision, rules })
     }
 
     /// Shows the rules, and asks for confirmation.
@@ -65,17 +83,33 @@ impl LastingDecision {
             return Err(SessionsError::Usage(text));
         }
         self.lines().iter().for_each(|line| console::tell(&format!("  {line}")));
-        console::tell("from now on? [y/N]");
+        console::tell(&format!("{}? [y/N]", self.period()));
         let mut answer = String::new();
         Ok(io::stdin().lock().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Stores the rules.
-    pub(super) fn keep(&self) -> Result<(), SessionsError> {
-        self.permissions.decide_always(self.decision, &self.rules).map_err(settings)?;
-        self.lines().iter().for_each(|line| console::tell(&format!("from now on: {line}")));
+    pub(super) async fn keep(&self, store: &Arc<dyn SessionStore>) -> Result<(), SessionsError> {
+        match self.scope {
+            Scope::Project => {
+                self.permissions.decide_always(self.decision, &self.rules).map_err(settings)?;
+            }
+            Scope::Session => {
+                let (id, rules) = (&self.session, &self.rules);
+                chosen_rules::record(store, id, self.decision, rules).await?;
+            }
+        }
+        let period = self.period();
+        self.lines().iter().for_each(|line| console::tell(&format!("{period}: {line}")));
         Ok(())
+    }
+
+    fn period(&self) -> &'static str {
+        match self.scope {
+            Scope::Project => "from now on",
+            Scope::Session => "for the rest of the session",
+        }
     }
 
     fn lines(&self) -> Vec<String> {
@@ -87,8 +121,4 @@ impl LastingDecision {
 
 fn settings(error: impl Into<BoxError>) -> SessionsError {
     SessionsError::Settings(error.into())
-}
-
-fn usage(text: &str) -> SessionsError {
-    SessionsError::Usage(text.to_owned())
 }

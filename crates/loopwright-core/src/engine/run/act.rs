@@ -17,7 +17,8 @@ use crate::{
     event::{ExecutionPaused, ToolApprovalRequested, ToolCallBlocked, ToolCallCompleted},
     executor::{AskedCall, CallContext, CallDisposition, FinishedCall, PausedCall, ReadyCall},
     hook::HookPoint,
-    outcome::{Arguments, ToolOutcome},
+    on_ask::OnAsk,
+    outcome::{ApprovalRequest, Arguments, ToolOutcome},
     pause::PendingApproval,
     run::{
         Phase, PhaseResult, Run,
@@ -238,8 +239,17 @@ impl Run {
                     return Err(self.abort(failure));
                 }
                 match ended.pause {
-                    Some(pause) => self.pause_call(index, *pause, ended.spend),
                     None => self.complete_call(&acting, index, ended),
+                    Some(pause) => match self.options.on_ask.refuse_pause(&acting, index, &pause) {
+                        None => self.pause_call(index, *pause, ended.spend),
+                        Some(refused) => {
+                            let ended = FinishedCall { pause: None, ..ended };
+                            let (outcome, signal) = (refused.outcome, refused.signal);
+                            let by = refused.blocked_by;
+                            let ended = FinishedCall { outcome, signal, blocked_by: by, ..ended };
+                            self.complete_call(&acting, index, ended);
+                        }
+                    },
                 }
                 Ok(())
             }
@@ -407,6 +417,7 @@ impl Run {
     }
 
     async fn finish_batch(&mut self) -> Result<PhaseResult, JournalFailed> {
+        self.refuse_requests();
         let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
         if batch.asked.is_empty() && batch.waiting.is_empty() {
             return Ok(self.close_step());
@@ -420,6 +431,10 @@ impl Run {
         let deadline = self.answer_deadline();
         for (call, AskedCall { mut question, arguments }) in asked {
             question.expire_at(deadline);
+            if let Some(made) = acting.call(call) {
+                let tool = acting.inference.agent.tools().get(&made.name);
+                question.parameters = tool.map(|it| Arc::clone(&it.spec().parameters));
+            }
             let arguments = arguments.filter(|it| !self.is_known(&acting, call, it));
             self.record(Change::ApprovalRequested { call, question, arguments });
             self.say_questions(&acting, call);
@@ -434,6 +449,30 @@ impl Run {
         (self.point, self.state_ready) = (Phase::Over, true);
         self.flush_changes().await?;
         Ok(PhaseResult::Finished)
+    }
+
+    /// Ends the calls that ask now, if the run does not wait for answers.
+    fn refuse_requests(&mut self) {
+        let on_ask = self.options.on_ask;
+        let Some(batch) = self.batch.as_mut().filter(|_| on_ask != OnAsk::Pause) else { return };
+        let acting = Arc::clone(&batch.acting);
+        let open = self.state.execution().and_then(|it| it.open_step());
+        let calls = open.map_or(&[][..], OpenStep::calls);
+        let is_recorded = |index: u16| {
+            matches!(calls.get(usize::from(index)), Some(CallState::AwaitingApproval(_)))
+        };
+        let asked = std::mem::take(&mut batch.asked);
+        let (recorded, new): (Vec<_>, Vec<_>) =
+            asked.into_iter().partition(|(index, _)| is_recorded(*index));
+        batch.asked = recorded;
+        for (index, asked) in new {
+            if let Some(refused) = on_ask.refuse_call(&acting, index, &asked) {
+                self.complete_call(&acting, index, refused);
+            }
+        }
+        if let Some(halt) = self.batch.as_ref().and_then(|it| it.halt.clone()) {
+            self.skip_rest(&halt);
+        }
     }
 
     /// Returns `true` if a request without arguments is about these: they are those of the model, and no earlier
@@ -455,7 +494,8 @@ impl Run {
             call,
             tool: Arc::clone(&it.call.name),
             arguments: Arc::clone(&it.call.arguments),
-            question: it.question.clone(),
+            // Listeners know the tools.
+            question: ApprovalRequest { parameters: None, ..it.question.clone() },
         }) else {
             return;
         };

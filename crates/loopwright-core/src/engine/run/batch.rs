@@ -16,7 +16,7 @@ use crate::{
     failure::{Failure, FailureKind},
     interrupted::OnInterrupted,
     journal::IdempotencyKey,
-    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, CANCELLED, ToolOutcome},
     run::{Run, cancel_safe::CancelSafe, halt::StopMode, running::Running},
     step::{CallState, Few, StepResponse},
     tool::{AnyTool, SideEffects},
@@ -104,6 +104,7 @@ impl Batch {
             cancel: Arc::clone(&run.tools),
             cancel_reason: run.tools_reason.clone(),
             on_interrupted: run.options.on_interrupted,
+            on_ask: run.options.on_ask,
             grace: run.options.grace,
             inference: run.inference(),
             key,
@@ -173,7 +174,8 @@ impl Batch {
                     return None;
                 };
                 let over = pause.expired(now).map(late);
-                let over = over.or_else(|| self.over(index, pause.own_decision()?));
+                let decision = pause.own_decision().filter(|_| pause.refusal().is_none());
+                let over = over.or_else(|| self.over(index, decision?));
                 if over.is_some() {
                     return over;
                 }
@@ -215,6 +217,7 @@ impl Batch {
             ApprovalDecision::Fail { message } => {
                 ToolOutcome::Failed(Failure::new(FailureKind::Tool, message.clone()))
             }
+            ApprovalDecision::Cancel => ToolOutcome::Blocked { reason: CANCELLED.to_owned() },
             _ => return None,
         };
         Some(outcome.into())

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::RunEnv, event_bus::EventSinks, handle::CancelReason, interrupted::OnInterrupted,
-    journal::Journal, meter::BudgetAccount,
+    journal::Journal, meter::BudgetAccount, on_ask::OnAsk,
 };
 
 /// The options of a run. The default has no journal and uses the state's own budget.
@@ -33,6 +33,9 @@ pub struct RunOptions {
     pub max_attempts: u32,
     /// The policy for an interrupted call that must not happen twice.
     pub on_interrupted: OnInterrupted,
+    /// The policy for calls that need an approval, an answer or a result, also those of interrupted calls and of
+    /// sub-agents.
+    pub on_ask: OnAsk,
 }
 
 impl Default for RunOptions {
@@ -48,6 +51,7 @@ impl Default for RunOptions {
             grace: Duration::from_secs(1),
             max_attempts: 5,
             on_interrupted: OnInterrupted::default(),
+            on_ask: OnAsk::default(),
         }
     }
 }

@@ -1,0 +1,96 @@
+//! The table `[capabilities]`, where it concerns tools that the program adds itself.
+
+use loopwright_agent::BuildError;
+use loopwright_capabilities::inventory;
+use loopwright_capabilities::web::{WebFetchTool, WebPolicy};
+use loopwright_core::AgentLoop;
+
+use crate::config::{CapabilitySetting, CapabilitySettings, closest};
+
+/// The capability that requests pages.
+pub(crate) const WEB: &str = "use_web";
+
+/// How the names of capabilities begin.
+const PREFIX: &str = "use_";
+
+/// Capabilities whose tools the program adds itself, with these tools.
+const TOOLS: [(&str, &[&[&str]]); 3] = [
+    ("use_bash", &[COMMANDS]),
+    ("use_coding_tools", &[COMMANDS, FILES]),
+    ("use_file_tools", &[FILES]),
+];
+
+const COMMANDS: &[&str] = &["bash", "bash_start", "bash_read", "bash_stop"];
+const FILES: &[&str] =
+    &["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep"];
+
+/// Checks the names of capabilities.
+///
+/// # Errors
+///
+/// Returns an error with the closest name, or all of them, for an unknown name.
+pub(crate) fn check<'a>(
+    settings: &CapabilitySettings,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), BuildError> {
+    let known: Vec<&str> = known.chain([WEB]).collect();
+    let Some(name) = settings.keys().find(|it| !known.contains(&it.as_str())) else {
+        return Ok(());
+    };
+    // All names begin with the same word, which makes them alike.
+    let short = |it: &str| it.trim_start_matches(PREFIX).to_owned();
+    let shorts: Vec<String> = known.iter().map(|it| short(it)).collect();
+    let shorts: Vec<&str> = shorts.iter().map(String::as_str).collect();
+    Err(if let Some(meant) = closest(&short(name), &shorts) {
+        let reason = format!("it is unknown; did you mean `{PREFIX}{meant}`?");
+        BuildError::capability(name.clone(), reason)
+    } else {
+        let (name, known) = (name.clone(), known.join(", "));
+        BuildError::Unknown { kind: "capability", name, known }
+    })
+}
+
+/// Returns the tool that requests pages, with its settings. Returns `None` if it is switched off.
+///
+/// # Errors
+///
+/// Returns an error if the settings are invalid.
+pub(crate) fn web_fetch(settings: &CapabilitySettings) -> Result<Option<WebFetchTool>, BuildError> {
+    let setting = settings.get(WEB).map(|it| &it.value);
+    if setting == Some(&CapabilitySetting::Off) {
+        return Ok(None);
+    }
+    let config = setting.map(CapabilitySetting::settings).unwrap_or_default();
+    let policy: WebPolicy = inventory::read(&config, WEB)?;
+    Ok(Some(WebFetchTool::new(policy)))
+}
+
+/// Leaves out the tools of capabilities that are switched off.
+pub(crate) fn without_tools(settings: &CapabilitySettings, agent: AgentLoop) -> AgentLoop {
+    let is_off =
+        |name: &str| settings.get(name).is_some_and(|it| it.value == CapabilitySetting::Off);
+    let off = TOOLS.iter().filter(|(name, _)| is_off(name));
+    let off: Vec<&str> = off.flat_map(|(_, groups)| groups.concat()).collect();
+    if off.is_empty() {
+        return agent;
+    }
+    agent.with(|parts| parts.tools = parts.tools.filter(|tool| !off.contains(&&**tool.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::tests::file_tools;
+
+    #[test]
+    fn the_tools_for_files_are_known() {
+        let mut known = FILES.to_vec();
+        known.sort_unstable();
+        let tools = file_tools(Path::new("/"));
+        let mut names: Vec<&str> = tools.names().iter().map(|it| &**it).collect();
+        names.sort_unstable();
+        assert_eq!(known, names);
+    }
+}

@@ -1,0 +1,196 @@
+//! Commands that only show something: at the prompt, and while the agent works.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_agent::Definitions as _;
+use loopwright_capabilities::skills::SkillAudience;
+use loopwright_core::AgentState;
+use loopwright_core::messages::ReasoningEffort;
+use loopwright_sessions::{SessionError, SessionId, SessionStore};
+
+use super::command::{ChatCommand, NamedSkill};
+use super::place::Place;
+use super::{context, diff, help, nothing_said};
+use crate::agent::Setup;
+use crate::definitions::Defined;
+use crate::loops::maintenance_runtime;
+use crate::mcp;
+use crate::mcp_mentions;
+use crate::media;
+use crate::mentions;
+use crate::render::{sanitize_terminal, single_line};
+use crate::session::SessionsError;
+use crate::startup::NoopListener;
+use crate::steering::{LiveLine, LiveLines};
+use crate::table::table;
+use crate::user_skill;
+
+/// What the commands show. It changes nothing.
+pub(super) struct View {
+    pub(super) setup: Setup,
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) place: Place,
+}
+
+impl View {
+    /// Returns the output of a command, in a session if there is one. `None` means that the command does more than to show
+    /// something.
+    pub(super) async fn show(
+        &self,
+        command: &ChatCommand,
+        session: Option<&SessionId>,
+    ) -> Option<Result<String, SessionsError>> {
+        let setup = &self.setup;
+        Some(match command {
+            ChatCommand::Help => Ok(help::help()),
+            ChatCommand::Unknown(word) => Ok(unknown(word)),
+            ChatCommand::Diff => self.diff(session).await,
+            ChatCommand::Context => self.context(session).await,
+            ChatCommand::Cost => self.state(session).await.map(|it| context::cost(&it)),
+            ChatCommand::Thinking => self.state(session).await.map(|it| context::reasoning(&it)),
+            ChatCommand::Agents => Ok(self.agents()),
+            ChatCommand::Skills => Ok(self.skills()),
+            ChatCommand::Mode(None) => Ok(format!("mode {}", setup.permissions.policy().mode())),
+            ChatCommand::AddDir(folder) if folder.is_empty() => Ok(self.folders()),
+            ChatCommand::Tasks(command) => Ok(command.run(&setup.commands.tasks)),
+            ChatCommand::Mcp => Ok(mcp::status(&setup.mcp)),
+            ChatCommand::Permissions => Ok(self.permissions()),
+            ChatCommand::Hooks => Ok(self.hooks()),
+            ChatCommand::Model(None) => Ok(sanitize_terminal(&setup.model())),
+            ChatCommand::Effort(None) => Ok(effort(setup)),
+            _ => return None,
+        })
+    }
+
+    async fn state(&self, session: Option<&SessionId>) -> Result<AgentState, SessionsError> {
+        let Some(id) = session else { return Err(nothing_said()) };
+        let session = maintenance_runtime(&self.store).session(id).await?;
+        Ok(session.state().clone())
+    }
+
+    async fn context(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
+        let state = match session {
+            Some(_) => self.state(session).await?,
+            None => AgentState::new(),
+        };
+        let agent = self.setup.build(NoopListener).map_err(SessionError::from)?;
+        Ok(context::context(&agent, &state, self.setup.context_window))
+    }
+
+    async fn diff(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
+        let Some(id) = session else { return Err(nothing_said()) };
+        diff::diff(&maintenance_runtime(&self.store), id, &self.setup.workdir).await
+    }
+
+    fn agents(&self) -> String {
+        let all = self.place.defined().map(|it| it.agents.all()).unwrap_or_default();
+        let rows = all.iter().map(|it| (it.name.as_str(), it.description.as_str()));
+        list(rows.collect(), "no agents are defined; create one: loopwright agents new NAME")
+    }
+
+    fn skills(&self) -> String {
+        let all = self.place.defined().map(|it| it.skills.list(SkillAudience::Users));
+        let all = all.unwrap_or_default();
+        let rows = all.iter().map(|it| (it.name(), it.info.description.as_str()));
+        list(rows.collect(), "no skills found; create one as .agents/skills/NAME/SKILL.md")
+    }
+
+    fn folders(&self) -> String {
+        let workdir = &self.setup.workdir;
+        let folders = std::iter::once(workdir.path()).chain(workdir.folders());
+        lines(folders.map(|it| it.display().to_string()))
+    }
+
+    /// Lists the mode and the rules.
+    fn permissions(&self) -> String {
+        let policy = self.setup.permissions.policy();
+        let rules = policy.rules().map(ToString::to_string);
+        lines(std::iter::once(format!("mode {}", policy.mode())).chain(rules))
+    }
+
+    fn hooks(&self) -> String {
+        let hooks = lines(self.setup.all_hooks().map(ToString::to_string));
+        if hooks.is_empty() { "no hooks".to_owned() } else { hooks }
+    }
+
+    /// Returns the meaning of a line that may name a skill, or a prompt of a server.
+    fn named(&self, named: &NamedSkill) -> LiveLine {
+        let is_skill = |it: Defined| user_skill::find(&it, &named.name).is_some();
+        if named.name.contains(':') || self.place.defined().is_some_and(is_skill) {
+            return LiveLine::Queued;
+        }
+        if named.is_command() {
+            return LiveLine::Shown(unknown(&named.line));
+        }
+        LiveLine::text(&named.line)
+    }
+
+    /// Makes a message with the files and resources that a line names.
+    async fn message(&self, text: &str) -> LiveLine {
+        let mut attached = mcp_mentions::attach(text, &self.setup.mcp).await;
+        let named = mentions::attach(text, text, &self.setup.workdir);
+        let attachments: Vec<&str> =
+            attached.resources.iter().chain(&named.files).map(String::as_str).collect();
+        let shown =
+            (!attachments.is_empty()).then(|| format!("attached: {}", attachments.join(", ")));
+        let mut warnings = attached.notes.clone();
+        warnings.extend(named.notes);
+        for part in named.media {
+            attached.attach(part);
+        }
+        warnings.extend(media::unseen(&self.setup, attached.media()));
+        let warnings = warnings.iter().map(|it| sanitize_terminal(&format!("warning: {it}")));
+        let notes = shown.into_iter().chain(warnings).collect();
+        LiveLine::Message { message: attached.to_message(&named.text), notes }
+    }
+}
+
+#[async_trait(?Send)]
+impl LiveLines for View {
+    async fn read(&self, line: &str, session: &SessionId) -> LiveLine {
+        let command = ChatCommand::of(line);
+        match &command {
+            ChatCommand::Say(text) => return self.message(text).await,
+            ChatCommand::Use(named) => return self.named(named),
+            _ => {}
+        }
+        match self.show(&command, Some(session)).await {
+            Some(Ok(told)) => LiveLine::Shown(told),
+            Some(Err(error)) => LiveLine::Shown(sanitize_terminal(&format!("error: {error}"))),
+            None => LiveLine::Queued,
+        }
+    }
+}
+
+/// Returns how much the model reasons.
+pub(super) fn effort(setup: &Setup) -> String {
+    let level = match setup.llm.options.reasoning_effort {
+        None => "default",
+        Some(ReasoningEffort::Minimal) => "minimal",
+        Some(ReasoningEffort::Low) => "low",
+        Some(ReasoningEffort::Medium) => "medium",
+        Some(_) => "high",
+    };
+    format!("effort {level}")
+}
+
+/// Returns what is said about a command that does not exist.
+pub(super) fn unknown(word: &str) -> String {
+    let word = sanitize_terminal(word);
+    format!("unknown command {word}; /help lists the commands")
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.map(|it| sanitize_terminal(&it)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns names with descriptions, or a hint if there are none.
+fn list(rows: Vec<(&str, &str)>, none: &str) -> String {
+    if rows.is_empty() {
+        return none.to_owned();
+    }
+    let rows =
+        rows.into_iter().map(|(name, about)| vec![single_line(name, 64), single_line(about, 80)]);
+    table(&rows.collect::<Vec<_>>()).trim_end().to_owned()
+}

@@ -1,0 +1,293 @@
+//! The files that the settings of a project run, and a fingerprint of them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::project::plain;
+
+/// The folders of a project whose files trust covers.
+const FOLDERS: [&str; 3] = [".loopwright", ".agents", ".claude"];
+
+/// Folders in them that change while agents work, and whose files run only if settings name them.
+const EXCEPT: [&str; 3] = ["agent-memory", "agent-memory-local", "worktrees"];
+
+/// The most files, and bytes, that trust covers.
+const MAX_FILES: usize = 4000;
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Keys of settings below which commands are.
+const COMMAND_KEYS: [&str; 3] = ["hooks", "mcpServers", "mcp"];
+
+/// Programs that do not run the files that they read.
+const READERS: [&str; 15] = [
+    "[", "cat", "diff", "du", "echo", "git", "grep", "head", "ls", "printf", "rg", "stat", "tail",
+    "test", "wc",
+];
+
+/// The files are too many for trust to cover.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the files below {} are too many to be trusted: more than {} files, or {} MiB; remove what does not belong there",
+    plain(path),
+    MAX_FILES,
+    MAX_BYTES >> 20
+)]
+pub(crate) struct TooManyFiles {
+    path: PathBuf,
+}
+
+/// Returns the fingerprint of settings and of the files that they can run: those in the folders of settings, and the named
+/// ones.
+pub(crate) fn fingerprint(
+    root: &Path,
+    settings: &[(PathBuf, String)],
+) -> Result<String, TooManyFiles> {
+    let mut hash = Hash::default();
+    for (path, text) in settings {
+        hash.add(path.to_string_lossy().as_bytes());
+        hash.add(text.as_bytes());
+    }
+    for folder in FOLDERS {
+        hash.folder(&root.join(folder), &EXCEPT)?;
+    }
+    for path in named_files(root, settings) {
+        hash.count(&path, 1, 0)?;
+        hash.file(&path)?;
+    }
+    Ok(format!("{:x}", hash.digest.finalize()))
+}
+
+#[derive(Default)]
+struct Hash {
+    digest: Sha256,
+    files: usize,
+    bytes: u64,
+    /// Folders that were read, so that links between them come to an end.
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Hash {
+    fn add(&mut self, part: &[u8]) {
+        self.digest.update((part.len() as u64).to_le_bytes());
+        self.digest.update(part);
+    }
+
+    fn count(&mut self, path: &Path, files: usize, bytes: u64) -> Result<(), TooManyFiles> {
+        self.files += files;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.files > MAX_FILES || self.bytes > MAX_BYTES {
+            return Err(TooManyFiles { path: path.parent().unwrap_or(path).to_path_buf() });
+        }
+        Ok(())
+    }
+
+    /// Adds the files below a folder, through links as well.
+    fn folder(&mut self, folder: &Path, except: &[&str]) -> Result<(), TooManyFiles> {
+        let is_new = folder.canonicalize().is_ok_and(|it| self.folders.insert(it));
+        let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+        if !is_new {
+            return Ok(());
+        }
+        let mut paths = Vec::new();
+        for path in entries.flatten().map(|it| it.path()) {
+            self.count(&path, 1, 0)?;
+            paths.push(path);
+        }
+        paths.sort();
+        let is_left_out = |path: &Path| except.iter().any(|name| path.ends_with(name));
+        for path in paths.iter().filter(|path| !is_left_out(path)) {
+            match fs::metadata(path) {
+                Ok(found) if found.is_dir() => self.folder(path, &[])?,
+                Ok(found) if found.is_file() => self.file(path)?,
+                // Opening a named pipe waits for whoever writes to it.
+                _ => self.add(path.to_string_lossy().as_bytes()),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> Result<(), TooManyFiles> {
+        self.add(path.to_string_lossy().as_bytes());
+        let Ok(file) = File::open(path) else {
+            self.add(b"unreadable");
+            return Ok(());
+        };
+        self.count(path, 0, file.metadata().as_ref().map_or(0, fs::Metadata::len))?;
+        let mut content = Sha256::new();
+        // A file that grows meanwhile has another content than the one that is hashed.
+        if io::copy(&mut file.take(MAX_BYTES), &mut content).is_err() {
+            content.update(b"unreadable");
+        }
+        self.add(&content.finalize());
+        Ok(())
+    }
+}
+
+/// Returns the files in a project that the commands of its settings name, in order.
+pub(crate) fn named_files(root: &Path, settings: &[(PathBuf, String)]) -> BTreeSet<PathBuf> {
+    let Ok(real) = root.canonicalize() else { return BTreeSet::new() };
+    let lines = settings.iter().flat_map(|(path, text)| commands(path, text));
+    let words: BTreeSet<String> = lines.flat_map(|line| words(&line, root)).collect();
+    let files = words.iter().filter_map(|word| root.join(word).canonicalize().ok());
+    files.filter(|it| it.starts_with(&real) && it.is_file()).collect()
+}
+
+/// Returns the commands in a file of settings: those of hooks and servers, and those in the text of a skill.
+fn commands(path: &Path, text: &str) -> Vec<String> {
+    let value: Option<Value> = match path.extension().and_then(|it| it.to_str()) {
+        Some("json") => serde_json::from_str(text.trim_start_matches('\u{feff}')).ok(),
+        Some("toml") => toml::from_str(text).ok(),
+        _ => {
+            let front = front_matter(text).lines().map(str::to_owned);
+            return front.chain(skill_commands(text)).collect();
+        }
+    };
+    let mut found = Vec::new();
+    for key in COMMAND_KEYS {
+        if let Some(value) = value.as_ref().and_then(|it| it.get(key)) {
+            strings(value, &mut found);
+        }
+    }
+    found
+}
+
+fn strings(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|it| strings(it, found)),
+        Value::Object(fields) => fields.values().for_each(|it| strings(it, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns the part of a file between `---` that has the hooks and servers of an agent.
+fn front_matter(text: &str) -> &str {
+    let rest = text.trim_start_matches('\u{feff}').strip_prefix("---").unwrap_or_default();
+    let front = rest.split("\n---").next().unwrap_or_default();
+    if ["hooks", "mcpServers", "mcp_servers"].iter().any(|key| front.contains(key)) {
+        front
+    } else {
+        ""
+    }
+}
+
+/// Returns the commands in the text of a skill.
+pub(crate) fn skill_commands(text: &str) -> impl Iterator<Item = String> {
+    let between = |start: &'static str, end: &'static str| {
+        text.split(start).skip(1).filter_map(move |it| it.split(end).next())
+    };
+    let found = between("!`", "`").chain(between("```!", "```")).map(str::trim);
+    found.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the words of a command line that can be files which it runs.
+fn words(line: &str, root: &Path) -> Vec<String> {
+    let root = root.to_string_lossy();
+    let line = ["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR"]
+        .iter()
+        .fold(line.to_owned(), |line, variable| line.replace(variable, &root));
+    let mut found = Vec::new();
+    for command in line.split([';', '|', '&', '\n', '(', ')', '`']) {
+        let separates = |c: char| c.is_whitespace() || "\"'=<>,:[]{}".contains(c);
+        let mut words = command.split(separates).filter(|it| !it.is_empty()).peekable();
+        let program = words.peek().and_then(|it| it.rsplit('/').next());
+        let is_reader = program.is_some_and(|it| READERS.contains(&it));
+        found.extend(words.take(if is_reader { 1 } else { usize::MAX }).map(str::to_owned));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn of(root: &Path) -> String {
+        let settings = [".claude/settings.json", ".mcp.json", ".claude/skills/s/SKILL.md"];
+        let read = |name: &&str| Some((root.join(name), fs::read_to_string(root.join(name)).ok()?));
+        let settings: Vec<_> = settings.iter().filter_map(read).collect();
+        fingerprint(root, &settings).unwrap()
+    }
+
+    #[test]
+    fn a_fingerprint_covers_the_files_that_settings_run() {
+        let settings = r#"{ "hooks": { "Stop": [{ "hooks": [
+            { "type": "command", "command": "cat notes.md; sh \"$CLAUDE_PROJECT_DIR/ci/guard.sh\" && ./tool" } ] }] },
+            "permissions": { "deny": ["Read(./secret.env)"] } }"#;
+        let servers =
+            r#"{ "mcpServers": { "s": { "command": "node", "args": ["srv/main.js"] } } }"#;
+        let skill = "---\nname: s\n---\nSee README.md.\n\n!`python3 gen.py --all`\n";
+        let files = [
+            (".claude/settings.json", settings),
+            (".claude/hooks/lib/deep.sh", "exit 2"),
+            (".claude/skills/s/SKILL.md", skill),
+            (".agents/skills/x/run.sh", "x"),
+            (".loopwright/a.txt", "x"),
+            (".mcp.json", servers),
+            ("ci/guard.sh", "exit 2"),
+            ("tool", "exit 2"),
+            ("srv/main.js", "x"),
+            ("gen.py", "x"),
+            ("notes.md", "x"),
+            ("README.md", "x"),
+            ("secret.env", "x"),
+            ("src/main.rs", "x"),
+            (".claude/agent-memory/a/notes.md", "x"),
+            (".claude/worktrees/w/x", "x"),
+        ];
+        let covered = files.map(|(name, _)| {
+            let root = project(&files);
+            let before = of(root.path());
+            assert_eq!(before, of(root.path()));
+            let path = root.path().join(name);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(path, text + " ").unwrap();
+            (name, before != of(root.path()))
+        });
+        let is_covered = |name: &str| {
+            let others = ["notes.md", "README.md", "secret.env", "src/main.rs"];
+            let is_left_out = name.contains("agent-memory") || name.contains("worktrees");
+            !others.contains(&name) && !is_left_out
+        };
+        assert_eq!(covered, files.map(|(name, _)| (name, is_covered(name))));
+    }
+
+    #[test]
+    fn a_new_file_and_one_behind_a_link_are_covered_and_links_in_a_circle_end() {
+        let root = project(&[(".claude/a", "x"), ("shared/skills/run.sh", "x")]);
+        let before = of(root.path());
+        std::os::unix::fs::symlink("../shared/skills", root.path().join(".claude/skills")).unwrap();
+        std::os::unix::fs::symlink("..", root.path().join(".claude/up")).unwrap();
+        let linked = of(root.path());
+        assert_ne!(before, linked);
+        fs::write(root.path().join("shared/skills/run.sh"), "y").unwrap();
+        let changed = of(root.path());
+        assert_ne!(linked, changed);
+        fs::write(root.path().join(".claude/b"), "").unwrap();
+        assert_ne!(changed, of(root.path()));
+    }
+
+    #[test]
+    fn a_folder_with_too_many_files_has_no_fingerprint() {
+        let root = project(&[(".claude/hooks/a", "x")]);
+        let hooks = root.path().join(".claude/hooks");
+        let large = File::create(hooks.join("large")).unwrap();
+        large.set_len(MAX_BYTES).unwrap();
+        let told = fingerprint(root.path(), &[]).unwrap_err();
+        assert_eq!(told, TooManyFiles { path: hooks });
+    }
+}

@@ -1,0 +1,194 @@
+//! The settings that a project brings, and whether the user trusts them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use loopwright_capabilities::front_matter::is_foreign;
+use loopwright_permissions::SourceKind;
+use loopwright_templates::{DefinitionLoader, DefinitionPaths};
+
+use crate::config::{Config, ConfigSources, Discovery, read_text};
+use crate::fingerprint::{TooManyFiles, fingerprint, named_files, skill_commands};
+use crate::folders::{self, Folder, FoldersError};
+use crate::project::{leads_out, project_root, skill_files};
+
+/// The file of a project that names servers of the Model Context Protocol.
+pub(crate) const MCP_FILE: &str = ".mcp.json";
+
+/// Settings of Claude Code whose permissions hold here as well, below the root of a project.
+const CLAUDE: [(&str, SourceKind); 2] = [
+    (".claude/settings.local.json", SourceKind::Local),
+    (".claude/settings.json", SourceKind::Project),
+];
+
+/// The settings that a project brings, and whether the user trusts them.
+#[derive(Debug)]
+pub(crate) struct ProjectSettings {
+    /// The root of the project.
+    pub(crate) root: PathBuf,
+    /// The files that there are, with their texts.
+    files: Vec<(PathBuf, String)>,
+    /// What the user has decided about the project.
+    folder: Folder,
+    /// The fingerprint, once it is needed.
+    fingerprint: OnceLock<Result<String, TooManyFiles>>,
+}
+
+impl ProjectSettings {
+    /// Reads the settings of the project that a configuration is for.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
+    /// another user counts as absent.
+    pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
+        let root = project_root(&config.workdir);
+        let mut files = Vec::new();
+        if let Some(file) = &config.project_file {
+            files.push((file.path.to_path_buf(), file.text.to_string()));
+        }
+        let others = CLAUDE.iter().map(|(name, _)| *name).chain([MCP_FILE]);
+        for name in others.filter(|_| sources.discovery == Discovery::Files) {
+            let path = root.join(name);
+            if let Ok(text) = text_of(&path) {
+                files.push((path, text));
+            }
+        }
+        if sources.discovery == Discovery::Files {
+            let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
+            let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
+            files.extend(agent_files(directories));
+            files.extend(files_with_commands(&root));
+        }
+        let folder = folders::folder(sources, &root)?;
+        Ok(Self { root, files, folder, fingerprint: OnceLock::new() })
+    }
+
+    /// Returns the fingerprint of the settings and of the files that they run, as they are when this is first called.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if these are too many files.
+    pub(crate) fn fingerprint(&self) -> Result<&str, &TooManyFiles> {
+        let made = self.fingerprint.get_or_init(|| fingerprint(&self.root, &self.files));
+        made.as_deref()
+    }
+
+    /// Returns `true` if the user trusts the settings as they are now.
+    pub(crate) fn is_trusted(&self) -> bool {
+        let trusted = self.folder.trusted.as_deref();
+        trusted.is_some_and(|trusted| self.fingerprint() == Ok(trusted))
+    }
+
+    /// Returns why the project is not trusted.
+    pub(crate) fn distrust(&self) -> String {
+        if self.folder.trusted.is_none() {
+            return "this project is not trusted".to_owned();
+        }
+        match self.fingerprint() {
+            Ok(_) => CHANGED.to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Returns what the user has decided about the project.
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Returns the settings of Claude Code, with their texts.
+    pub(crate) fn claude(&self) -> impl Iterator<Item = (SourceKind, PathBuf, &str)> {
+        CLAUDE.iter().filter_map(move |(name, kind)| {
+            let path = self.root.join(name);
+            let text = self.text(&path)?;
+            Some((*kind, path, text))
+        })
+    }
+
+    /// Returns the files of the project that commands in the settings name.
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = PathBuf> {
+        named_files(&self.root, &self.files).into_iter()
+    }
+
+    /// Returns the commands of skills, with their files.
+    pub(crate) fn skill_commands(&self) -> impl Iterator<Item = (&Path, String)> {
+        let skills =
+            self.files.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "md"));
+        skills.flat_map(|(path, text)| skill_commands(text).map(move |it| (path.as_path(), it)))
+    }
+
+    /// Returns `true` if the user has trusted other settings of the project.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.folder.trusted.is_some() && !self.is_trusted()
+    }
+
+    /// Returns the paths of the files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Returns the files of agents that name servers or hooks, with their texts.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let directories = DefinitionPaths::PROJECT.map(|it| self.root.join(it));
+        let is_agent =
+            move |path: &Path| directories.iter().any(|it| path.parent() == Some(it.as_path()));
+        let files = self.files.iter().map(|(path, text)| (path.as_path(), text.as_str()));
+        files.filter(move |(path, _)| is_agent(path))
+    }
+
+    /// Returns the text of a file, if it is there.
+    pub(crate) fn text(&self, path: &Path) -> Option<&str> {
+        self.files.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str())
+    }
+}
+
+/// Why trust has ended.
+const CHANGED: &str =
+    "settings of this project, or files that they run, have changed since they were trusted";
+
+/// Files of one directory of agents that are looked at.
+const MAX_AGENTS: usize = 500;
+
+/// Keys of agent files that start programs, which requires trust.
+const BROUGHT: [&str; 3] = ["mcpServers", "mcp_servers", "hooks"];
+
+/// Returns the files of agents that name servers or hooks, with their texts. Those of another user are left out.
+pub(crate) fn agent_files(
+    directories: impl IntoIterator<Item = PathBuf>,
+) -> Vec<(PathBuf, String)> {
+    let loader = DefinitionLoader::new();
+    let brings = |text: &str| BROUGHT.iter().any(|key| text.contains(key));
+    let mut files = Vec::new();
+    for directory in directories {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+        let mut paths: Vec<PathBuf> =
+            entries.map(|it| it.path()).filter(|it| loader.reads(it)).take(MAX_AGENTS).collect();
+        paths.sort();
+        let texts = paths.into_iter().filter_map(|path| Some((text_of(&path).ok()?, path)));
+        files.extend(texts.filter(|(text, _)| brings(text)).map(|(text, path)| (path, text)));
+    }
+    files
+}
+
+/// Reads the skills and commands of a project whose commands run when the user invokes them.
+fn files_with_commands(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
+    let files = skill_files(root).into_iter().filter_map(|path| {
+        let text = text_of(&path).ok()?;
+        Some((path, text))
+    });
+    files.filter(|(_, text)| ["!`", "```!"].iter().any(|it| text.contains(it)))
+}
+
+/// Reads a file of settings.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, is not a regular file, or belongs to another user.
+pub(crate) fn text_of(path: &Path) -> io::Result<String> {
+    // Opening a named pipe waits for whoever writes to it.
+    if is_foreign(path)? || !path.metadata()?.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    read_text(path)
+}

@@ -1,0 +1,78 @@
+//! `loopwright trust`.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use crate::args::Cli;
+use crate::args::policy::TrustArgs;
+use crate::command_hooks::{self, AgentHooks};
+use crate::config::{Config, ConfigSources};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::folders;
+use crate::mcp_servers::ConfiguredServers;
+use crate::permissions::allowed_by;
+use crate::policy::{PolicyError, load};
+use crate::project::plain;
+use crate::project_settings::ProjectSettings;
+use crate::render::sanitize_terminal;
+
+/// Trusts the settings of a project as they are now, or no longer.
+pub fn trust(cli: &Cli, args: &TrustArgs) -> ExitCode {
+    trusted(cli, args).unwrap_or_else(|error| console::fail(&error, error.exit_code()))
+}
+
+fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
+    let (sources, config) = load(cli, &args.workdir, None)?;
+    let project = ProjectSettings::find(&config, &sources)?;
+    let root = project.root.clone();
+    let shown = sanitize_terminal(&plain(&root));
+    if args.revoke {
+        folders::update(&sources, &root, |it| it.trusted = None)?;
+        console::tell(&format!("{shown} is no longer trusted"));
+        return Ok(ExitCode::Done);
+    }
+    // What is trusted is what is shown, whatever changes meanwhile.
+    let fingerprint = project.fingerprint().map_err(Clone::clone)?.to_owned();
+    for line in allowed(&config, &sources, &project) {
+        console::tell(&format!("  {}", sanitize_terminal(&line)));
+    }
+    if !args.yes && io::stdin().is_terminal() && !is_agreed() {
+        console::tell(&format!("nothing was changed: {shown} is as trusted as before"));
+        return Ok(ExitCode::Done);
+    }
+    folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;
+    console::tell(&format!(
+        "{shown} is trusted until one of these settings, or a file that they run, changes"
+    ));
+    Ok(ExitCode::Done)
+}
+
+fn is_agreed() -> bool {
+    console::tell("trust all of this? [y/N]");
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Returns what the settings of a project may do once it is trusted, a line each.
+fn allowed(config: &Config, sources: &ConfigSources, project: &ProjectSettings) -> Vec<String> {
+    let mut lines: Vec<String> = project.paths().map(plain).collect();
+    let named = project.named_files().filter(|it| project.text(it).is_none());
+    lines.extend(named.map(|it| format!("{} (run by a command below)", plain(&it))));
+    lines.extend(allowed_by(config, project));
+    for (_, path, text) in project.claude() {
+        lines.extend(command_hooks::read(&path, text).0.iter().map(|it| format!("hook {it}")));
+    }
+    let of_agents = AgentHooks::of_project(project);
+    lines.extend(of_agents.iter().map(|(agent, hook)| format!("hook of {agent}: {hook}")));
+    for (path, command) in project.skill_commands() {
+        lines.push(format!("command of {}: {command}", plain(path)));
+    }
+    // Servers of the user are not the project's.
+    let found = ConfiguredServers::find(config, sources, project).servers;
+    for found in found.iter().filter(|it| it.file.starts_with(&project.root)) {
+        lines.push(format!("MCP server {}", found.server.name));
+        lines.extend(found.server.describe().iter().map(|line| format!("  {line}")));
+    }
+    lines
+}

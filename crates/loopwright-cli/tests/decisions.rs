@@ -1,0 +1,188 @@
+//! Decisions about calls of any tool: edited arguments, questions left undecided, and what a result lists as denied.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::terminal::Terminal;
+use crate::world::{Done, World};
+
+const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
+
+const FINDER: &str = "---\nname: finder\ndescription: Finds.\ncapabilities:\n  - use_external_tools:\n      tools:\n        \
+    - name: locate\n          description: Finds.\n---\n\nGo.\n";
+
+fn world() -> World {
+    let agent = |name: &str, tools: &str| {
+        format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
+    };
+    World::new()
+        .env("TERM", "xterm-256color")
+        .file("project/a.txt", "x")
+        .file("project/.claude/agents/finder.md", FINDER)
+        .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent"))
+        .file("project/.claude/agents/helper.md", &agent("helper", "Bash"))
+}
+
+fn run(world: &World, server: &Server, options: &[&str]) -> (Done, Value) {
+    let json = ["--output-format", "json"];
+    let done = world.run(&[&MODEL[..], &[&server.url], &json, options].concat());
+    let report = serde_json::from_str(done.stdout.lines().last().unwrap_or_default());
+    (done, report.unwrap_or_default())
+}
+
+fn decide(world: &World, report: &Value, what: &[&str]) -> Done {
+    let id = report["session_id"].as_str().unwrap();
+    world.run(&[&["sessions", "decide", id], what].concat())
+}
+
+/// What the model reads as the results of its calls.
+fn told(server: &Server) -> Vec<Value> {
+    let (_, body) = server.heard().into_iter().next_back().unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    messages.iter().filter(|it| it["role"] == "tool").map(|it| it["content"].clone()).collect()
+}
+
+fn spawning() -> Reply {
+    let spawn = json!({ "subagent": "helper", "prompt": "Remove it." });
+    streamed_tool("", "spawn_subagent", &spawn)
+}
+
+fn done() -> Reply {
+    streamed("Done.", "stop")
+}
+
+#[test]
+fn a_call_of_any_tool_is_approved_with_other_arguments_that_fit_its_schema() {
+    let world = world();
+    let server = Server::start([spawning(), streamed("Helped.", "stop"), done()]);
+    let (paused, report) = run(
+        &world,
+        &server,
+        &["--agent", "lead", "--permission-mode", "ask", "--ask", "Agent", "Go."],
+    );
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let wrong = decide(&world, &report, &["approve", r#"{"subagent":7}"#]);
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+    let text = "the edited arguments do not match the schema of `spawn_subagent`";
+    assert!(wrong.stderr.contains(text), "{}", wrong.stderr);
+    let edited = r#"{"subagent":"helper","prompt":"Keep it."}"#;
+    let decided = decide(&world, &report, &["approve", edited]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    let id = report["session_id"].as_str().unwrap();
+    let (resumed, _) = run(&world, &server, &["--resume", id]);
+    assert_eq!(resumed.status, 0, "{}", resumed.stderr);
+    let heard = server.heard();
+    assert!(heard[1].1["messages"].to_string().contains("Keep it."), "{}", heard[1].1);
+}
+
+#[test]
+fn the_dialog_edits_the_arguments_of_any_tool_as_json() {
+    let world = world();
+    let write = json!({ "path": "b.txt", "content": "b" });
+    let server = Server::start([streamed_tool("", "write_file", &write), done()]);
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let terminal = Terminal::new(100)
+        .typing("e JSON", "e c.txt")
+        .typing("type `e` and the new arguments as JSON", r#"e {"path":"c.txt","content":"c"}"#);
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.has("project/b.txt")), (0, false), "{}", seen.text());
+    assert_eq!(std::fs::read_to_string(world.path("project/c.txt")).unwrap(), "c");
+}
+
+#[test]
+fn a_question_is_left_undecided_from_the_command_line_and_in_the_dialog() {
+    let asking = || streamed_tool("", "ask_user", &json!({ "question": "Which?" }));
+    let dismissed = "Blocked: the user dismissed the question without an answer";
+    let world = world();
+    let server = Server::start([asking(), done()]);
+    let (paused, report) = run(&world, &server, &["Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let unknown = decide(&world, &report, &["maybe"]);
+    assert!(unknown.stderr.contains("`reply`, `decline`, `cancel`"), "{}", unknown.stderr);
+    assert_eq!(decide(&world, &report, &["cancel"]).status, 0);
+    let id = report["session_id"].as_str().unwrap();
+    run(&world, &server, &["--resume", id]);
+    assert_eq!(told(&server), [dismissed]);
+
+    let server = Server::start([asking(), done()]);
+    let line = [&MODEL[..], &[&server.url, "Go."]].concat();
+    let seen = Terminal::new(100).typing("`/decline` or `/cancel`", "/cancel").run(&world, &line);
+    assert_eq!(told(&server), [dismissed], "{}", seen.text());
+
+    let server = Server::start([streamed_call("", "rm a.txt")]);
+    let (_, report) = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    assert_eq!(decide(&world, &report, &["cancel"]).status, 2);
+}
+
+#[test]
+fn a_tool_that_runs_elsewhere_is_denied_or_ends_a_run_that_does_not_wait() {
+    let locating = || [streamed_tool("", "locate", &json!({})), done()];
+    for (on_ask, reason) in [
+        (
+            "deny",
+            "the tool runs elsewhere, and this run does not wait for its result; continue without it",
+        ),
+        (
+            "fail",
+            "`locate` needs a result from elsewhere (`locate` runs elsewhere: its result is needed)",
+        ),
+    ] {
+        let (world, server) = (world(), Server::start(locating()));
+        let (ended, report) =
+            run(&world, &server, &["--agent", "finder", "--on-ask", on_ask, "Go."]);
+        assert_eq!(ended.status, 8, "{}", ended.stderr);
+        let expect = json!([{ "tool": "locate", "arguments": {}, "reason": reason }]);
+        assert_eq!((&report["denials"], &report["pending"]), (&expect, &Value::Null));
+    }
+}
+
+#[test]
+fn a_result_lists_the_denied_calls_of_sub_agents_with_their_path() {
+    let lead = ["--agent", "lead", "--permission-mode", "ask", "--allow", "Agent"];
+    let question = "no rule matches, mode `ask`";
+    let denied = format!("not permitted without approval ({question}); continue without it");
+    let failed = format!("`bash` needs approval ({question})");
+    for (on_ask, status, reason) in [("deny", 0, denied), ("fail", 8, failed)] {
+        let helped = streamed("I must not.", "stop");
+        let server = Server::start([spawning(), streamed_call("", "rm a.txt"), helped, done()]);
+        let (ended, report) =
+            run(&world(), &server, &[&lead[..], &["--on-ask", on_ask, "Go."]].concat());
+        assert_eq!(ended.status, status, "{}", ended.stderr);
+        let arguments = json!({ "command": "rm a.txt" });
+        let expect = json!([
+            { "agents": ["helper"], "tool": "bash", "arguments": arguments, "reason": reason },
+        ]);
+        assert_eq!(report["denials"], expect, "{report}");
+    }
+}
+
+#[test]
+fn a_denied_call_is_listed_with_the_arguments_of_its_approval() {
+    let world = world();
+    let server = Server::start([streamed_call("", "rm a.txt"), done()]);
+    let ask = ["--permission-mode", "ask", "--deny", "Bash(rm b.txt)"];
+    let (_, report) = run(&world, &server, &[&ask[..], &["Go."]].concat());
+    let decided = decide(&world, &report, &["approve", r#"{"command":"rm b.txt"}"#]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    let id = report["session_id"].as_str().unwrap();
+    let (ended, report) = run(&world, &server, &[&ask[..], &["--resume", id]].concat());
+    assert_eq!(ended.status, 8, "{}", ended.stderr);
+    assert_eq!(report["denials"][0]["arguments"], json!({ "command": "rm b.txt" }));
+}
+
+#[test]
+fn a_rule_covers_a_call_of_a_sub_agent_that_writes_to_a_file() {
+    let world = world();
+    let writing = || streamed_call("", "echo x >> leaf");
+    let server = Server::start([spawning(), writing()]);
+    let options = ["--agent", "lead", "--permission-mode", "ask", "--allow", "Agent"];
+    let (paused, report) = run(&world, &server, &[&options[..], &["Go."]].concat());
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let decided = decide(&world, &report, &["0.0", "approve", "--always", "--yes"]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    let id = report["session_id"].as_str().unwrap();
+    let server = Server::start([writing(), streamed("Wrote.", "stop"), done()]);
+    let (ended, _) = run(&world, &server, &[&options[2..], &["--resume", id]].concat());
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert_eq!(std::fs::read_to_string(world.path("project/leaf")).unwrap(), "x\nx\n");
+}

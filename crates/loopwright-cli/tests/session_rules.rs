@@ -1,0 +1,135 @@
+//! Rules that the user chooses for one session.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::terminal::Terminal;
+use crate::world::{Done, World};
+
+const RULE: &str = "allow Bash(rm a.txt) in ";
+
+fn removing() -> [Reply; 2] {
+    [streamed_call("", "rm a.txt"), streamed("Done.", "stop")]
+}
+
+fn run(world: &World, options: &[&str]) -> Done {
+    std::fs::write(world.path("project/a.txt"), "x").unwrap();
+    let server = Server::start(removing());
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let ask = ["--permission-mode", "ask", "--output-format", "json"];
+    world.run(&[&model[..], &ask, options].concat())
+}
+
+fn session(done: &Done) -> String {
+    let report: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    report["session_id"].as_str().unwrap().to_owned()
+}
+
+/// Returns a world in which a rule was chosen for a session, and the session.
+fn chosen() -> (World, String) {
+    let world = World::new().file("project/a.txt", "x");
+    let paused = run(&world, &["Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let id = session(&paused);
+    let decide = |what: &[&str]| world.run(&[&["sessions", "decide", &id], what].concat());
+    let unconfirmed = decide(&["approve", "--session"]);
+    assert_eq!((unconfirmed.status, unconfirmed.stderr.contains(RULE)), (2, true));
+    let done = decide(&["approve", "--session", "--yes"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let told = format!("for the rest of the session: {RULE}");
+    assert!(done.stderr.contains(&told), "{}", done.stderr);
+    (world, id)
+}
+
+#[test]
+fn a_rule_that_was_chosen_for_a_session_holds_in_it_and_its_forks_and_in_no_other() {
+    let (world, id) = chosen();
+    for (options, status) in [
+        (&["--resume", &id][..], 0),
+        (&["--resume", &id, "Again."], 0),
+        (&["--fork", &id, "Again."], 0),
+        (&["Go."], 9),
+    ] {
+        let done = run(&world, options);
+        let is_there = world.path("project/a.txt").exists();
+        assert_eq!((done.status, is_there), (status, status == 9), "{options:?} {}", done.stderr);
+    }
+    assert!(!world.path(".config/loopwright/folders.toml").exists());
+}
+
+#[test]
+fn an_imported_session_brings_no_rules() {
+    let (world, id) = chosen();
+    assert_eq!(run(&world, &["--resume", &id]).status, 0);
+    let exported = world.run(&["sessions", "export", &id]).stdout;
+    assert!(exported.contains("Bash(rm a.txt)"), "{exported}");
+    let imported = world.run_with(&["sessions", "import", "-", "--id", "copy"], &exported);
+    assert_eq!(imported.status, 0, "{}", imported.stderr);
+    assert_eq!(run(&world, &["--resume", "copy", "Again."]).status, 9);
+}
+
+#[test]
+fn a_worker_applies_the_rules_of_the_session() {
+    let world = World::new().file("project/a.txt", "x");
+    let replies = [streamed_call("", "rm a.txt"), streamed_call("", "rm a.txt")];
+    let server = Server::start(replies.into_iter().chain([streamed("Done.", "stop")]));
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let submitted = world.run(&[&["submit"], &model[..], &["Go."]].concat());
+    let (_, id) = submitted.stdout.trim().split_once(' ').unwrap();
+    let work = || {
+        let worker = ["worker", "--exit-when-idle", "--permission-mode", "ask"];
+        world.run(&[&worker[..], &model].concat())
+    };
+    assert!(work().stderr.contains("1 need input"));
+    let decided = world.run(&["sessions", "decide", id, "approve", "--session", "--yes"]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    assert!(decided.stderr.ends_with("decided; a worker continues the job\n"), "{decided:?}");
+    let worked = work();
+    assert!(worked.stderr.contains("1 completed"), "{}", worked.stderr);
+    assert_eq!(server.heard().len(), 3);
+}
+
+#[test]
+fn a_new_session_in_chat_asks_about_what_was_allowed_in_the_one_before() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start([removing(), removing(), removing()].into_iter().flatten());
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let line = [&model[..], &["--permission-mode", "ask"]].concat();
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "Go.")
+        .typing("s this session", "s")
+        .typing("Done.", "Again.")
+        .typing("Done.", "/clear")
+        .typing("new session", "Go.")
+        .typing("1 yes", "3 no")
+        .typing("Done.", "/quit");
+    let seen = terminal.run(&world, &line);
+    assert_eq!(server.heard().len(), 6, "{}", seen.text());
+
+    let listed = world.run(&["sessions", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let steps = |at: usize| listed["sessions"][at]["id"].as_str().unwrap().to_owned();
+    // The first session is the older one.
+    assert_eq!(run(&world, &["--resume", &steps(1), "Again."]).status, 0);
+    assert_eq!(run(&world, &["--resume", &steps(0), "Again."]).status, 9);
+}
+
+#[test]
+fn approvals_show_the_folder_and_the_time_that_is_left_and_leave_out_what_has_expired() {
+    let world = World::new().file("project/a.txt", "x");
+    let late = run(&world, &["--answer-within", "0.001", "Go."]);
+    assert_eq!(late.status, 9, "{}", late.stderr);
+    let listed = || {
+        let listed = world.run(&["approvals", "--json"]).stdout;
+        serde_json::from_str::<Value>(&listed).unwrap()["sessions"].clone()
+    };
+    assert_eq!(listed(), json!([]));
+    let waiting = run(&world, &["--answer-within", "90000", "Go."]);
+    assert_eq!(listed()[0]["session"]["id"], session(&waiting));
+    let shown = world.run(&["approvals"]).stdout;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines.len(), 4, "{shown}");
+    assert_eq!(lines[1], "  in /project");
+    let asked = "  0  bash rm a.txt  (no rule matches, mode `ask`, 1day";
+    assert!(lines[2].starts_with(asked) && lines[2].ends_with(" left)"), "{shown}");
+}

@@ -1,0 +1,123 @@
+//! What `trust` shows and covers, settings of Claude Code that hold in every project, and lists of rules in options.
+
+use serde_json::{Value, json};
+
+use crate::hooks::{is_there, removing, run};
+use crate::terminal::Terminal;
+use crate::world::World;
+
+const SETTINGS: &str = ".claude/settings.json";
+
+fn guard(command: &str) -> Value {
+    json!({ "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] }] })
+}
+
+fn guarded() -> World {
+    let hooks = guard("sh \"$CLAUDE_PROJECT_DIR/.claude/g.sh\" && sh ci/g.sh");
+    let settings = json!({ "permissions": { "allow": ["Bash(rm *)"], "defaultMode": "acceptEdits" }, "hooks": hooks });
+    World::new()
+        .file(&format!("project/{SETTINGS}"), &settings.to_string())
+        .file("project/.claude/g.sh", "exit 0")
+        .file("project/ci/g.sh", "exit 2")
+        .file(
+            "project/.claude/skills/s/SKILL.md",
+            "---\nname: s\ndescription: s\n---\n!`git status`\n",
+        )
+}
+
+#[test]
+fn a_change_to_a_script_that_settings_run_ends_trust() {
+    for script in ["project/.claude/g.sh", "project/ci/g.sh"] {
+        let world = guarded();
+        assert_eq!(world.run(&["trust"]).status, 0);
+        let (trusted, _) = run(&world, removing(), &[]);
+        assert!(is_there(&world), "{}", trusted.stderr);
+        assert!(!trusted.stderr.contains("ignored"), "{}", trusted.stderr);
+        let world = world.file(script, "exit 1");
+        let (changed, _) = run(&world, removing(), &[]);
+        assert!(changed.stderr.contains("1 hook ignored"), "{script}: {}", changed.stderr);
+        let told = "settings of this project, or files that they run, have changed since they were trusted";
+        assert!(changed.stderr.contains(told), "{script}: {}", changed.stderr);
+    }
+}
+
+#[test]
+fn trust_shows_what_it_allows_and_asks_at_a_terminal() {
+    let is_trusted =
+        |world: &World| world.run(&["policy", "show"]).stdout.contains("allow Bash(rm *)");
+    let world = guarded();
+    let answering = |answer: &'static str| {
+        Terminal::new(200).pressing("trust all of this? [y/N]", answer).run(&world, &["trust"])
+    };
+    let refused = answering("n\r");
+    for shown in [
+        "allow Bash(rm *)",
+        "mode accept-edits",
+        "hook PreToolUse Bash: sh",
+        "ci/g.sh (run by a command below)",
+        "SKILL.md: git status",
+        "nothing was changed",
+    ] {
+        assert!(refused.text().contains(shown), "{shown}: {}", refused.text());
+    }
+    assert!(!is_trusted(&world));
+    assert!(answering("y\r").text().contains("is trusted until"));
+    assert!(is_trusted(&world));
+    assert_eq!(world.run(&["trust", "--revoke"]).status, 0);
+    assert!(!is_trusted(&world));
+    let unasked = Terminal::new(200).run(&world, &["trust", "--yes"]);
+    assert!(is_trusted(&world), "{}", unasked.text());
+}
+
+#[test]
+fn settings_of_the_user_for_claude_code_restrict_and_allow_only_if_the_configuration_says_so() {
+    let settings = json!({
+        "model": "opus",
+        "permissions": { "allow": ["Bash(ls *)"], "deny": ["Bash(rm *)"], "defaultMode": "default",
+            "disableBypassPermissionsMode": "disable" },
+        "hooks": guard("exit 2"),
+    });
+    let world = World::new().file(SETTINGS, &settings.to_string());
+    let shown = |world: &World, options: &[&str]| {
+        let done = world.run(&[&["policy", "show"], options].concat());
+        (done.stdout, done.stderr)
+    };
+    let place = "(/.claude/settings.json:1)";
+    let warned = "warning: 1 permission setting of Claude Code for all projects ignored; to use them, set `claude = true` in `[permissions]` of your own configuration, or `false` to hide this warning\n\
+                  warning: /.claude/settings.json: 1 hook ignored: `permissions.claude` is not set\n";
+    let restricting = format!("deny Bash(rm *) {place}\n");
+    assert_eq!(shown(&world, &[]), (format!("mode ask\n{restricting}"), warned.to_owned()));
+    let (typed, _) = shown(&world, &["--permission-mode", "accept-edits"]);
+    assert_eq!(typed, format!("mode accept-edits\n{restricting}"));
+    let (forbidden, _) = shown(&world, &["--permission-mode", "unconfined"]);
+    assert_eq!(forbidden, format!("mode ask\n{restricting}"));
+    run(&world, removing(), &["--on-ask", "deny"]);
+    assert!(is_there(&world));
+    let own = |world: World, text: &str| world.file(".config/loopwright/config.toml", text);
+    let world = own(world, "[permissions]\nclaude = false\n");
+    assert_eq!(shown(&world, &[]), (format!("mode ask\n{restricting}"), String::new()));
+    let world = own(world, "[permissions]\nclaude = true\n");
+    let all = format!(
+        "mode ask\n{restricting}allow Bash(ls *) {place}\nhook PreToolUse Bash: exit 2 (/.claude/settings.json)\n"
+    );
+    assert_eq!(shown(&world, &[]), (all, String::new()));
+    let (bare, _) = run(&world, removing(), &["--bare"]);
+    assert!(!is_there(&world), "{}", bare.stderr);
+    let world = own(world, "").file("project/loopwright.toml", "[permissions]\nclaude = true\n");
+    assert_eq!(world.run(&["policy", "show"]).status, 3);
+}
+
+#[test]
+fn an_option_takes_a_list_of_rules_and_one_for_an_unknown_tool_is_reported() {
+    for option in ["--disallowedTools", "--deny"] {
+        let world = World::new();
+        let (done, _) = run(&world, removing(), &[option, "Edit,Bash(rm *), Bashh"]);
+        assert!(is_there(&world), "{}", done.stderr);
+        let warning = "command line: rule `Bashh`: unknown tool `Bashh`; write `Bash`";
+        assert!(done.stderr.contains(warning), "{}", done.stderr);
+    }
+    let world = World::new();
+    let ask = ["--permission-mode", "ask", "--on-ask", "deny"];
+    run(&world, removing(), &[&ask[..], &["--allowedTools", "Bash(rm a.txt),Edit"]].concat());
+    assert!(!is_there(&world));
+}

@@ -1,0 +1,52 @@
+//! Warnings about files of the user.
+
+use crate::server::{Server, streamed};
+use crate::world::World;
+
+#[test]
+fn a_warning_about_a_file_is_shown_again_only_until_there_is_a_folder_of_state() {
+    let agent = "---\nname: a\ndescription: D.\nflavour: sweet\n---\nGo.\n";
+    let world = World::new()
+        .file(".config/loopwright/config.toml", "modle = 'a/b'\n")
+        .file("project/.claude/agents/a.md", agent);
+    let server = Server::start((0..3).map(|_| streamed("Done.", "stop")));
+    let line = [
+        "run",
+        "--agent",
+        "a",
+        "-m",
+        "openai-compatible/test",
+        "--base-url",
+        &server.url,
+        "Go on.",
+    ];
+    let shown = || {
+        let done = world.run(&line);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        ["modle", "flavour"].map(|it| done.stderr.contains(it))
+    };
+    // The first run makes the folder, after its warnings.
+    assert_eq!([shown(), shown(), shown()], [[true, true], [true, true], [false, false]]);
+    let checked = world.run(&["agents", "validate"]);
+    let all = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(all.contains("flavour") && all.contains("modle"), "{all}");
+}
+
+#[test]
+fn a_mode_of_a_definition_that_is_looser_than_that_of_the_run_has_no_effect_and_a_warning() {
+    let agent =
+        |mode: &str| format!("---\nname: a\ndescription: D.\npermissionMode: {mode}\n---\nGo.\n");
+    let warned = |mode: &str, run: &str| {
+        let world = World::new().file("project/.claude/agents/a.md", &agent(mode));
+        let server = Server::start([streamed("Done.", "stop")]);
+        let model = ["run", "--agent", "a", "-m", "openai-compatible/test", "--base-url"];
+        let options = [server.url.as_str(), "--permission-mode", run, "Go on."];
+        let line = [&model[..], &options].concat();
+        let done = world.run(&line);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        done.stderr.contains("`permissionMode` of agent `a` has no effect")
+    };
+    assert!(warned("acceptEdits", "ask"));
+    assert!(!warned("acceptEdits", "auto"));
+    assert!(!warned("plan", "auto"));
+}
