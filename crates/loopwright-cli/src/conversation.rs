@@ -22,6 +22,7 @@ use loopwright_sessions::{
 };
 
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
 use crate::answer_checks::EndedRun;
@@ -77,6 +78,8 @@ pub struct Conversation {
     pub(crate) asks_about_cost: bool,
     /// Whether the last run ended before it heard everything that was sent to it.
     pub has_unheard: bool,
+    /// Cancelled when the run of a turn has begun: what is typed from then on is for this run.
+    pub(crate) has_begun: CancellationToken,
     /// Whether the terminal is told when a run waits for the user, or is done after a while.
     pub notifies: bool,
     /// Reads what is typed while the agent works; `None` knows `/tasks` only.
@@ -160,6 +163,8 @@ impl Conversation {
         let (store, steered) = (Arc::clone(&self.store), Steered::default());
         let tasks = self.setup.commands.tasks.clone();
         let lines = self.live.clone().unwrap_or_else(|| Arc::new(TaskLines(tasks)));
+        self.has_begun = CancellationToken::new();
+        let has_begun = self.has_begun.clone();
         let steering = async {
             let Some(typed) = &mut typed else { return pending::<Infallible>().await };
             while let Some(typed) = typed.recv().await {
@@ -168,7 +173,9 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::Line(text) => steered.take(&*lines, &*store, &id, text, &feed).await,
+                    Typed::Line(text) => {
+                        steered.take(&*lines, &*store, (&id, &has_begun), text, &feed).await;
+                    }
                 }
             }
             pending().await
@@ -223,8 +230,10 @@ impl Conversation {
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);
+        let begun = self.has_begun.clone();
         let begins = |session: &AgentSession| {
             has_begun.store(true, Relaxed);
+            begun.cancel();
             let mut beginning = beginning(&self.setup, &agent, session.state());
             beginning.session_id = Some(session.id().to_string());
             feed.tell(UiEvent::Began(beginning));

@@ -20,6 +20,8 @@ use loopwright_sessions::{
 };
 
 pub use self::refusal::StartError;
+use tokio_util::sync::CancellationToken;
+
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
 use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
@@ -406,6 +408,7 @@ impl Startup {
             live: None,
             totals: None,
             has_unheard: false,
+            has_begun: CancellationToken::new(),
             command,
         })
     }

@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use loopwright_core::messages::Message;
 use loopwright_sessions::{ControlMessage, SessionId, SessionStore, StoreError};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::console;
 use crate::render::{UiEvent, UiSender};
 
@@ -57,11 +59,13 @@ impl Steered {
         &self,
         lines: &dyn LiveLines,
         store: &dyn SessionStore,
-        id: &SessionId,
+        (id, has_begun): (&SessionId, &CancellationToken),
         line: String,
         feed: &UiSender,
     ) {
         lock(&self.unsent).push(line.clone());
+        // Before the run begins, the session would have the message before that of the turn.
+        has_begun.cancelled().await;
         match lines.read(&line, id).await {
             LiveLine::Queued => return feed.tell(UiEvent::Queued(line)),
             LiveLine::Shown(told) => feed.tell(UiEvent::Told(told)),

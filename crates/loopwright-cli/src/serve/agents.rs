@@ -12,6 +12,7 @@ use loopwright_core::BoxError;
 use loopwright_server::{AgentInfo, AgentsError, Principal, ServedAgents};
 use loopwright_sessions::{AgentSession, SessionHeader, SessionId, SessionQuery};
 use loopwright_worker::AgentResolver as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::conversation::{ABOUT, Command, Conversation};
 use crate::definitions::Defined;
@@ -127,6 +128,7 @@ impl ServedAgents for OfferedAgents {
             live: None,
             totals: None,
             has_unheard: false,
+            has_begun: CancellationToken::new(),
             command: Command::default(),
         };
         Ok(conversation.session(&id, None))
