@@ -230,10 +230,10 @@ impl Conversation {
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);
-        let begun = self.has_begun.clone();
+        let first_request = self.has_begun.clone();
         let begins = |session: &AgentSession| {
             has_begun.store(true, Relaxed);
-            begun.cancel();
+            first_request.cancel();
             let mut beginning = beginning(&self.setup, &agent, session.state());
             beginning.session_id = Some(session.id().to_string());
             feed.tell(UiEvent::Began(beginning));
