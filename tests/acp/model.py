@@ -5,7 +5,7 @@
 | `write PATH TEXT` | calls `write_file`, and says "done" when it has the result |
 | `read PATH` | calls `read_file` |
 | `edit PATH OLD NEW` | calls `edit_file` |
-| `call TOOL` | calls a tool without arguments |
+| `call TOOL` | calls a tool without arguments, after a search for it if the request does not contain it |
 | `run COMMAND` | calls `bash` |
 | `think TEXT` | reasons, and says TEXT |
 | `hang` | never answers |
@@ -32,20 +32,32 @@ def call(name, arguments):
     return {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
 
 
-def answer(messages):
+def next_call(tool, messages, tools):
+    """Returns the next call on the way to `tool`, or None if it was called."""
+    calls = [it["function"]["name"] for message in messages for it in message.get("tool_calls") or []]
+    if tool in calls:
+        return None
+    if tool not in tools and "mcp_search" in tools and "mcp_search" not in calls:
+        return call("mcp_search", {"query": tool.rpartition("__")[2]})
+    return call(tool, {})
+
+
+def answer(messages, tools):
     """Returns the pieces of an answer, and why it ends."""
+    asked = max(i for i, it in enumerate(messages) if it["role"] == "user")
+    word, _, rest = text_of(messages[asked]["content"]).partition(" ")
+    wanted = next_call(rest, messages[asked:], tools) if word == "call" else None
+    if wanted:
+        return [wanted], "tool_calls"
     if messages[-1]["role"] == "tool":
         return [{"content": "do"}, {"content": "ne"}], "stop"
     said = text_of(messages[-1]["content"])
-    word, _, rest = said.partition(" ")
     if word == "write":
         path, _, text = rest.partition(" ")
         return [{"content": "Writing. "}, call("write_file", {"path": path, "content": text})], "tool_calls"
     if word == "edit":
         path, old, new = rest.split(" ")
         return [call("edit_file", {"path": path, "old_string": old, "new_string": new})], "tool_calls"
-    if word == "call":
-        return [call(rest, {})], "tool_calls"
     if word == "read":
         return [call("read_file", {"path": rest})], "tool_calls"
     if word == "run":
@@ -79,7 +91,8 @@ class Handler(BaseHTTPRequestHandler):
         if said.startswith("hang"):
             threading.Event().wait(300)
             return
-        pieces, reason = answer(messages)
+        tools = [it["function"]["name"] for it in body.get("tools") or []]
+        pieces, reason = answer(messages, tools)
         for piece in pieces:
             self.piece(piece, None)
         self.piece({}, reason)
