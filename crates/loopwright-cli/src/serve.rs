@@ -223,6 +223,7 @@ fn worker(
     let options = WorkerOptions {
         concurrency: args.concurrency,
         drain_timeout: args.drain_timeout,
+        on_ask: args.agent.on_ask.into(),
         ..WorkerOptions::default()
     };
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;

@@ -66,6 +66,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         concurrency: args.concurrency,
         drain_timeout: args.drain_timeout,
         on_idle: if args.exit_when_idle { OnIdle::Exit } else { OnIdle::Wait },
+        on_ask: args.agent.on_ask.into(),
         ..WorkerOptions::default()
     };
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));

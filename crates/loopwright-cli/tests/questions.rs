@@ -85,3 +85,25 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
     let report: Value = serde_json::from_str(&failed.stdout).unwrap();
     assert_eq!(report["denials"][0]["reason"], "`ask_user` needs an answer (Which color?)");
 }
+
+#[test]
+fn a_worker_that_does_not_wait_declines_a_question_or_stops_the_job() {
+    let declined =
+        "Blocked: the question was declined: no user is present; continue without an answer";
+    for (on_ask, counts, told_to_model) in [
+        ("deny", "1 completed, 0 need input, 0 stopped", Some(declined)),
+        ("fail", "0 completed, 0 need input, 1 stopped", None),
+    ] {
+        let (world, server) = (World::new(), Server::start(asking(&colors())));
+        let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+        let submitted = world.run(&[&["submit"], &model[..], &["Go."]].concat());
+        assert_eq!(submitted.status, 0, "{}", submitted.stderr);
+        let worker = ["worker", "--exit-when-idle", "--on-ask", on_ask];
+        let worked = world.run(&[&worker[..], &model].concat());
+        assert!(worked.stderr.contains(counts), "{on_ask}: {}", worked.stderr);
+        match told_to_model {
+            Some(text) => assert_eq!(told(&server), text),
+            None => assert_eq!(server.heard().len(), 1),
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
+use loopwright_core::OnAsk;
+
 /// Options of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerOptions {
@@ -25,6 +27,8 @@ pub struct WorkerOptions {
     pub drain_timeout: Duration,
     /// The behavior when no jobs are left.
     pub on_idle: OnIdle,
+    /// The policy for calls that need an approval, an answer or a result; by default, the job waits for the decision.
+    pub on_ask: OnAsk,
 }
 
 /// The delay before a retry of a job, which doubles each time.
@@ -67,6 +71,7 @@ impl Default for WorkerOptions {
             max_crashes: 20,
             drain_timeout: Duration::from_secs(30),
             on_idle: OnIdle::Wait,
+            on_ask: OnAsk::Pause,
         }
     }
 }

@@ -69,6 +69,7 @@ impl JobRunner<'_> {
             .with_owner(Arc::clone(&worker.owner))
             .with_lease_ttl(worker.options.lease_ttl)
             .with_interrupted(OnInterrupted::RequireApproval)
+            .with_on_ask(worker.options.on_ask)
             .with_shutdown(self.drain.clone());
         let runtime = worker
             .sinks
