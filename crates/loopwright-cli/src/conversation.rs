@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use anstyle::Style;
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
@@ -21,7 +21,7 @@ use loopwright_sessions::{
     SessionStore,
 };
 
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
@@ -165,7 +165,8 @@ impl Conversation {
         let lines = self.live.clone().unwrap_or_else(|| Arc::new(TaskLines(tasks)));
         self.has_begun = CancellationToken::new();
         let has_begun = self.has_begun.clone();
-        let steering = async {
+        let (line_sender, mut waiting) = unbounded_channel();
+        let listening = async {
             let Some(typed) = &mut typed else { return pending::<Infallible>().await };
             while let Some(typed) = typed.recv().await {
                 match typed {
@@ -173,18 +174,23 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::Line(text) => {
-                        steered.take(&*lines, &*store, (&id, &has_begun), text, &feed).await;
-                    }
+                    Typed::Line(line) => drop(line_sender.send(line)),
                 }
             }
             pending().await
         };
+        // A line can wait for the run or for a server. Esc does not wait for the line.
+        let taking = async {
+            while let Some(line) = waiting.recv().await {
+                steered.take(&*lines, &*store, (&id, &has_begun), line, &feed).await;
+            }
+        };
+        let steering = join(listening, taking);
         let work = async {
             let turn = Box::pin(self.take_turn(&feed, &brake, said));
             let done = match select(turn, pin!(steering)).await {
                 Either::Left((done, _)) => done,
-                Either::Right((never, _)) => match never {},
+                Either::Right(((never, ()), _)) => match never {},
             };
             let report = done.unwrap_or_else(|error| {
                 console::fail(&error, error.exit_code());
@@ -196,6 +202,7 @@ impl Conversation {
         self.new_id = None;
         let (sent, mut unsent) = steered.into_lines();
         if let (Some(input), Some(live)) = (input, live) {
+            unsent.extend(std::iter::from_fn(|| waiting.try_recv().ok()));
             while let Some(Ok(typed)) = typed.as_mut().map(UnboundedReceiver::try_recv) {
                 unsent.extend(typed.into_line());
             }

@@ -11,6 +11,7 @@ use crate::world::redact;
 
 const CTRL_C: &str = "\u{3}";
 const CTRL_O: &str = "\u{f}";
+const ESC: &str = "\u{1b}";
 
 #[test]
 fn commands_that_are_typed_while_the_agent_works_are_carried_out_and_files_are_attached() {
@@ -233,4 +234,26 @@ fn servers_of_a_project_that_is_not_trusted_are_listed_as_not_used() {
     let done = chatting(&server).file("project/.mcp.json", file).run_with(&["chat"], "/mcp\n");
     let told = "shell: not used, because this project is not trusted\n";
     assert!(done.stderr.contains(told), "{}", done.stderr);
+}
+
+#[test]
+fn escape_stops_the_agent_while_a_line_waits_for_a_server() {
+    let server = Server::start([streamed_call("", "sleep 60"), streamed("Done.", "stop")]);
+    // The first resource that is read never comes.
+    let answers = r#"*'"resources/read"'*) if [ -z "$was_read" ]; then was_read=1; continue; fi;"#;
+    let program = crate::mcp::SERVER.replace(r#"*'"resources/read"'*)"#, answers);
+    let world = chatting(&server).file("project/server.sh", &program);
+    assert_eq!(world.run(&["mcp", "add", "shell", "sh", "server.sh"]).status, 0);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Go")
+        .pressing("bash sleep 60", "See @shell:note:///a\r")
+        .pressing("", ESC)
+        .typing("interrupted", "")
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let requests = server.heard();
+    assert_eq!(requests.len(), 2, "{}", seen.text());
+    // The line is a message of its own then.
+    let last = said(&requests[1].1).pop().unwrap();
+    assert!(last.contains("<resource server=\"shell\" uri=\"note:///a\">"), "{last}");
 }
