@@ -132,7 +132,7 @@ impl Hash {
 pub(crate) fn named_files(root: &Path, settings: &[(PathBuf, String)]) -> BTreeSet<PathBuf> {
     let Ok(real) = root.canonicalize() else { return BTreeSet::new() };
     let lines = settings.iter().flat_map(|(path, text)| commands(path, text));
-    let words: BTreeSet<String> = lines.flat_map(|line| words(&line, root)).collect();
+    let words: BTreeSet<String> = lines.flat_map(|line| words(&line)).collect();
     let files = words.iter().filter_map(|word| root.join(word).canonicalize().ok());
     files.filter(|it| it.starts_with(&real) && it.is_file()).collect()
 }
@@ -185,21 +185,48 @@ pub(crate) fn skill_commands(text: &str) -> impl Iterator<Item = String> {
     found.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
+/// What ends a pipeline in a command line.
+const ENDS: [char; 6] = [';', '&', '\n', '(', ')', '`'];
+
 /// Returns the words of a command line that can be files which it runs.
-fn words(line: &str, root: &Path) -> Vec<String> {
-    let root = root.to_string_lossy();
-    let line = ["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR"]
-        .iter()
-        .fold(line.to_owned(), |line, variable| line.replace(variable, &root));
-    let mut found = Vec::new();
-    for command in line.split([';', '|', '&', '\n', '(', ')', '`']) {
-        let separates = |c: char| c.is_whitespace() || "\"'=<>,:[]{}".contains(c);
-        let mut words = command.split(separates).filter(|it| !it.is_empty()).peekable();
-        let program = words.peek().and_then(|it| it.rsplit('/').next());
-        let is_reader = program.is_some_and(|it| READERS.contains(&it));
-        found.extend(words.take(if is_reader { 1 } else { usize::MAX }).map(str::to_owned));
+fn words(line: &str) -> Vec<String> {
+    // A path with spaces is quoted, or it is the whole line.
+    let quoted = line.split(['"', '\'']).map(str::trim);
+    let quoted = quoted.filter(|it| it.contains(char::is_whitespace)).map(str::to_owned);
+    let mut found: Vec<String> = quoted.collect();
+    let line = line.replace("||", ";");
+    let (mut depth, mut is_in_backticks) = (0_usize, false);
+    for pipeline in line.split_inclusive(ENDS) {
+        // What is printed in parentheses or backticks is part of another command.
+        let mut is_run = depth > 0 || is_in_backticks;
+        for command in pipeline.trim_end_matches(ENDS).split('|').rev() {
+            let mut words = command_words(command).peekable();
+            let program = words.peek().and_then(|it| it.rsplit('/').next());
+            let is_reader = program.is_some_and(|it| READERS.contains(&it));
+            is_run |= !is_reader;
+            for word in words.take(if is_run { usize::MAX } else { 1 }) {
+                found.push(word.to_owned());
+                // The part before it is a variable or the output of a command, which can be the root.
+                if word.starts_with(['$', '/'])
+                    && let Some((_, below)) = word.split_once('/')
+                {
+                    found.push(below.to_owned());
+                }
+            }
+        }
+        match pipeline.chars().next_back() {
+            Some('(') => depth += 1,
+            Some(')') => depth = depth.saturating_sub(1),
+            Some('`') => is_in_backticks = !is_in_backticks,
+            _ => {}
+        }
     }
     found
+}
+
+fn command_words(command: &str) -> impl Iterator<Item = &str> {
+    let separates = |c: char| c.is_whitespace() || "\\\"'=<>,:[]{}".contains(c);
+    command.split(separates).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
@@ -264,6 +291,37 @@ mod tests {
             !others.contains(&name) && !is_left_out
         };
         assert_eq!(covered, files.map(|(name, _)| (name, is_covered(name))));
+    }
+
+    #[test]
+    fn a_file_is_named_if_a_command_runs_it_and_not_if_a_command_only_reads_it() {
+        let root = project(&[("x.sh", ""), ("a b/x.sh", "")]);
+        let real = root.path().canonicalize().unwrap();
+        let named = |command: &str| -> Vec<String> {
+            let settings = serde_json::json!({ "hooks": [command] }).to_string();
+            let named = named_files(&real, &[(PathBuf::from("s.json"), settings)]);
+            let below = named.iter().map(|it| it.strip_prefix(&real).unwrap());
+            below.map(|it| it.to_string_lossy().into_owned()).collect()
+        };
+        for command in [
+            "./x.sh",
+            "\"$CLAUDE_PROJECT_DIR/x.sh\"",
+            "\"$CLAUDE_PROJECT_DIR\"/x.sh",
+            "${CLAUDE_PROJECT_DIR}/x.sh --all",
+            "$(git rev-parse --show-toplevel)/x.sh",
+            "cat x.sh | sh",
+            "cat x.sh | head -n 5 | sh",
+            "cat x.sh | (sh)",
+            "sh -c \"$(cat x.sh)\"",
+            ". <(cat x.sh; true)",
+            "eval `cat x.sh`",
+        ] {
+            assert_eq!(named(command), ["x.sh"], "{command}");
+        }
+        assert_eq!(named("sh 'a b/x.sh'"), ["a b/x.sh"]);
+        for command in ["cat x.sh", "grep -q a x.sh || exit 0", "cat x.sh | head; echo ok"] {
+            assert_eq!(named(command), [""; 0], "{command}");
+        }
     }
 
     #[test]
