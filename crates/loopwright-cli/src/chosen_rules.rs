@@ -1,10 +1,15 @@
 //! Rules that the user chose for one session. The session keeps them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use loopwright_core::{AgentState, BoxError, Edit, Key};
 use loopwright_permissions::Decision;
-use loopwright_sessions::{AgentSession, SessionError, SessionId, SessionStore, action_fn};
+use loopwright_sessions::{
+    ActionCx, AgentSession, DecideShown, SessionAction, SessionError, SessionId, SessionStore,
+    action_fn,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::loops::maintenance_runtime;
@@ -16,6 +21,13 @@ const RULES: Key<Vec<ChosenRule>> = Key::session("cli", "chosen_rules");
 pub(crate) struct ChosenRule {
     pub(crate) decision: Decision,
     pub(crate) rule: String,
+}
+
+impl ChosenRule {
+    /// Returns rules that decide in this way.
+    pub(crate) fn list(decision: Decision, rules: &[String]) -> Vec<Self> {
+        rules.iter().map(|rule| Self { decision, rule: rule.clone() }).collect()
+    }
 }
 
 /// Returns the rules of a session.
@@ -35,23 +47,50 @@ pub(crate) async fn record(
     decision: Decision,
     rules: &[String],
 ) -> Result<Vec<ChosenRule>, SessionError> {
-    let added: Vec<ChosenRule> =
-        rules.iter().map(|rule| ChosenRule { decision, rule: rule.clone() }).collect();
+    let added = ChosenRule::list(decision, rules);
     let action = action_fn("choose_rules", move |session: AgentSession| {
-        let added = added.clone();
-        async move {
-            let mut kept = of(session.state());
-            for rule in added {
-                if !kept.contains(&rule) {
-                    kept.push(rule);
-                }
-            }
-            let value = serde_json::to_value(kept).map_err(BoxError::from);
-            let value = value.map_err(SessionError::Action)?;
-            let state = session.state().clone().edit(Edit::Set(RULES.slot(), Some(value)));
-            Ok(session.with_state(state))
-        }
+        let done = with_added(session, &added);
+        async move { done }
     });
     let session = maintenance_runtime(store).execute(id, &action).await?;
     Ok(of(session.state()))
+}
+
+/// Decides about a call, and adds rules to those of the session. Both are recorded at once, so that the run that continues
+/// then has the rules.
+#[derive(Debug)]
+pub(crate) struct DecideWithRules {
+    pub(crate) decide: DecideShown,
+    pub(crate) rules: Vec<ChosenRule>,
+}
+
+#[async_trait]
+impl SessionAction for DecideWithRules {
+    fn name(&self) -> Cow<'static, str> {
+        self.decide.name()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        with_added(self.decide.execute(session, cx).await?, &self.rules)
+    }
+}
+
+fn with_added(session: AgentSession, added: &[ChosenRule]) -> Result<AgentSession, SessionError> {
+    if added.is_empty() {
+        return Ok(session);
+    }
+    let mut kept = of(session.state());
+    for rule in added {
+        if !kept.contains(rule) {
+            kept.push(rule.clone());
+        }
+    }
+    let value = serde_json::to_value(kept).map_err(BoxError::from);
+    let value = value.map_err(SessionError::Action)?;
+    let state = session.state().clone().edit(Edit::Set(RULES.slot(), Some(value)));
+    Ok(session.with_state(state))
 }

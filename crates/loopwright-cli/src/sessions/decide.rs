@@ -17,6 +17,7 @@ use self::lasting::{LastingDecision, Waiting};
 use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
+use crate::chosen_rules::DecideWithRules;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
@@ -94,13 +95,17 @@ pub(super) async fn decide(
     let path = typed.map(|it| it.path);
     let shown = |it| ShownRequest::of(&header.id, session.state(), it);
     let decided = match asked.filter(|_| is_clear).map(shown) {
-        Some(request) => runtime.execute(&header.id, &DecideShown { request, resolution }).await,
+        Some(request) => {
+            let decide = DecideShown { request, resolution };
+            let rules = lasting.as_ref().map(LastingDecision::of_session).unwrap_or_default();
+            runtime.execute(&header.id, &DecideWithRules { decide, rules }).await
+        }
         // Why there is no such request is said.
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,
     };
     let session = decided?;
     if let Some(lasting) = lasting {
-        lasting.keep(store).await?;
+        lasting.keep()?;
     }
     let id = short(&header.id);
     let rest: Vec<String> = session.state().pending().iter().map(address).collect();

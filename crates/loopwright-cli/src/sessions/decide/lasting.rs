@@ -2,16 +2,15 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use loopwright_core::{AgentState, BoxError, PendingApproval};
 use loopwright_permissions::{Decision, Mode};
-use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
+use loopwright_sessions::SessionHeader;
 
 use super::UserDecision;
 use crate::approval::{Scope, rules_for};
 use crate::args::Cli;
-use crate::chosen_rules;
+use crate::chosen_rules::ChosenRule;
 use crate::commands::are_confined;
 use crate::console;
 use crate::load_config::configured;
@@ -24,7 +23,6 @@ use crate::session::SessionsError;
 pub(super) struct LastingDecision {
     permissions: RunPermissions,
     workdir: PathBuf,
-    session: SessionId,
     scope: Scope,
     decision: Decision,
     rules: Vec<String>,
@@ -73,7 +71,7 @@ impl LastingDecision {
                 "no rule can cover this call; omit `{option}`"
             )));
         }
-        Ok(Self { permissions, workdir, session: header.id.clone(), scope, decision, rules })
+        Ok(Self { permissions, workdir, scope, decision, rules })
     }
 
     /// Shows the rules, and asks for confirmation.
@@ -89,16 +87,18 @@ impl LastingDecision {
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
-    /// Stores the rules.
-    pub(super) async fn keep(&self, store: &Arc<dyn SessionStore>) -> Result<(), SessionsError> {
+    /// Returns the rules that are recorded in the session, together with the decision.
+    pub(super) fn of_session(&self) -> Vec<ChosenRule> {
         match self.scope {
-            Scope::Project => {
-                self.permissions.decide_always(self.decision, &self.rules).map_err(settings)?;
-            }
-            Scope::Session => {
-                let (id, rules) = (&self.session, &self.rules);
-                chosen_rules::record(store, id, self.decision, rules).await?;
-            }
+            Scope::Project => Vec::new(),
+            Scope::Session => ChosenRule::list(self.decision, &self.rules),
+        }
+    }
+
+    /// Stores the rules for the project, and tells about all of them.
+    pub(super) fn keep(&self) -> Result<(), SessionsError> {
+        if self.scope == Scope::Project {
+            self.permissions.decide_always(self.decision, &self.rules).map_err(settings)?;
         }
         let period = self.period();
         self.lines().iter().for_each(|line| console::tell(&format!("{period}: {line}")));
