@@ -67,7 +67,7 @@ pub(super) async fn choose(
             continue;
         }
         let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-        let chosen = number.and_then(|it| found.get(it)).map(|it| it.id.clone());
+        let chosen = number.and_then(|it| found[..listed].get(it)).map(|it| it.id.clone());
         return Ok(chosen.map_or(Choice::None("still in the same session"), Choice::Session));
     }
 }
