@@ -361,8 +361,12 @@ impl EditorSession {
         if let Some(llm) = invoked.llm {
             conversation.setup.llm = llm;
         }
-        let workdir = &conversation.setup.workdir;
-        let attached = mentions::attach(&invoked.text, &invoked.mentions, workdir);
+        let workdir = conversation.setup.workdir.clone();
+        let (text, named) = (invoked.text, invoked.mentions);
+        // The editor may have to answer, and meanwhile other sessions go on.
+        let attaching =
+            tokio::task::spawn_blocking(move || mentions::attach(&text, &named, &workdir));
+        let Ok(attached) = attaching.await else { return message };
         for note in attached.notes {
             console::warn(&note);
         }
