@@ -185,13 +185,17 @@ impl Server {
         let id = id(params)?;
         let servers = servers::named(params)?;
         let open = self.sessions.borrow().get(&id).cloned();
-        let session =
-            if let Some(session) = open.filter(|it| it.is_busy() || it.has_servers(&servers)) {
-                session
-            } else {
+        let session = match open {
+            Some(session) if session.is_busy() || session.has_servers(&servers) => session,
+            before => {
                 let origin = ResumeArgs { resume: Some(id.clone()), ..ResumeArgs::default() };
-                self.start(params, id.clone(), origin, servers).await?
-            };
+                let session = self.start(params, id.clone(), origin, servers).await?;
+                if let Some(before) = before {
+                    before.hand_over(&session)?;
+                }
+                session
+            }
+        };
         if tells_history {
             session.replay().await?;
         }

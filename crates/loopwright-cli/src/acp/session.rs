@@ -142,6 +142,20 @@ impl EditorSession {
         self.conversation.borrow().is_none()
     }
 
+    /// Gives what the user selected to the same session with other servers, which takes its place.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a turn has begun meanwhile.
+    pub(super) fn hand_over(&self, next: &Self) -> Result<(), RpcError> {
+        if self.is_busy() {
+            return Err(busy());
+        }
+        next.llm.borrow_mut().clone_from(&self.llm.borrow());
+        let set = next.permissions.set_mode(self.permissions.policy().mode());
+        set.map_err(|error| RpcError::internal(error.to_string()))
+    }
+
     fn defined(&self) -> Option<Defined> {
         let providers = model::providers(&self.config, &self.sources).ok()?;
         Some(Defined::find(&self.config, &self.sources, &providers))

@@ -151,3 +151,25 @@ fn the_model_and_the_effort_are_selected_for_the_next_turn() {
     let asked = server.request();
     assert_eq!((&asked["model"], &asked["reasoning_effort"]), (&json!("other"), &json!("low")));
 }
+
+#[test]
+fn a_session_that_is_loaded_with_other_servers_keeps_what_was_selected() {
+    let server = Server::start([streamed("Fine.", "stop")]);
+    let world = World::new().file("project/server.sh", SERVER);
+    let mut editor = start(&world, &server, &[]);
+    let session = editor.new_session(&world);
+    editor.prompt(&session, &prompt("Go"));
+    let selected = [("mode", "plan"), ("model", "openai-compatible/other"), ("effort", "low")];
+    for (id, value) in selected {
+        let params = json!({"sessionId": session, "configId": id, "value": value});
+        let told = editor.ask("session/set_config_option", &params);
+        assert_eq!(told.get("error"), None, "{told}");
+    }
+    let shell = json!({"name": "shell", "command": "sh", "args": ["server.sh"], "env": []});
+    let params =
+        json!({"sessionId": session, "cwd": world.path("project"), "mcpServers": [shell]});
+    let loaded = editor.ask("session/load", &params);
+    let options = loaded["result"]["configOptions"].as_array().unwrap();
+    let values: Vec<&Value> = options.iter().map(|it| &it["currentValue"]).collect();
+    assert_eq!(values, selected.map(|it| it.1), "{loaded}");
+}
