@@ -148,6 +148,22 @@ fn a_turn_is_cancelled_and_what_was_done_is_kept() {
 }
 
 #[test]
+fn a_permission_whose_deadline_has_passed_is_denied_and_not_asked_for_again() {
+    let server = Server::start([write("1\n"), streamed("Kept.", "stop")]);
+    let world = World::new();
+    let options = ["--permission-mode", "ask", "--answer-within", "0.001"];
+    let mut editor = Editor::start(&world, &server, &options);
+    let session = editor.new_session(&world);
+    // The deadline may pass before the editor is asked, or while it is.
+    editor.answer("allow");
+    let ended = editor.prompt(&session, &prompt("Write it"));
+    assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+    assert!(editor.asked.len() <= 1, "{:?}", editor.asked);
+    assert!(!world.path("project/new.txt").exists());
+    assert_eq!(text_of(&editor.updates, "agent_message_chunk"), "Kept.");
+}
+
+#[test]
 fn a_turn_is_cancelled_while_it_waits_for_a_permission() {
     let replies = [write("1\n"), streamed("As you like.", "stop")];
     let (world, server) = (World::new(), Server::start(replies));

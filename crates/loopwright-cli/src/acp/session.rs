@@ -9,7 +9,7 @@ use futures::future::{Either, select};
 use loopwright_agent::tasks::TaskList;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
-    ApprovalDecision, LlmConfig, ModelProvider, RequestKind,
+    ApprovalDecision, LlmConfig, ModelProvider, PendingApproval, RequestKind,
     messages::{Message, Part},
 };
 use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
@@ -38,7 +38,7 @@ use crate::model;
 use crate::permissions::RunPermissions;
 use crate::render::{UiEvent, UiSender, render_loop, single_line};
 use crate::report::Report;
-use crate::session::SessionsError;
+use crate::session::{SessionsError, now};
 use crate::sessions::UserDecision;
 use crate::signals::CancelSwitch;
 use crate::startup::NoopListener;
@@ -456,7 +456,7 @@ impl EditorSession {
         let session = maintenance_runtime(&conversation.store).session(&self.id).await;
         let session = session.map_err(SessionsError::from)?;
         let pending = session.state().pending();
-        Ok(pending.iter().any(|it| !matches!(it.kind, RequestKind::Approval)))
+        Ok(pending.iter().filter(waits).any(|it| !matches!(it.kind, RequestKind::Approval)))
     }
 
     /// Asks the editor about each call that waits, and records the answers.
@@ -479,7 +479,7 @@ impl EditorSession {
             let session = runtime.session(&self.id).await.map_err(SessionsError::from)?;
             let state = session.state();
             let pending = state.pending();
-            let Some(asked) = pending.first() else {
+            let Some(asked) = pending.iter().find(waits) else {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
             let is_question = !matches!(asked.kind, RequestKind::Approval);
@@ -536,6 +536,11 @@ impl EditorSession {
             Either::Right(_) => Ok(None),
         }
     }
+}
+
+/// Returns `true` if a request takes a decision. The run denies those whose deadline has passed.
+fn waits(asked: &&PendingApproval<'_>) -> bool {
+    !asked.question.is_expired(now())
 }
 
 fn busy() -> RpcError {
