@@ -160,7 +160,7 @@ fn a_permission_whose_deadline_has_passed_is_denied_and_not_asked_for_again() {
     assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
     assert!(editor.asked.len() <= 1, "{:?}", editor.asked);
     assert!(!world.path("project/new.txt").exists());
-    assert_eq!(text_of(&editor.updates, "agent_message_chunk"), "Kept.");
+    assert_eq!(text_of(&editor.updates, "agent_message_chunk"), "Writing. Kept.");
 }
 
 #[test]
