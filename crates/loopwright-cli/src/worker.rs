@@ -54,7 +54,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let roots = roots(args, &config, &sources)?;
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let restate = restate_settings(args, config.restate.clone());
+    let restate = restate_settings(args, &config.restate)?;
     let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),
@@ -111,11 +111,25 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     Ok(tell_end(tally, is_json))
 }
 
-/// Returns where Restate runs: as typed, or else as configured.
-fn restate_settings(args: &WorkerArgs, configured: RestateSettings) -> RestateSettings {
+/// Returns where Restate runs: as typed, or else as configured. It knows neither labels nor that no jobs are left.
+fn restate_settings(
+    args: &WorkerArgs,
+    configured: &RestateSettings,
+) -> Result<RestateSettings, SessionsError> {
     let url = args.restate.clone().map(|it| Setting::new(it, Origin::Flag));
     let service = args.restate_service.clone().map(|it| Setting::new(it, Origin::Flag));
-    RestateSettings { url: url.or(configured.url), service: service.or(configured.service) }
+    let url = url.or_else(|| configured.url.clone());
+    let options =
+        [("--label", !args.labels.is_empty()), ("--exit-when-idle", args.exit_when_idle)];
+    if let Some(url) = &url
+        && let Some((option, _)) = options.into_iter().find(|it| it.1)
+    {
+        let origin = &url.origin;
+        return Err(SessionsError::Usage(format!(
+            "`{option}` has no effect with Restate, which the {origin} selects; omit the option"
+        )));
+    }
+    Ok(RestateSettings { url, service: service.or_else(|| configured.service.clone()) })
 }
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one

@@ -323,6 +323,20 @@ fn a_schedule_is_added_once_listed_and_removed() {
     assert!(gone.stderr.contains("unknown schedule `morning`"), "{gone:?}");
 }
 
+#[test]
+fn a_worker_for_restate_refuses_options_that_have_no_effect_there() {
+    let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
+    for option in [&["--label", "gpu"][..], &["--exit-when-idle"]] {
+        let refused = world.run(&[&["worker"][..], option].concat());
+        let text = format!(
+            "`{}` has no effect with Restate, which the environment variable LOOPWRIGHT_RESTATE selects",
+            option[0]
+        );
+        assert!(refused.stderr.contains(&text), "{refused:?}");
+        assert_eq!(refused.status, 2);
+    }
+}
+
 #[cfg(feature = "restate")]
 #[test]
 fn a_job_that_restate_does_not_accept_is_reported_and_recorded_for_later() {
