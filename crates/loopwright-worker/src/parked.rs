@@ -1,13 +1,13 @@
 //! Jobs that wait for a decision, and resume once it is made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    JobOutcome, JobQuery, JobStatus, Scheduler, SessionError, SessionId, SessionRepository,
-    SessionStore,
+    JobOutcome, JobQuery, JobRecord, JobStatus, Scheduler, SessionError, SessionId,
+    SessionRepository, SessionStatus, SessionStore, StoreError,
 };
 
 use crate::deliver::DeliveredJob;
@@ -30,7 +30,8 @@ pub(crate) struct ParkedJobs {
 
 impl ParkedJobs {
     /// Lets workers claim the jobs again whose sessions have every answer they wait for, or whose deadlines have passed. The decision may come from any
-    /// process: it is read off the session, so none is missed, whenever the process that made it ended.
+    /// process: it is read off the session, so none is missed, whenever the process that made it ended. Jobs of deleted
+    /// sessions fail.
     pub(crate) async fn resume(
         &self,
         store: &Arc<dyn SessionStore>,
@@ -42,29 +43,49 @@ impl ParkedJobs {
         }
         let query = JobQuery { status: Some(JobStatus::NeedsInput), ..JobQuery::last(MAX_PARKED) };
         let parked = queue.records(&query).await?;
-        let mut seen = std::mem::take(&mut *lock(&self.seen));
-        seen.retain(|id, _| parked.iter().any(|record| record.job.session == *id));
-        for record in parked {
-            let id = &record.job.session;
-            let Some(header) = store.header(id).await? else { continue };
-            let now = env.clock.now();
-            let is_as_seen = seen.get(id).is_some_and(|(version, until)| {
-                *version == header.version && until.is_none_or(|until| now < until)
-            });
-            if is_as_seen {
-                continue;
-            }
-            let repository = SessionRepository::new(Arc::clone(store));
-            let session = repository.load(id).await?;
-            let state = session.state();
-            seen.insert(id.clone(), (header.version, state.waits_until()));
-            let is_answered = state.is_interrupted() && !state.waits_at(now);
-            // A later job of the session goes on with what this one began.
-            if is_answered && DeliveredJob::of(state, &record.job.id).is_some() {
-                queue.answered(id, &JobOutcome::Released, env.clock.now()).await?;
-            }
+        let sessions: HashSet<&SessionId> = parked.iter().map(|it| &it.job.session).collect();
+        lock(&self.seen).retain(|id, _| sessions.contains(id));
+        for record in &parked {
+            self.resume_job(record, store, queue, env.clock.now()).await?;
         }
-        *lock(&self.seen) = seen;
+        Ok(())
+    }
+
+    async fn resume_job(
+        &self,
+        record: &JobRecord,
+        store: &Arc<dyn SessionStore>,
+        queue: &dyn Scheduler,
+        now: Timestamp,
+    ) -> Result<(), SessionError> {
+        let id = &record.job.session;
+        let Some(header) = store.header(id).await? else { return Ok(()) };
+        if header.status == SessionStatus::Deleted {
+            let reason = StoreError::NotFound(id.clone()).to_string();
+            queue.answered(id, &JobOutcome::Failed(reason.into()), now).await?;
+            return Ok(());
+        }
+        let is_as_seen = lock(&self.seen).get(id).is_some_and(|(version, until)| {
+            *version == header.version && until.is_none_or(|until| now < until)
+        });
+        if is_as_seen {
+            return Ok(());
+        }
+        let waits_until = match SessionRepository::new(Arc::clone(store)).load(id).await {
+            Ok(session) => {
+                let state = session.state();
+                let is_answered = state.is_interrupted() && !state.waits_at(now);
+                // A later job of the session goes on with what this one began.
+                if is_answered && DeliveredJob::of(state, &record.job.id).is_some() {
+                    queue.answered(id, &JobOutcome::Released, now).await?;
+                }
+                state.waits_until()
+            }
+            Err(error @ SessionError::Store(StoreError::Unavailable(_))) => return Err(error),
+            // A session that cannot be read keeps no other from being resumed.
+            Err(_) => None,
+        };
+        lock(&self.seen).insert(id.clone(), (header.version, waits_until));
         Ok(())
     }
 

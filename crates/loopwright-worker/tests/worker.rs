@@ -474,6 +474,26 @@ async fn a_parked_job_resumes_by_itself_when_the_deadline_of_its_calls_has_passe
 }
 
 #[tokio::test]
+async fn a_parked_job_of_a_deleted_session_fails_and_the_jobs_of_other_sessions_resume() {
+    let world = World::with(&["a", "b"]).await;
+    let agent = asking(&Arc::default());
+    let (resumed, deleted) = (world.push("a", "hi").await, world.push("b", "hi").await);
+    let parked = JobCounts { needs_input: 2, ..JobCounts::default() };
+    assert_eq!(world.work(&agent).await, parked);
+    world.store.delete(&id("b"), FrozenClock::new().env(0).clock.now()).await.unwrap();
+    let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent.clone()));
+    for call in [0, 1] {
+        let decide = DecideCall { path: Some(vec![call]), resolution: ApprovalDecision::Approve };
+        runtime.execute(&id("a"), &decide).await.unwrap();
+    }
+    assert_eq!(world.work(&agent).await, JobCounts { completed: 1, ..JobCounts::default() });
+    let [resumed, deleted] = [world.record(&resumed).await, world.record(&deleted).await];
+    assert_eq!((resumed.status, resumed.reason), (JobStatus::Completed, None));
+    let reason = "unknown session `b`".into();
+    assert_eq!((deleted.status, deleted.reason), (JobStatus::Failed, Some(reason)));
+}
+
+#[tokio::test]
 async fn a_parked_job_that_a_later_one_went_on_with_is_not_done_again() {
     let world = World::with(&["a"]).await;
     let paid = Arc::new(AtomicUsize::new(0));
