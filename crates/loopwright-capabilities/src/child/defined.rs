@@ -155,12 +155,18 @@ impl DefinedAgents {
         #[cfg(not(all(feature = "skills", target_os = "linux")))]
         let states = &self.states;
         let place = self.place(definition, &child).await?;
-        let (child, task) = placed(child, place.as_deref(), prompt)?;
-        let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(task);
-        let mut ended = child.run(prompt, begin).await;
+        let mut ended = match placed(child, place.as_deref(), prompt) {
+            Ok((child, task)) => {
+                let begin =
+                    |seed| prepare(states.instantiate(definition, seed)).with_user_message(task);
+                child.run(prompt, begin).await
+            }
+            Err(error) => Err(error),
+        };
         let is_over = match &ended {
             Ok(ended) => ended.state.status().is_terminal(),
-            Err(error) => matches!(error, ChildError::TooDeep { .. } | ChildError::Build { .. }),
+            // The call is repeated, in the same place.
+            Err(error) => !matches!(error, ChildError::Journal { .. }),
         };
         if let Some(place) = place.filter(|_| is_over) {
             let left = place.leave().await;
@@ -191,10 +197,6 @@ impl DefinedAgents {
     /// # Errors
     ///
     /// Returns an error if the definition names unknown skills, or the sub-agent cannot begin.
-    #[cfg_attr(
-        not(all(feature = "skills", target_os = "linux")),
-        expect(clippy::unused_async, reason = "with skills, they are looked up")
-    )]
     pub(crate) async fn detach(
         &self,
         definition: &Arc<AgentDefinition>,
@@ -207,9 +209,20 @@ impl DefinedAgents {
         #[cfg(not(all(feature = "skills", target_os = "linux")))]
         let states = &self.states;
         let place = self.place(definition, &child).await?;
-        let (child, task) = placed(child, place.as_deref(), prompt)?;
-        let begin = |seed| states.instantiate(definition, seed).with_user_message(task);
-        Ok(child.detach(prompt, stop, begin)?.in_place(place))
+        let begun = placed(child, place.as_deref(), prompt).and_then(|(child, task)| {
+            let begin = |seed| states.instantiate(definition, seed).with_user_message(task);
+            child.detach(prompt, stop, begin)
+        });
+        match (begun, place) {
+            (Ok(child), place) => Ok(child.in_place(place)),
+            (Err(error), place) => {
+                if let Some(place) = place {
+                    // Nothing was done there.
+                    let _nothing = place.leave().await;
+                }
+                Err(error.into())
+            }
+        }
     }
 
     #[cfg(all(feature = "skills", target_os = "linux"))]
@@ -254,11 +267,11 @@ fn placed<'a>(
     child: ChildAgent<'a>,
     place: Option<&dyn IsolatedPlace>,
     prompt: &str,
-) -> Result<(ChildAgent<'a>, String), BuildError> {
-    match place {
-        Some(place) => Ok((child.in_place(place)?, format!("{}\n\n{prompt}", place.describe()))),
-        None => Ok((child, prompt.to_owned())),
-    }
+) -> Result<(ChildAgent<'a>, String), ChildError> {
+    let Some(place) = place else { return Ok((child, prompt.to_owned())) };
+    let name = Arc::clone(&child.name);
+    let child = child.in_place(place).map_err(|source| ChildError::Build { name, source })?;
+    Ok((child, format!("{}\n\n{prompt}", place.describe())))
 }
 
 impl fmt::Debug for DefinedAgents {

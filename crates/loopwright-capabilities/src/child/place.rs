@@ -34,7 +34,7 @@ pub trait IsolatedPlace: Send + Sync {
     /// Returns the description of the place that precedes the task of the sub-agent.
     fn describe(&self) -> String;
 
-    /// Is called when the sub-agent has ended, and not when it waits or was interrupted. Returns what is left of the place, for its
+    /// Is called when the sub-agent has ended or could not start, and not when it waits or was interrupted. Returns what is left of the place, for its
     /// parent; `None` means that nothing is left.
     async fn leave(self: Box<Self>) -> Option<String>;
 }

@@ -7,11 +7,12 @@ use std::sync::{
 
 use async_trait::async_trait;
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityRegistry, Configurator,
+    AgentBuilder, AgentDefinition, AgentIsolation, BuildError, Capability, CapabilityRegistry, Configurator,
     DefinitionRegistry, NameList, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig, ModelError,
+    AgentLoop, AgentState, BoxError, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig,
+    ModelError, ToolCx,
     events::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, InferenceResponse, Usage},
 };
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bash::UseBash,
+    child::{IsolateAgents, IsolatedPlace},
     skills::{Skill, SkillInfo, SkillLibrary},
     tasks::UseTaskPlanning,
 };
@@ -416,4 +418,51 @@ fn research_needs_a_task_and_something_to_read_with() {
     assert_eq!(tool_results(&state), ["Error: `task` is empty; describe what to find out"]);
     let state = run(&agent(FakeModel::script(steps("x")), subagents.with_policy(policy)));
     assert_eq!(tool_results(&state), ["Error: files cannot be read here: missing tool browse"]);
+}
+
+/// Places without tools: how many were entered, and how many left.
+#[derive(Clone, Default)]
+struct Places(Arc<[AtomicUsize; 2]>);
+
+#[async_trait]
+impl IsolateAgents for Places {
+    async fn enter(
+        &self,
+        _: &AgentDefinition,
+        _: &ToolCx<'_>,
+    ) -> Result<Box<dyn IsolatedPlace>, BoxError> {
+        self.0[0].fetch_add(1, SeqCst);
+        Ok(Box::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl IsolatedPlace for Places {
+    fn capabilities(&self) -> Vec<Arc<dyn Capability>> {
+        Vec::new()
+    }
+
+    fn describe(&self) -> String {
+        "[You work elsewhere.]".to_owned()
+    }
+
+    async fn leave(self: Box<Self>) -> Option<String> {
+        self.0[1].fetch_add(1, SeqCst);
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_cannot_start_leaves_its_place() {
+    for background in [false, true] {
+        let places = Places::default();
+        let isolation = Some(AgentIsolation::Worktree);
+        let isolated = AgentDefinition { background, isolation, ..helper() };
+        let subagents = UseSubagents::for_depth(0, agents([isolated]));
+        let subagents = subagents.with_isolation(Arc::new(places.clone()));
+        let model = FakeModel::script([ScenarioStep::tool_calls([ask("helper")]), "done".into()]);
+        agent(model, subagents).execute(AgentState::new().with_user_message("go")).await;
+        let counts = [0, 1].map(|it| places.0[it].load(SeqCst));
+        assert_eq!(counts, [1, 1], "background: {background}");
+    }
 }
