@@ -101,7 +101,7 @@ impl JobDeliveries {
     }
 
     /// Runs delivered jobs until `drain` is cancelled, as [`Worker::run`] does, and returns the number of jobs by outcome. Only
-    /// the first call runs jobs.
+    /// the first call runs jobs. Once it has ended or was dropped, every delivery is [`Elsewhere`](JobDelivery::Elsewhere).
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
         let Inner { worker, engine, receiver, .. } = &*self.0;
         let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -123,10 +123,8 @@ impl JobDeliveries {
         let work = async {
             let _done = select(pin!(work), pin!(rounds)).await;
         };
+        let _closing = Closing(self);
         worker.work(pin!(work), upkeep, drain).await;
-        // What has not ended here runs elsewhere; so does what is delivered from now on.
-        self.0.sender.close_channel();
-        self.open().clear();
         tally.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,7 +162,8 @@ impl JobDeliveries {
         let Some(queue) = store.jobs() else { return Ok(JobDelivery::Unknown) };
         if let Some(claimed) = queue.claim_job(job, self.request()).await? {
             let outcome = JobOutcome::Stopped("the engine cancelled the job".into());
-            queue.settle(&claimed, &outcome, self.0.worker.env.clock.now()).await?;
+            // Until it is settled, this worker renews its claim.
+            self.0.worker.settle(queue, &claimed, &outcome).await;
         }
         let record = queue.job(job).await?;
         Ok(match record.map(|it| it.status) {
@@ -223,6 +222,17 @@ impl JobDeliveries {
 impl fmt::Debug for JobDeliveries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JobDeliveries").field("worker", &self.0.worker).finish_non_exhaustive()
+    }
+}
+
+/// Ends all deliveries when the run ends or is dropped. What has not ended here runs elsewhere; so does what is delivered from
+/// then on.
+struct Closing<'a>(&'a JobDeliveries);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.0.sender.close_channel();
+        self.0.open().clear();
     }
 }
 

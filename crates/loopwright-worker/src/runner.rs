@@ -12,7 +12,7 @@ use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent},
     verdict::JobResult,
-    worker::{TROUBLE, Worker},
+    worker::Worker,
 };
 
 /// Runs claimed jobs for a worker.
@@ -34,7 +34,7 @@ impl JobRunner<'_> {
         let verdict = self.attempt(claimed).await;
         let outcome = verdict.outcome(claimed, options, env.clock.now());
         let outcome = match outcome {
-            Some(outcome) if self.settle(claimed, &outcome).await => Some(outcome),
+            Some(outcome) if self.worker.settle(self.queue, claimed, &outcome).await => Some(outcome),
             _ => None,
         };
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());
@@ -82,21 +82,6 @@ impl JobRunner<'_> {
         match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
             Ok(session) => JobResult::of_state(session.state(), job),
             Err(error) => JobResult::of_error(&error),
-        }
-    }
-
-    /// Records the outcome, retrying until the store responds. Returns `true` if the job was still
-    /// held.
-    async fn settle(&self, claimed: &ClaimedJob, outcome: &JobOutcome) -> bool {
-        let clock = &self.worker.env.clock;
-        loop {
-            match self.queue.settle(claimed, outcome, clock.now()).await {
-                Ok(is_heard) => return is_heard,
-                Err(error) => {
-                    self.worker.troubled(&error);
-                    clock.sleep(TROUBLE).await;
-                }
-            }
         }
     }
 }

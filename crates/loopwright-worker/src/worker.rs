@@ -16,7 +16,7 @@ use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{EventSink, RunEnv, Timestamp};
 use loopwright_sessions::{
-    ClaimRequest, ClaimedJob, JobLabels, JobQueue, Owner, SessionError, SessionId,
+    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionId,
     SessionRepository, SessionStore, StoreError,
 };
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ pub struct Worker {
 pub struct NoQueue;
 
 /// The delay after the queue did not respond.
-pub(crate) const TROUBLE: Duration = Duration::from_secs(1);
+const TROUBLE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Creates a worker for the jobs in a store. It creates agents from the definitions of the
@@ -191,6 +191,25 @@ impl Worker {
             }
         };
         let _done = select(pin!(work), pin!(upkeep.keep())).await;
+    }
+
+    /// Records the outcome of a job, retrying until the store responds. Returns `true` if the job was still held.
+    pub(crate) async fn settle(
+        &self,
+        queue: &dyn JobQueue,
+        claimed: &ClaimedJob,
+        outcome: &JobOutcome,
+    ) -> bool {
+        let clock = &self.env.clock;
+        loop {
+            match queue.settle(claimed, outcome, clock.now()).await {
+                Ok(was_held) => return was_held,
+                Err(error) => {
+                    self.troubled(&error);
+                    clock.sleep(TROUBLE).await;
+                }
+            }
+        }
     }
 
     /// Returns the time until which a session waits for a decision; `None` without a limit.

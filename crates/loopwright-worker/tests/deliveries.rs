@@ -223,3 +223,21 @@ async fn jobs_of_other_sessions_and_unknown_jobs_are_unknown_and_a_drained_worke
     let record: Job = world.record(&job).await.job;
     assert_eq!((record, world.record(&job).await.status), (job, JobStatus::Queued));
 }
+
+#[tokio::test]
+async fn the_deliveries_of_a_run_that_is_dropped_end_elsewhere() {
+    let world = World::with(&["a"]).await;
+    let job = world.push("a", "hi").await;
+    let Slow { agent, started, .. } = slow();
+    let deliveries = deliveries(&world, &agent);
+    let (session, drain) = (id("a"), CancellationToken::new());
+    let mut delivered = pin!(deliveries.deliver(&session, &job.id));
+    {
+        let run = pin!(deliveries.run(&drain));
+        let started = pin!(started.notified());
+        let works = select(run, delivered.as_mut());
+        assert!(matches!(select(works, started).await, Either::Right(_)));
+    }
+    assert_eq!(delivered.await, JobDelivery::Elsewhere);
+    assert_eq!(deliveries.deliver(&session, &job.id).await, JobDelivery::Elsewhere);
+}
