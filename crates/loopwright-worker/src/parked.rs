@@ -59,7 +59,12 @@ impl ParkedJobs {
         now: Timestamp,
     ) -> Result<(), SessionError> {
         let id = &record.job.session;
-        let Some(header) = store.header(id).await? else { return Ok(()) };
+        let header = match store.header(id).await {
+            Ok(Some(header)) => header,
+            Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
+            // A session that cannot be read keeps no other from being resumed.
+            Ok(None) | Err(_) => return Ok(()),
+        };
         if header.status == SessionStatus::Deleted {
             let reason = StoreError::NotFound(id.clone()).to_string();
             queue.answered(id, &JobOutcome::Failed(reason.into()), now).await?;
@@ -82,7 +87,6 @@ impl ParkedJobs {
                 state.waits_until()
             }
             Err(error @ SessionError::Store(StoreError::Unavailable(_))) => return Err(error),
-            // A session that cannot be read keeps no other from being resumed.
             Err(_) => None,
         };
         lock(&self.seen).insert(id.clone(), (header.version, waits_until));

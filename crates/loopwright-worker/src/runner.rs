@@ -34,7 +34,9 @@ impl JobRunner<'_> {
         let verdict = self.attempt(claimed).await;
         let outcome = verdict.outcome(claimed, options, env.clock.now());
         let outcome = match outcome {
-            Some(outcome) if self.worker.settle(self.queue, claimed, &outcome).await => Some(outcome),
+            Some(outcome) if self.worker.settle(self.queue, claimed, &outcome).await => {
+                Some(outcome)
+            }
             _ => None,
         };
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());

@@ -7,8 +7,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, AgentIsolation, BuildError, Capability, CapabilityRegistry, Configurator,
-    DefinitionRegistry, NameList, UseLlmConfig, UseTools,
+    AgentBuilder, AgentDefinition, AgentIsolation, BuildError, Capability, CapabilityRegistry,
+    Configurator, DefinitionRegistry, NameList, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig,
