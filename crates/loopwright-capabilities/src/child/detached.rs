@@ -56,6 +56,14 @@ impl DetachedChild {
         Self { place, ..self }
     }
 
+    /// Leaves its place without running.
+    pub(crate) async fn abandon(self) {
+        if let Some(place) = self.place {
+            // Nothing was done there.
+            let _nothing = place.leave().await;
+        }
+    }
+
     /// Runs to the end, and shows each step.
     pub(crate) async fn finish(mut self, mut step: impl FnMut(&AgentState)) -> ChildOutcome {
         while let Some(state) = self.run.next().await {

@@ -123,7 +123,11 @@ impl BackgroundAgents {
         let runtime =
             Handle::try_current().map_err(|_| BackgroundError::NoRuntime(name.clone()))?;
         // Others may have begun meanwhile.
-        self.table().has_room(&run_of(cx))?;
+        let room = self.table().has_room(&run_of(cx));
+        if let Err(error) = room {
+            runtime.spawn(child.abandon());
+            return Err(error);
+        }
         let title = format!("{name}: {}", single_line(prompt, SHOWN));
         let task = self.tasks.start(BackgroundKind::Subagent, title, stop.clone());
         let (id, run) = (task.id, run_of(cx));

@@ -22,6 +22,7 @@ use loopwright_testing::{
 use serde_json::{Value, json};
 
 use crate::{
+    background::BackgroundTasks,
     bash::UseBash,
     child::{IsolateAgents, IsolatedPlace},
     skills::{Skill, SkillInfo, SkillLibrary},
@@ -424,6 +425,12 @@ fn research_needs_a_task_and_something_to_read_with() {
 #[derive(Clone, Default)]
 struct Places(Arc<[AtomicUsize; 2]>);
 
+impl Places {
+    fn counts(&self) -> [usize; 2] {
+        [0, 1].map(|it| self.0[it].load(SeqCst))
+    }
+}
+
 #[async_trait]
 impl IsolateAgents for Places {
     async fn enter(
@@ -432,6 +439,7 @@ impl IsolateAgents for Places {
         _: &ToolCx<'_>,
     ) -> Result<Box<dyn IsolatedPlace>, BoxError> {
         self.0[0].fetch_add(1, SeqCst);
+        yield_times(20).await;
         Ok(Box::new(self.clone()))
     }
 }
@@ -462,7 +470,42 @@ async fn a_sub_agent_that_cannot_start_leaves_its_place() {
         let subagents = subagents.with_isolation(Arc::new(places.clone()));
         let model = FakeModel::script([ScenarioStep::tool_calls([ask("helper")]), "done".into()]);
         agent(model, subagents).execute(AgentState::new().with_user_message("go")).await;
-        let counts = [0, 1].map(|it| places.0[it].load(SeqCst));
-        assert_eq!(counts, [1, 1], "background: {background}");
+        assert_eq!(places.counts(), [1, 1], "background: {background}");
     }
+}
+
+/// A model that never answers a sub-agent.
+struct Unanswered(FakeModel);
+
+#[async_trait]
+impl ChatModel for Unanswered {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        if request.system.as_deref() == Some("You help.") {
+            return FakeModel::pending().infer(request, cx).await;
+        }
+        self.0.infer(request, cx).await
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_in_the_background_that_is_one_too_many_leaves_its_place() {
+    let (places, tasks) = (Places::default(), BackgroundTasks::default());
+    let isolation = Some(AgentIsolation::Worktree);
+    let isolated = AgentDefinition { background: true, isolation, ..helper() };
+    let subagents = UseSubagents::new(agents([isolated])).with_background_tasks(tasks.clone());
+    let subagents = subagents.with_isolation(Arc::new(places.clone()));
+    let calls = ScenarioStep::tool_calls([(); 9].map(|()| ask("helper")));
+    let agent = agent(Unanswered(FakeModel::script([calls, "done".into()])), subagents);
+    // There is room for each of them until the first one has entered its place.
+    let state = agent.execute(AgentState::new().with_user_message("go")).await;
+    while !tasks.list().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let results = tool_results(&state);
+    let begun = results.iter().filter(|it| it.starts_with("Sub-agent ")).count();
+    assert_eq!((begun, places.counts()), (8, [9, 9]), "{results:?}");
 }
