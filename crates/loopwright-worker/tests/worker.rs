@@ -489,7 +489,7 @@ async fn a_parked_job_of_a_deleted_session_fails_and_the_jobs_of_other_sessions_
     assert_eq!(world.work(&agent).await, JobCounts { completed: 1, ..JobCounts::default() });
     let [resumed, deleted] = [world.record(&resumed).await, world.record(&deleted).await];
     assert_eq!((resumed.status, resumed.reason), (JobStatus::Completed, None));
-    let reason = "unknown session `b`".into();
+    let reason: Arc<str> = "unknown session `b`".into();
     assert_eq!((deleted.status, deleted.reason), (JobStatus::Failed, Some(reason)));
 }
 

@@ -498,8 +498,15 @@ async fn a_sub_agent_in_the_background_that_is_one_too_many_leaves_its_place() {
     let isolated = AgentDefinition { background: true, isolation, ..helper() };
     let subagents = UseSubagents::new(agents([isolated])).with_background_tasks(tasks.clone());
     let subagents = subagents.with_isolation(Arc::new(places.clone()));
-    let calls = ScenarioStep::tool_calls([(); 9].map(|()| ask("helper")));
-    let agent = agent(Unanswered(FakeModel::script([calls, "done".into()])), subagents);
+    let model = FakeModel::from_fn(|request| {
+        let step = if request.prompt.turns.len() == 1 {
+            ScenarioStep::tool_calls([(); 9].map(|()| ask("helper")))
+        } else {
+            ScenarioStep::final_answer("done")
+        };
+        step.to_response()
+    });
+    let agent = agent(Unanswered(model), subagents);
     // There is room for each of them until the first one has entered its place.
     let state = agent.execute(AgentState::new().with_user_message("go")).await;
     while !tasks.list().is_empty() {
