@@ -95,6 +95,10 @@ impl Broadcaster {
 
     /// Returns the envelopes for an event, usually none or one.
     pub fn on_event(&mut self, envelope: &EventEnvelope) -> Vec<EncodedEnvelope> {
+        if self.origin.permission_mode != envelope.permission_mode {
+            let permission_mode = envelope.permission_mode.clone();
+            self.origin = Arc::new(Origin { permission_mode, ..Origin::clone(&self.origin) });
+        }
         let at = envelope.at;
         let mut frames = Vec::new();
         match &envelope.event {

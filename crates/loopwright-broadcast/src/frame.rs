@@ -1,6 +1,6 @@
 //! An envelope, encoded.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use loopwright_core::{
     CustomEventData, Timestamp,
@@ -50,6 +50,9 @@ pub struct BroadcastEnvelope {
     /// The agent that this one works for; only envelopes of sub-agents have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<String>,
+    /// The permission mode, if it is one that every event names, such as `unconfined`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
     /// The time, in UTC, to the millisecond.
     pub timestamp: Timestamp,
     /// The payload.
@@ -80,17 +83,19 @@ impl BroadcastEnvelope {
 }
 
 /// Whose envelopes they are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) session: Arc<str>,
     pub(crate) channel: Arc<str>,
     pub(crate) execution: ExecutionId,
     pub(crate) parent: Option<AgentId>,
+    pub(crate) permission_mode: Option<Cow<'static, str>>,
 }
 
 impl Origin {
     pub(crate) fn new(session: Arc<str>, execution: ExecutionId, parent: Option<AgentId>) -> Self {
-        Self { channel: format!("agent.{session}").into(), session, execution, parent }
+        let channel = format!("agent.{session}").into();
+        Self { channel, session, execution, parent, permission_mode: None }
     }
 }
 
@@ -113,6 +118,8 @@ struct Wire<'a> {
     execution_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission_mode: Option<&'a str>,
     timestamp: Timestamp,
     payload: &'a Payload<'a>,
 }
@@ -125,6 +132,7 @@ impl EncodedEnvelope {
             session_id: &origin.session,
             execution_id: origin.execution.as_str(),
             parent_agent_id: origin.parent.as_ref().map(AgentId::as_str),
+            permission_mode: origin.permission_mode.as_deref(),
             timestamp: at,
             payload,
         };

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use loopwright_broadcast::{
-    BroadcastConfig, BroadcastStatus, Broadcaster, Broadcasting, Redactor, envelope_types,
+    BroadcastConfig, BroadcastStatus, Broadcaster, Broadcasting, EncodedEnvelope, Redactor,
+    envelope_types,
 };
 use loopwright_core::{
-    AgentState, EventSink as _, RunOptions, StopReason, Timestamp, ToolOutput,
+    AgentState, EventEnvelope, EventSink as _, RunOptions, StopReason, Timestamp, ToolOutput,
     messages::{ExecutionId, Usage},
 };
 use loopwright_testing::{
@@ -478,4 +479,23 @@ fn a_custom_event_is_told_under_its_name_without_secrets_and_with_short_texts() 
     assert_eq!(told[0]["payload"], json!({ "name": "ticket_created", "data": data }));
     let told = hear(&mut broadcaster, json!({ "type": "progress", "value": 0.5 }));
     assert_eq!(told[0]["payload"], json!({ "name": "progress", "data": { "value": 0.5 } }));
+}
+
+#[test]
+fn an_envelope_names_the_permission_mode_of_its_event_and_fragments_of_two_modes_are_not_joined() {
+    let mut broadcaster = broadcaster(BroadcastConfig::standard());
+    let mut chunk = |mode: Option<&'static str>| {
+        let fragment = json!({
+            "type": "stream_delta", "step": 1, "delta": { "text": "a" }, "aside": false,
+        });
+        let envelope = EventEnvelope { permission_mode: mode.map(Into::into), ..event(fragment) };
+        broadcaster.on_event(&envelope).pop().unwrap()
+    };
+    let modes = [None, None, Some("unconfined"), Some("unconfined")];
+    let frames = modes.map(&mut chunk);
+    let joined = EncodedEnvelope::join_fragments(frames);
+    let told: Vec<_> = joined.iter().map(|it| it.envelope().unwrap()).collect();
+    let told: Vec<_> = told.iter().map(|it| it.permission_mode.as_deref()).collect();
+    assert_eq!(told, [None, Some("unconfined")]);
+    assert!(!joined[0].json().contains("permission_mode"));
 }

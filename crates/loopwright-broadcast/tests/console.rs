@@ -105,6 +105,17 @@ fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
 }
 
 #[test]
+fn a_line_names_the_permission_mode_of_its_event() {
+    let step = json!({ "type": "step_started", "step": 1, "messages": 1, "tools": [] });
+    let bare =
+        ConsoleOptions { use_colors: false, show_timestamps: false, ..ConsoleOptions::default() };
+    let envelope =
+        EventEnvelope { permission_mode: Some("unconfined".into()), ..event_of("a", "e", step) };
+    let line = bare.line(&envelope).unwrap();
+    assert_eq!(line, "[----:a] [unconfined] [STEP] step 1 started: messages 1");
+}
+
+#[test]
 fn the_console_omits_event_kinds_that_are_switched_off() {
     let hook = json!({ "type": "hook_executed", "point": "before_step", "hook": "h", "duration": { "secs": 0, "nanos": 0 } });
     assert_eq!(ConsoleOptions::default().line(&event(hook.clone())), None);

@@ -169,17 +169,34 @@ fn stream_json_begins_with_init_and_ends_with_the_result() {
 }
 
 #[test]
-fn init_and_result_name_the_permission_mode_unconfined() {
-    let options = ["--json", "--permission-mode", "unconfined"];
-    for options in [&options[..], &[&options[..], &["--no-session"]].concat()] {
-        let (done, _) = run(vec![streamed("Hello.", "stop")], options);
+fn every_line_names_the_permission_mode_unconfined_and_only_init_and_result_another_one() {
+    let named = |mode: &str, options: &[&str]| {
+        let options = [&["--json", "--permission-mode", mode], options].concat();
+        let (done, _) = run(conversation(), &options);
+        assert_eq!((done.status, done.stderr.as_str()), (0, ""));
         let lines = lines(&done.stdout);
-        let named = lines.iter().filter(|it| it.get("permission_mode").is_some());
-        let named: Vec<(&Value, &Value)> =
-            named.map(|it| (&it["type"], &it["permission_mode"])).collect();
-        let mode = &"unconfined".into();
-        assert_eq!(named, [(&"init".into(), mode), (&"result".into(), mode)], "{}", done.stderr);
+        let types = lines.iter().filter(|it| it["permission_mode"] == mode);
+        let types: Vec<String> = types.map(|it| it["type"].to_string()).collect();
+        (types, lines.len())
+    };
+    for options in [&[][..], &["--no-session"]] {
+        let (types, count) = named("unconfined", options);
+        assert_eq!(types.len(), count, "{types:?}");
+        let (types, _) = named("auto", options);
+        assert_eq!(types, ["\"init\"", "\"result\""]);
     }
+}
+
+#[test]
+fn every_line_of_the_format_events_names_the_mode_unconfined() {
+    let unlabelled = |mode: &str| {
+        let options = ["--output-format", "events", "--permission-mode", mode];
+        let (done, _) = run(conversation(), &options);
+        let told = done.stderr.lines().filter(|line| line.contains("[STEP]"));
+        told.map(|line| line.contains("[unconfined] [STEP]")).collect::<Vec<_>>()
+    };
+    assert_eq!(unlabelled("unconfined"), [true; 4]);
+    assert_eq!(unlabelled("auto"), [false; 4]);
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! What is told, and in which order.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use loopwright_core::{
     AgentEvent, AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError,
@@ -422,4 +427,32 @@ fn the_event_of_a_call_that_is_cancelled_has_the_arguments_that_the_tool_receive
     let state = block_on(run.finish());
     assert_eq!(outcomes(&state, 0), [ToolOutcome::Cancelled { started: true }]);
     assert_eq!(arguments(), [r#"{"a":2}"#]);
+}
+
+#[test]
+fn every_event_names_a_permission_mode_if_all_labels_return_one() {
+    let events = EventRecorder::new();
+    let look = MockTool::returning("look", "", "seen");
+    let agent = agent([ScenarioStep::tool_call("look", json!({})), "done".into()]).with_tool(look);
+    let labelled = |labels: &[Option<&'static str>]| {
+        let agent = agent.with(|parts| {
+            for label in labels.iter().copied() {
+                parts.event_sinks.add_mode_label(move || label);
+            }
+        });
+        agent.with_event_sink(events.sink())
+    };
+    let run = |labels: &[Option<&'static str>]| {
+        let heard = events.envelopes().len();
+        drop(execute(&labelled(labels), asked()));
+        let envelopes = events.envelopes().split_off(heard);
+        let modes = envelopes.into_iter().map(|it| it.permission_mode.map(Cow::into_owned));
+        modes.collect::<HashSet<_>>()
+    };
+    let named = HashSet::from([Some("unconfined".to_owned())]);
+    assert_eq!(run(&[]), HashSet::from([None]));
+    assert_eq!(run(&[Some("unconfined")]), named);
+    assert_eq!(run(&[Some("unconfined"), Some("unconfined")]), named);
+    assert_eq!(run(&[Some("unconfined"), None]), HashSet::from([None]));
+    assert_eq!(run(&[None, Some("unconfined")]), HashSet::from([None]));
 }

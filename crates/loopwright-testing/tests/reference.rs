@@ -12,7 +12,7 @@ const BEGINNING: &str = "\
 
 The events that a run emits to listeners in Rust: `on_event(|it: &StepStarted, envelope| …)` receives one type, `wiretap` all of them. The types are
 in `loopwright::runtime::events`. Each event comes in an `EventEnvelope` with its number within the run (`seq`), the time (`at`), the agent, its
-parent (`parent`) and the execution. In JSON, `type` contains the name in parentheses, beside the fields. Later versions can add
+parent (`parent`), the execution and, in mode `unconfined`, the permission mode (`permission_mode`). In JSON, `type` contains the name in parentheses, beside the fields. Later versions can add
 events. Capabilities and programs define [custom events](../how-to/custom-events.md). Programs that are not written in Rust receive [envelopes](../broadcasting.md).
 
 This page is generated from the code: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-testing --test main reference`.

@@ -53,8 +53,10 @@ impl ConsoleOptions {
         } else {
             String::new()
         };
+        let mode = envelope.permission_mode.as_deref();
+        let mode = mode.map(|mode| format!("[{}] ", single_line(mode, PROMPT))).unwrap_or_default();
         let style = if self.use_colors { style } else { Style::new() };
-        Some(format!("{time}{ids}{style}[{label}]{style:#} {text}"))
+        Some(format!("{time}{ids}{mode}{style}[{label}]{style:#} {text}"))
     }
 
     fn say(&self, event: &AgentEvent) -> Option<Said> {

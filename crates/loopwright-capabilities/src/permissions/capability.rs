@@ -8,6 +8,7 @@ use loopwright_agent::{
     BuildError, CALL_RULES, CallRules, Capability, CapabilityRegistry, Configurator,
 };
 use loopwright_core::{OnAsk, Priority};
+use loopwright_permissions::Mode;
 use serde::Deserialize as _;
 
 use super::hook::{Rules, ShownTools};
@@ -96,12 +97,21 @@ impl Capability for UsePermissions {
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let Self { permissions, on_ask, is_confined, restriction } = self.clone();
+        let (policies, restricted) = (permissions.clone(), restriction.clone());
+        agent.sinks.add_mode_label(move || told_mode(&policies, restricted.as_ref()));
         agent.hooks.add_at(
             Priority::GUARD,
             Rules { permissions, on_ask, is_confined, restriction, shown: ShownTools::default() },
         );
         Ok(())
     }
+}
+
+/// Returns the mode in force if every event has to name it.
+fn told_mode(permissions: &Permissions, restriction: Option<&Restriction>) -> Option<&'static str> {
+    let is_unconfined = permissions.mode() == Mode::Unconfined
+        && restriction.is_none_or(|it| it.apply(permissions.policy()).mode() == Mode::Unconfined);
+    is_unconfined.then(|| Mode::Unconfined.name())
 }
 
 impl fmt::Debug for UsePermissions {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use loopwright_permissions::Policy;
+use loopwright_permissions::{Mode, Policy};
 
 #[cfg(all(feature = "tools", target_os = "linux"))]
 use super::links::LinkTargets;
@@ -41,6 +41,11 @@ impl Permissions {
     /// Returns the policy that is in force. Cheap.
     pub fn policy(&self) -> Policy {
         self.current().policy
+    }
+
+    /// Returns the mode that is in force.
+    pub(super) fn mode(&self) -> Mode {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).policy.mode()
     }
 
     /// Replaces the policy. Calls that are already decided keep their decision.

@@ -1,8 +1,8 @@
 //! One JSON object per line for each event.
 //!
 //! The first line of a run is of type `init`, the last one of type `result`. All others name their agent in
-//! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. Between the runs of a chat stand
-//! lines of type `permission_mode_changed`. Types and fields may be added; what is there does not change within a version
+//! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. In mode `unconfined`,
+//! every line names it in `permission_mode`. Between the runs of a chat stand lines of type `permission_mode_changed`. Types and fields may be added; what is there does not change within a version
 //! of the schema.
 
 use std::collections::BTreeSet;

@@ -245,7 +245,11 @@ fn a_reader_that_hangs_up_is_told_of_once_and_nothing_more_is_written() {
 
 fn subagent(name: &str) -> Source {
     use loopwright_core::messages::AgentId;
-    Source { agent: Some(AgentId::new(name)), parent: Some(AgentId::new("lead")) }
+    Source {
+        agent: Some(AgentId::new(name)),
+        parent: Some(AgentId::new("lead")),
+        ..Source::default()
+    }
 }
 
 fn answer(of: &str, text: &str, calls: &[&str]) -> UiEvent {

@@ -440,6 +440,9 @@ pub struct EventEnvelope {
     pub parent: Option<AgentId>,
     /// The execution that the event belongs to.
     pub execution: ExecutionId,
+    /// The permission mode in force, if it is one that every event has to name, such as `unconfined`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<Cow<'static, str>>,
     /// The event.
     pub event: AgentEvent,
 }

@@ -1,6 +1,7 @@
 //! Delivery of events to listeners.
 
 use std::{
+    borrow::Cow,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -59,7 +60,13 @@ impl<F: Fn(&EventEnvelope) + Send + Sync> EventSink for F {
 /// assert!(!sinks.is_empty());
 /// ```
 #[derive(Clone, Default)]
-pub struct EventSinks(Vec<Arc<dyn EventSink>>);
+pub struct EventSinks {
+    sinks: Vec<Arc<dyn EventSink>>,
+    mode_label: Option<ModeLabel>,
+}
+
+/// Returns the permission mode that an event names.
+type ModeLabel = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
 impl EventSinks {
     /// Attaches a listener to all events.
@@ -69,7 +76,7 @@ impl EventSinks {
 
     /// Attaches a listener that is shared with other owners.
     pub fn add(&mut self, sink: Arc<dyn EventSink>) {
-        self.0.push(sink);
+        self.sinks.push(sink);
     }
 
     /// Attaches a listener to one event type.
@@ -84,20 +91,41 @@ impl EventSinks {
         });
     }
 
-    /// Attaches all listeners of another list after these.
+    /// Adds a function that returns the permission mode for the field
+    /// [`permission_mode`](EventEnvelope::permission_mode) of each event. `None` means that the event names no mode. If
+    /// several functions are added, events name a mode only if all of them return one. Sub-agents without a function of their
+    /// own use that of their parent.
+    pub fn add_mode_label(
+        &mut self,
+        label: impl Fn() -> Option<&'static str> + Send + Sync + 'static,
+    ) {
+        self.mode_label = Some(match self.mode_label.take() {
+            Some(earlier) => Arc::new(move || earlier().and_then(|_| label())),
+            None => Arc::new(label),
+        });
+    }
+
+    /// Attaches all listeners of another list after these. The other list's mode label is used if this list has none.
     pub fn extend(&mut self, others: &Self) {
-        self.0.extend(others.0.iter().cloned());
+        self.sinks.extend(others.sinks.iter().cloned());
+        if self.mode_label.is_none() {
+            self.mode_label.clone_from(&others.mode_label);
+        }
     }
 
     /// Returns `true` if there is no listener.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.sinks.is_empty()
+    }
+
+    fn permission_mode(&self) -> Option<&'static str> {
+        self.mode_label.as_ref()?()
     }
 }
 
 impl fmt::Debug for EventSinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sinks({})", self.0.len())
+        write!(f, "Sinks({})", self.sinks.len())
     }
 }
 
@@ -145,6 +173,11 @@ impl EventBus {
         self.0.as_ref()?.parent.as_ref()
     }
 
+    /// Returns the permission mode that events name at present. Returns `None` if they name none, or without listeners.
+    pub fn permission_mode(&self) -> Option<&'static str> {
+        self.0.as_ref()?.sinks.permission_mode()
+    }
+
     /// Returns the listeners, for the run of a sub-agent.
     pub fn sinks(&self) -> EventSinks {
         self.0.as_ref().map(|bus| bus.sinks.clone()).unwrap_or_default()
@@ -166,9 +199,10 @@ impl Bus {
             agent: self.agent.clone(),
             parent: self.parent.clone(),
             execution: self.execution.clone(),
+            permission_mode: self.sinks.permission_mode().map(Cow::Borrowed),
             event,
         };
-        for sink in &self.sinks.0 {
+        for sink in &self.sinks.sinks {
             // A listener that panics hears of the next event all the same.
             let _contained = catch_unwind(AssertUnwindSafe(|| sink.emit(&envelope)));
         }
@@ -177,6 +211,6 @@ impl Bus {
 
 impl fmt::Debug for EventBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Events({})", self.0.as_ref().map_or(0, |bus| bus.sinks.0.len()))
+        write!(f, "Events({})", self.0.as_ref().map_or(0, |bus| bus.sinks.sinks.len()))
     }
 }

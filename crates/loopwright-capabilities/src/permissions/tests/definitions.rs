@@ -1,19 +1,21 @@
 //! Rules of definitions, which bind the agents that they define and the sub-agents of these.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use loopwright_agent::{
     AgentBuilder, AgentDefinition, CallRules, CapabilityRegistry, DefinitionLoopFactory,
     DefinitionRegistry, LoopFactory as _, UseTools,
 };
-use loopwright_core::AgentLoop;
+use loopwright_core::{AgentLoop, EventEnvelope, events::ToolCallCompleted};
 use loopwright_permissions::{Decision, Mode};
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
-use super::{run, using};
+use super::{policy, run, using};
 use crate::llm::UseLlm;
-use crate::permissions::{OnAsk, UsePermissions};
+use crate::permissions::{OnAsk, Permissions, UsePermissions};
 use crate::subagents::UseSubagents;
 
 fn defined(only: Option<&[&str]>, deny: &[&str], mode: Option<&str>) -> AgentDefinition {
@@ -132,4 +134,47 @@ fn a_rule_that_never_matches_is_an_error() {
         using(Mode::Auto, &[]).register(&mut registry);
         assert!(definition.restrictions(&registry).is_err());
     }
+}
+
+/// Returns the permission modes that the events of an agent and those of its sub-agents name.
+fn named_modes(agent: &AgentLoop) -> [HashSet<Option<String>>; 2] {
+    let events = EventRecorder::new();
+    run(&agent.with_event_sink(events.sink()));
+    [false, true].map(|is_child| {
+        let envelopes = events.envelopes().into_iter();
+        let of_agent = envelopes.filter(|it| it.parent.is_some() == is_child);
+        of_agent.map(|it| it.permission_mode.map(Cow::into_owned)).collect()
+    })
+}
+
+#[test]
+fn every_event_of_an_unconfined_agent_and_its_sub_agents_names_the_mode() {
+    let unconfined = || HashSet::from([Some("unconfined".to_owned())]);
+    let none = || HashSet::from([None]);
+    let modes = |mode: Mode, of_child: Option<&str>| {
+        let rules = using(mode, &[]).with_on_ask(OnAsk::Deny);
+        named_modes(&agent(defined(None, &[], of_child), rules, "make", true).0)
+    };
+    assert_eq!(modes(Mode::Unconfined, None), [unconfined(), unconfined()]);
+    // The mode of a definition is stricter.
+    assert_eq!(modes(Mode::Unconfined, Some("ask")), [unconfined(), none()]);
+    assert_eq!(modes(Mode::Ask, Some("unconfined")), [none(), none()]);
+    assert_eq!(modes(Mode::Auto, None), [none(), none()]);
+}
+
+#[test]
+fn events_name_the_mode_that_is_in_force_when_they_are_emitted() {
+    let permissions = Permissions::new(policy(Mode::Unconfined, &[]));
+    let rules = UsePermissions::new(permissions.clone());
+    let (agent, _) = agent(defined(None, &[], None), rules, "make", false);
+    let events = EventRecorder::new();
+    let confine = move |_: &ToolCallCompleted, _: &EventEnvelope| {
+        permissions.set(policy(Mode::Auto, &[]));
+    };
+    run(&agent.on_event(confine).with_event_sink(events.sink()));
+    let envelopes = events.envelopes();
+    let named: Vec<bool> = envelopes.iter().map(|it| it.permission_mode.is_some()).collect();
+    let completed = envelopes.iter().position(|it| it.event.name() == "ToolCallCompleted");
+    let expect: Vec<bool> = (0..named.len()).map(|it| Some(it) <= completed).collect();
+    assert_eq!(named, expect);
 }
