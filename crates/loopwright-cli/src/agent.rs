@@ -233,14 +233,23 @@ impl Setup {
         }
     }
 
+    /// Returns the permission mode in force: that of the run, or that of the agent's definition if it is stricter.
+    pub(crate) fn mode(&self) -> Mode {
+        let policy = self.permissions.policy();
+        let Some(asked) = self.defined_mode() else { return policy.mode() };
+        let source = Source::new(SourceKind::Definition, "definition", policy.workdir());
+        policy.restricted_by(source.with_mode(asked)).mode()
+    }
+
+    fn defined_mode(&self) -> Option<Mode> {
+        self.applied.as_ref()?.definition.call_rules.mode.as_deref()?.parse().ok()
+    }
+
     /// Warns of a permission mode of the agent's definition that is looser than that of the run.
     pub(crate) fn tell_unused_mode(&self) {
         let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) else { return };
-        let asked = applied.definition.call_rules.mode.as_deref();
-        let Some(asked) = asked.and_then(|it| it.parse::<Mode>().ok()) else { return };
-        let policy = self.permissions.policy();
-        let source = Source::new(SourceKind::Definition, "definition", policy.workdir());
-        let mode = policy.restricted_by(source.with_mode(asked)).mode();
+        let Some(asked) = self.defined_mode() else { return };
+        let mode = self.mode();
         if mode != asked {
             let agent = &applied.definition.name;
             console::warn(&format!(

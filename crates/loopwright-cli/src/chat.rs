@@ -48,6 +48,7 @@ use crate::media;
 use crate::mentions;
 use crate::model;
 use crate::model_hint::guide;
+use crate::permissions::tell_mode;
 use crate::render::{Verbosity, is_plain, sanitize_terminal, set_plain};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
@@ -132,6 +133,9 @@ async fn perform(
     if is_watched {
         talk.greet().await;
     }
+    if !is_watched || stage.details == Verbosity::Errors {
+        tell_mode(talk.conversation.setup.mode(), stage);
+    }
     let exit_code = talk.listen(input).await;
     talk.conversation.setup.permissions.tell_shadow();
     talk.conversation.tell_resume(stage);
@@ -175,7 +179,7 @@ impl ChatSession<'_> {
     fn heading(&self) -> String {
         let setup = &self.conversation.setup;
         let agent = setup.applied.as_ref().map(|it| format!("agent {} · ", it.definition.name));
-        let (model, mode) = (setup.model(), setup.permissions.policy().mode());
+        let (model, mode) = (setup.model(), setup.mode());
         sanitize_terminal(&format!("{}{model} · mode {mode}", agent.unwrap_or_default()))
     }
 

@@ -273,7 +273,7 @@ impl Conversation {
                 let report =
                     Report::of(Some(&id), session.state(), brake.reason(), began.elapsed());
                 let report = report.within(&self.budget, session.state());
-                let report = report.under(self.setup.permissions.policy().mode());
+                let report = report.under(self.setup.mode());
                 let report = report.expecting(&self.setup.model());
                 let kept = Some((&self.store, &id));
                 let run = EndedRun { setup: &self.setup, state: session.state(), session: kept };

@@ -85,7 +85,7 @@ impl RunDisplay {
             let options = RunOptions { sinks, cancel, ..RunOptions::default() };
             let state = agent.start(state, options).finish().await;
             let report = Report::of(None, &state, brake.reason(), began.elapsed());
-            let report = report.under(setup.permissions.policy().mode());
+            let report = report.under(setup.mode());
             let report = report.expecting(&setup.model());
             let run = EndedRun { setup, state: &state, session: None };
             let report = setup.checks.complete(report, run, &feed, brake.token()).await;
@@ -190,7 +190,7 @@ pub fn beginning(setup: &Setup, agent: &AgentLoop, state: &AgentState) -> Beginn
         workdir: setup.workdir.path().display().to_string(),
         session_id: None,
         has_cost_limit: state.budget().cost.is_some(),
-        permission_mode: Some(setup.permissions.policy().mode()),
+        permission_mode: Some(setup.mode()),
         loaded: setup.loaded.clone(),
     }
 }

@@ -19,10 +19,11 @@ use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, CommandHooks};
 use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
+use crate::display::RunDisplay;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, text_of};
-use crate::render::{count, sanitize_terminal};
+use crate::render::{Verbosity, count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
 /// Tools of the program that rules name without a meaning of their own.
@@ -53,6 +54,27 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
         let reason = project.distrust();
         let ignored = count(untrusted, "permission setting");
         console::warn(&format!("{reason}: {ignored} ignored; trust them with `loopwright trust`"));
+    }
+}
+
+/// Says which permission mode is in force as a run for people begins, unless it is the default. A run that shows only its answer
+/// says so in mode `unconfined` alone.
+pub(crate) fn tell_mode(mode: Mode, display: RunDisplay) {
+    let is_told = match mode {
+        Mode::Unconfined => true,
+        Mode::Auto => false,
+        _ => display.details != Verbosity::Errors,
+    };
+    if is_told && display.format.is_for_people() {
+        console::tell(&mode_in_words(mode));
+    }
+}
+
+/// Names a mode in a line of its own.
+pub(crate) fn mode_in_words(mode: Mode) -> String {
+    match mode {
+        Mode::Unconfined => format!("mode {mode}: every call runs unless a rule denies it"),
+        mode => format!("mode {mode}"),
     }
 }
 

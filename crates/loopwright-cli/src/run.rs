@@ -27,6 +27,7 @@ use crate::mcp_mentions;
 use crate::media;
 use crate::mentions;
 use crate::model;
+use crate::permissions::tell_mode;
 use crate::prompt::PromptError;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
@@ -100,6 +101,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         setup.llm = asked.llm.clone().unwrap_or(setup.llm);
         let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &asked, &setup, media).await;
+        tell_mode(setup.mode(), stage);
         let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
         let exit_code = stage.perform(&setup, asked).await.exit_code;
         setup.mcp.tell_failures();
@@ -131,6 +133,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     };
     let message = unless_signalled(signals.as_mut(), message).await?;
     let said = UserInput { message, steers: args.steer };
+    tell_mode(setup.mode(), stage);
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());

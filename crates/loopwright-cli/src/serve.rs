@@ -25,10 +25,12 @@ use crate::args::serve::ServeArgs;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::definitions::Defined;
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::model;
 use crate::notify::JobNotices;
+use crate::permissions;
 use crate::render::sanitize_terminal;
 use crate::restate::scheduled;
 use crate::run::with_runtime;
@@ -60,6 +62,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let folders = args.session_dirs.as_deref().map(session_dirs).transpose()?;
     let base = folders.clone().unwrap_or_else(|| config.workdir.clone());
     let roots = WorkerRoots::new([base.as_path()], sources.home.as_deref())?;
+    let mode = permissions::policy(&config, &sources)?.0.mode();
     if folders.is_some() {
         check_folders(&roots, &base)?;
     }
@@ -103,6 +106,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
     let worker = worker(args, store, agents, signal, notices.clone())?;
     tell(args, &url, page.as_deref(), token.as_deref());
+    let format = args.agent.surroundings.output_format().unwrap_or(OutputFormat::Text);
+    permissions::tell_mode(mode, RunDisplay::new(format, args.agent.surroundings.quiet));
     if let Some(page) = page.filter(|_| args.open) {
         browse(&page);
     }

@@ -15,9 +15,11 @@ use crate::args::Cli;
 use crate::args::jobs::WorkerArgs;
 use crate::config::{Config, ConfigSources, Origin, OutputFormat, RestateSettings, Setting};
 use crate::console;
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::notify::JobNotices;
+use crate::permissions;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::restate::RestateJobs;
@@ -81,7 +83,10 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
             tell(event, is_json);
             telling.on_event(event);
         });
-    if !args.agent.surroundings.quiet {
+    let is_quiet = args.agent.surroundings.quiet;
+    let display = RunDisplay::new(config.output_format.value, is_quiet);
+    permissions::tell_mode(permissions::policy(&config, &sources)?.0.mode(), display);
+    if !is_quiet {
         let roots = sanitize_terminal(&roots.names());
         console::tell(&format!("processing sessions of {place} in {roots}; press Ctrl-C to stop"));
     }

@@ -35,6 +35,7 @@ mod mcp_asks;
 mod mcp_serve;
 mod model_names;
 mod models;
+mod modes;
 mod own_agent;
 mod own_folders;
 mod pages;

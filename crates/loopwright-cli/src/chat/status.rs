@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use loopwright_permissions::Mode;
 use loopwright_sandbox::{Command, ExitOutcome, SandboxPolicy, Stdin, auto_select};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::mode::with_change;
 use crate::config::{ChatSettings, read_text};
 use crate::conversation::{Conversation, SessionTotals};
 use crate::project::project_root;
@@ -20,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The source of the status line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
-    /// No status line.
+    /// There is no place for a status line.
+    Nowhere,
+    /// The user wants none.
     Off,
     BuiltIn,
     /// A command of the user.
@@ -50,7 +54,7 @@ enum Names {
 #[derive(Clone, Debug, PartialEq)]
 struct Status {
     model: String,
-    mode: String,
+    mode: Mode,
     session: Option<String>,
     workdir: PathBuf,
     branch: Option<String>,
@@ -64,7 +68,7 @@ impl StatusLine {
     pub(super) fn new(settings: &ChatSettings, is_shown: bool) -> Self {
         let configured = settings.status_line.as_ref().map(|it| it.value.trim());
         let source = match configured {
-            _ if !is_shown => Source::Off,
+            _ if !is_shown => Source::Nowhere,
             None => Source::BuiltIn,
             Some("off") => Source::Off,
             Some(command) => Source::Command(command.to_owned()),
@@ -74,14 +78,17 @@ impl StatusLine {
 
     /// Returns the current line; empty if there is none.
     pub(super) async fn line(&self, conversation: &Conversation) -> String {
-        if self.source == Source::Off {
+        if self.source == Source::Nowhere {
             return String::new();
         }
         let status = Status::of(conversation, self.began.elapsed());
         let width = columns().saturating_sub(1);
         let line = match &self.source {
-            Source::Command(command) => printed(conversation, command, &status).await,
-            _ => status.line(width),
+            Source::Command(command) => {
+                status.with_unconfined(printed(conversation, command, &status).await)
+            }
+            Source::Off => status.with_unconfined(String::new()),
+            Source::Nowhere | Source::BuiltIn => status.line(width),
         };
         truncate(&line, width)
     }
@@ -93,7 +100,7 @@ impl Status {
         let workdir = setup.workdir.path().to_owned();
         Self {
             model: setup.model(),
-            mode: setup.permissions.policy().mode().to_string(),
+            mode: setup.mode(),
             session: conversation.session.as_ref().map(ToString::to_string),
             branch: branch(&workdir),
             workdir,
@@ -113,6 +120,12 @@ impl Status {
         let lines = names.map(|it| self.line_with(it));
         let [.., shortest] = &lines;
         lines.iter().find(|it| it.width() <= width).unwrap_or(shortest).clone()
+    }
+
+    /// Returns a line of the user's own, which does not hide the mode `unconfined`.
+    fn with_unconfined(&self, line: String) -> String {
+        let named = (self.mode == Mode::Unconfined).then(|| format!("mode {}", self.mode));
+        with_change(line, named)
     }
 
     /// Returns the line with the names of the model, the folder and the branch in this form.
@@ -232,7 +245,7 @@ mod tests {
     fn status(workdir: &Path) -> Status {
         Status {
             model: "acme/large".to_owned(),
-            mode: "auto".to_owned(),
+            mode: Mode::Auto,
             session: Some("7f3a".to_owned()),
             workdir: workdir.to_owned(),
             branch: branch(workdir),
@@ -257,6 +270,18 @@ mod tests {
             status.line(100),
             "acme/large · mode auto · shop (fix/a) · 15 % of context · 52,100 in, 1,200 out · $0.12 · 3 min"
         );
+    }
+
+    #[test]
+    fn a_line_of_the_user_does_not_hide_the_mode_unconfined() {
+        let line = |mode: Mode, own: &str| {
+            Status { mode, ..status(Path::new("/shop")) }.with_unconfined(own.to_owned())
+        };
+        assert_eq!(line(Mode::Unconfined, "mine"), "mode unconfined · mine");
+        assert_eq!(line(Mode::Unconfined, ""), "mode unconfined");
+        assert_eq!(line(Mode::Unconfined, "a · mode unconfined"), "a · mode unconfined");
+        assert_eq!(line(Mode::Plan, "mine"), "mine");
+        assert_eq!(line(Mode::Plan, ""), "");
     }
 
     #[test]

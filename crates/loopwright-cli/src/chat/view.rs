@@ -51,7 +51,7 @@ impl View {
             ChatCommand::Thinking => self.state(session).await.map(|it| context::reasoning(&it)),
             ChatCommand::Agents => Ok(self.agents()),
             ChatCommand::Skills => Ok(self.skills()),
-            ChatCommand::Mode(None) => Ok(format!("mode {}", setup.permissions.policy().mode())),
+            ChatCommand::Mode(None) => Ok(format!("mode {}", setup.mode())),
             ChatCommand::AddDir(folder) if folder.is_empty() => Ok(self.folders()),
             ChatCommand::Tasks(command) => Ok(command.run(&setup.commands.tasks)),
             ChatCommand::Mcp => Ok(mcp::status(&setup.mcp)),
