@@ -61,12 +61,13 @@ pub(crate) fn are_used(config: &Config) -> Option<bool> {
 
 impl SharedSettings {
     /// Returns the rules of the file. They only restrict unless the user has decided that they are used. The user's mode then
-    /// applies only where the user `chose` none for this program.
+    /// applies only where the user `chose` none for this program. Mode `unconfined` never applies.
     pub(crate) fn rules(&self, are_used: Option<bool>, chose: bool) -> Source {
         let (path, base) = (self.path.to_string_lossy(), self.base.to_string_lossy());
         let source = claude_settings(self.kind, &path, &base, &self.text);
         let reason = match are_used {
-            Some(true) => return source,
+            // They were written for another program.
+            Some(true) => return source.confined(),
             Some(false) => UNWANTED,
             None => UNSET,
         };
@@ -120,6 +121,20 @@ mod tests {
         );
         let bare = ConfigSources { discovery: Discovery::Nothing, ..sources };
         assert!(found(&bare).is_empty());
+    }
+
+    #[test]
+    fn settings_for_all_projects_do_not_choose_the_mode_unconfined() {
+        let text = r#"{ "permissions": { "defaultMode": "bypassPermissions" } }"#;
+        for kind in [SourceKind::User, SourceKind::Managed] {
+            for are_used in [None, Some(false), Some(true)] {
+                let (path, base) = (PathBuf::from("/s.json"), PathBuf::from("/base"));
+                let file = SharedSettings { kind, path, base, text: text.to_owned() };
+                let builder = Policy::builder("/work").mode(Mode::AcceptEdits);
+                let policy = builder.source(file.rules(are_used, false)).build();
+                assert_eq!(policy.mode(), Mode::AcceptEdits, "{kind:?} {are_used:?}");
+            }
+        }
     }
 
     #[test]

@@ -89,3 +89,57 @@ fn a_server_names_its_mode() {
         assert_eq!(told.as_deref(), Some(expect));
     }
 }
+
+/// The modes, by the names that Claude Code gives them.
+const NAMES: [(&str, &str); 6] = [
+    ("plan", "plan"),
+    ("ask", "default"),
+    ("accept-edits", "acceptEdits"),
+    ("auto", "auto"),
+    ("deny", "dontAsk"),
+    ("unconfined", "bypassPermissions"),
+];
+
+/// Returns the mode that is in force, or the exit status.
+fn shown(world: &World, options: &[&str]) -> Result<String, i32> {
+    let done = world.run(&[&["policy", "show"], options].concat());
+    let mode = done.stdout.lines().next().and_then(|line| line.strip_prefix("mode "));
+    mode.map(str::to_owned).ok_or(done.status)
+}
+
+#[test]
+fn every_source_selects_every_mode_and_only_the_user_selects_unconfined() {
+    let toml = |mode: &str| format!("[permissions]\nmode = \"{mode}\"\n");
+    let claude = |mode: &str| format!(r#"{{ "permissions": {{ "defaultMode": "{mode}" }} }}"#);
+    let trusted = |name: &str, text: &str| {
+        let world = World::new().file(&format!("project/{name}"), text);
+        assert_eq!(world.run(&["trust"]).status, 0);
+        world
+    };
+    for (name, alias) in NAMES {
+        let is_unconfined = name == "unconfined";
+        let mode = || Ok(name.to_owned());
+        let unless_unconfined = |otherwise| if is_unconfined { otherwise } else { mode() };
+        let ignored = || unless_unconfined(Ok("auto".to_owned()));
+        for written in [name, alias] {
+            // What the user types.
+            assert_eq!(shown(&World::new(), &["--permission-mode", written]), mode());
+            let own = World::new().file(".config/loopwright/config.toml", &toml(written));
+            assert_eq!(shown(&own, &[]), mode(), "{written}");
+            let named = World::new().file("project/mine.toml", &toml(written));
+            assert_eq!(shown(&named, &["--config", "mine.toml"]), mode(), "{written}");
+            // What programs inherit, and others write.
+            let inherited = World::new().env("LOOPWRIGHT_PERMISSION_MODE", written);
+            assert_eq!(shown(&inherited, &[]), unless_unconfined(Err(3)), "{written}");
+            let project = trusted("loopwright.toml", &toml(written));
+            assert_eq!(shown(&project, &[]), ignored(), "{written}");
+        }
+        for file in [".claude/settings.json", ".claude/settings.local.json"] {
+            assert_eq!(shown(&trusted(file, &claude(alias)), &[]), ignored(), "{file} {alias}");
+        }
+        let all = World::new()
+            .file(".claude/settings.json", &claude(alias))
+            .file(".config/loopwright/config.toml", "[permissions]\nclaude = true\n");
+        assert_eq!(shown(&all, &[]), ignored(), "{alias}");
+    }
+}

@@ -565,7 +565,7 @@ fn a_project_that_is_trusted_does_not_choose_the_mode_unconfined() {
         ),
         ("loopwright.toml", "[permissions]\nmode = \"unconfined\"\n"),
     ];
-    let ignored = "the mode `unconfined` of a project is ignored";
+    let ignored = "the mode `unconfined` is ignored in this file";
     for (name, text) in files {
         let world = World::new().file(&format!("project/{name}"), text);
         assert_eq!(world.run(&["trust"]).status, 0);

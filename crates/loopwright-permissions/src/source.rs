@@ -130,7 +130,7 @@ impl Source {
             self.mode = None;
             self.warn(
                 line,
-                "the mode `unconfined` of a project is ignored; pass `--permission-mode unconfined`",
+                "the mode `unconfined` is ignored in this file; pass `--permission-mode unconfined`",
             );
         }
         self

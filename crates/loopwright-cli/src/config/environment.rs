@@ -1,5 +1,7 @@
 //! The second layer: the environment variables of the program.
 
+use loopwright_permissions::Mode;
+
 use super::layer::Layer;
 use super::value::SettingValue;
 use super::{
@@ -29,7 +31,7 @@ impl Layer {
                 },
             },
             permissions: PermissionSettings {
-                mode: variable(sources, "LOOPWRIGHT_PERMISSION_MODE")?,
+                mode: mode(sources, "LOOPWRIGHT_PERMISSION_MODE")?,
                 ..PermissionSettings::default()
             },
             store_url: variable(sources, "LOOPWRIGHT_STORE")?,
@@ -39,6 +41,14 @@ impl Layer {
             },
             ..Self::default()
         })
+    }
+}
+
+/// Reads a permission mode. Running without confinement has to be typed.
+fn mode(sources: &ConfigSources, name: &'static str) -> Result<Option<Setting<Mode>>, ConfigError> {
+    match variable(sources, name)? {
+        Some(Setting { value: Mode::Unconfined, .. }) => Err(ConfigError::Unconfined { name }),
+        mode => Ok(mode),
     }
 }
 

@@ -84,6 +84,15 @@ pub enum ConfigError {
         /// A value that is valid.
         example: &'static str,
     },
+    /// An environment variable selects the mode in which every call runs. Programs inherit variables, so that nobody may have
+    /// typed it for this run.
+    #[error(
+        "environment variable `{name}` cannot select the mode `unconfined`, because every program inherits it; unset it, and pass `--permission-mode unconfined`"
+    )]
+    Unconfined {
+        /// The variable.
+        name: &'static str,
+    },
     /// A secret stands in a file.
     #[error(
         "`{key}` in {path} must not contain a secret; put the secret into an environment variable and write a reference, such as `{example}`"

@@ -61,6 +61,17 @@ fn a_variable_that_is_not_text_is_refused() {
 }
 
 #[test]
+fn the_mode_unconfined_is_refused_under_each_of_its_names() {
+    for name in ["unconfined", "bypassPermissions"] {
+        check(
+            "LOOPWRIGHT_PERMISSION_MODE",
+            name,
+            "environment variable `LOOPWRIGHT_PERMISSION_MODE` cannot select the mode `unconfined`, because every program inherits it; unset it, and pass `--permission-mode unconfined`",
+        );
+    }
+}
+
+#[test]
 fn an_empty_variable_counts_as_unset() {
     let world = World::new().user("model = 'a/user'").env("LOOPWRIGHT_MODEL", "");
     assert_eq!(
