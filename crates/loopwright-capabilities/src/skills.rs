@@ -48,8 +48,9 @@ mod capability;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::active::handed_on;
 pub use self::{
-    active::{ACTIVE, ActiveSkill},
+    active::{ACTIVE, ActiveSkill, INVOKED, active_skills},
     capability::UseSkills,
     library::{SkillAudience, SkillLibrary, SkillScope},
     policy::{SkillPolicy, is_foreign_model},

@@ -21,10 +21,7 @@ mod view;
 
 use std::sync::Arc;
 
-use loopwright_core::{
-    AgentState, LlmConfig,
-    messages::{Message, Part},
-};
+use loopwright_core::{AgentState, LlmConfig, messages::Part};
 use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
@@ -163,14 +160,17 @@ struct ChatSession<'a> {
 }
 
 /// A message, and the part of it that the user typed. Only that part attaches files, and resources of servers.
+#[derive(Default)]
 struct Said {
     text: String,
     typed: String,
+    /// The skill that the message carries, whose hooks run in the turn.
+    skill: Option<String>,
 }
 
 impl Said {
     fn typed(text: String) -> Self {
-        Self { typed: text.clone(), text }
+        Self { typed: text.clone(), text, skill: None }
     }
 }
 
@@ -241,11 +241,11 @@ impl ChatSession<'_> {
                 ChatCommand::Say(text) => self.say(Some(Said::typed(text)), &mut input).await,
                 ChatCommand::Use(named) => self.use_skill(named, &mut input).await,
                 ChatCommand::Init => {
-                    let said = Said { text: prompts::init(), typed: String::new() };
+                    let said = Said { text: prompts::init(), ..Said::default() };
                     self.say(Some(said), &mut input).await
                 }
                 ChatCommand::Review(what) => {
-                    let said = Said { text: prompts::review(&what), typed: what };
+                    let said = Said { text: prompts::review(&what), typed: what, skill: None };
                     self.say(Some(said), &mut input).await
                 }
                 ChatCommand::Continue if self.conversation.session.is_some() => {
@@ -284,7 +284,7 @@ impl ChatSession<'_> {
         }
         let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
         console::tell(&sanitize_terminal(&format!("› {first}")));
-        self.say(Some(Said { text: first, typed: String::new() }), input).await
+        self.say(Some(Said { text: first, ..Said::default() }), input).await
     }
 
     /// Handles commands that need no turn and no input.
@@ -313,7 +313,7 @@ impl ChatSession<'_> {
 
     /// Runs a turn; returns an exit status if it was the last one.
     async fn say(&mut self, said: Option<Said>, input: &mut Input) -> Option<ExitCode> {
-        let Some(said) = said else { return self.send(None, input).await };
+        let Some(said) = said else { return self.send(UserInput::default(), input).await };
         match self.attached(&said.typed).await {
             Ok(mut attached) => {
                 let (text, media) = self.complete(&said);
@@ -327,14 +327,14 @@ impl ChatSession<'_> {
                     attached.attach(part);
                 }
                 media::tell_unseen(&self.conversation.setup, attached.media());
-                self.send(Some(attached.to_message(&text)), input).await
+                let message = Some(attached.to_message(&text));
+                self.send(UserInput { message, skill: said.skill, steers: false }, input).await
             }
             Err(ends) => ends,
         }
     }
 
-    async fn send(&mut self, message: Option<Message>, input: &mut Input) -> Option<ExitCode> {
-        let said = UserInput { message, steers: false };
+    async fn send(&mut self, said: UserInput, input: &mut Input) -> Option<ExitCode> {
         let input = is_watched().then_some(input);
         self.conversation.live = Some(Arc::new(self.view()));
         let turn =

@@ -2,6 +2,7 @@
 
 mod hook;
 mod of_agents;
+mod of_skills;
 mod output;
 mod settings;
 #[cfg(test)]
@@ -13,12 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind};
+use loopwright_sandbox::SandboxPolicy;
 use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use self::hook::{HookSetup, UseCommandHooks};
 pub(crate) use self::of_agents::AgentHooks;
+pub(crate) use self::of_skills::{SkillHooks, skill_hooks};
 pub(crate) use self::settings::{read, read_events};
+
+/// The variable with the folder of the skill that brings a hook.
+const SKILL_DIR: &str = "CLAUDE_SKILL_DIR";
 
 /// The hooks of a run, in the order in which they are configured. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +47,8 @@ pub(crate) struct CommandHook {
     is_once: bool,
     /// The file that configures it.
     source: Arc<PathBuf>,
+    /// The skill that brings it, while which is active it runs; `None` means always.
+    skill: Option<Arc<str>>,
 }
 
 /// What a hook does.
@@ -194,6 +202,20 @@ struct Places<'a> {
 }
 
 impl CommandHook {
+    /// Returns `true` if the hook runs while these skills are active.
+    fn is_in_force(&self, active: &[String]) -> bool {
+        self.skill.as_ref().is_none_or(|skill| active.iter().any(|name| **name == **skill))
+    }
+
+    /// Returns what the hook may do, of which a skill's hook may also read the folder of the skill.
+    fn within(&self, policy: &SandboxPolicy) -> SandboxPolicy {
+        let policy = policy.clone().with_timeout(self.timeout);
+        match self.source.parent().filter(|_| self.skill.is_some()) {
+            Some(folder) => policy.read(folder).with_env(SKILL_DIR, folder.to_string_lossy()),
+            None => policy,
+        }
+    }
+
     /// Returns `true` if the hook applies to the call.
     fn concerns(&self, tool: &str, arguments: &Value, places: Places<'_>) -> bool {
         let Some(rule) = &self.condition else { return true };
@@ -224,6 +246,9 @@ impl fmt::Display for CommandHook {
         }
         if let Some(condition) = &self.condition {
             write!(f, " if {condition}")?;
+        }
+        if let Some(skill) = &self.skill {
+            write!(f, " in skill {skill}")?;
         }
         match &self.action {
             Action::Run(command) => write!(f, ": {command} ({})", self.source.display()),

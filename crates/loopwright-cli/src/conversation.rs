@@ -125,6 +125,8 @@ pub struct UserInput {
     pub message: Option<Message>,
     /// Whether they are left to the process that runs the session.
     pub steers: bool,
+    /// The skill that the message carries, whose hooks run in the turn.
+    pub skill: Option<String>,
 }
 
 impl Conversation {
@@ -248,6 +250,7 @@ impl Conversation {
         let turn = Turn {
             said: if self.session.is_some() { said.message.clone() } else { None },
             steers: said.steers,
+            skill: said.skill,
             llm: self.setup.llm.clone(),
             system: self.system.clone(),
             budget: self.budget,

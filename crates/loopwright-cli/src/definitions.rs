@@ -538,7 +538,7 @@ fn compaction_for(settings: Value, context_window: u64) -> Value {
 
 /// Which places count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Places {
+pub(crate) enum Places {
     /// The project's and the user's.
     All,
     /// The user's.
@@ -546,8 +546,8 @@ enum Places {
 }
 
 /// Finds skills and commands.
-fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary {
-    let mut skills = SkillLibrary::default().with_boundary(root);
+pub(crate) fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary {
+    let mut skills = SkillLibrary::default().with_boundary(root).with_hooks();
     if places == Places::All {
         for directory in PROJECT_SKILLS {
             skills = skills.with_dir(SkillScope::Project, root.join(directory));

@@ -16,7 +16,7 @@ use loopwright_permissions::{
 use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::chosen_rules::ChosenRule;
 use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
-use crate::command_hooks::{self, CommandHooks};
+use crate::command_hooks::{self, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
 use crate::display::RunDisplay;
@@ -382,8 +382,8 @@ pub(crate) fn allowed_by(config: &Config, project: &ProjectSettings) -> Vec<Stri
 /// The user's own hooks, in the folder of the configuration.
 pub(crate) const HOOKS: &str = "hooks.json";
 
-/// Reads the hooks of the user, those of Claude Code for all projects if they are used, and those of a project that is
-/// trusted. Returns what is odd about them, too.
+/// Reads the hooks of the user, those of Claude Code for all projects if they are used, those of a project that is trusted, and
+/// those of skills. Returns what is odd about them, too.
 pub(crate) fn hooks(
     config: &Config,
     sources: &ConfigSources,
@@ -429,6 +429,16 @@ pub(crate) fn hooks(
             ));
         }
     }
+    let (of_skills, untrusted) = skill_hooks(sources, project);
+    for found in of_skills {
+        all.extend(found.hooks);
+        warnings.extend(found.warnings);
+    }
+    warnings.extend(untrusted.iter().filter(|it| !it.hooks.is_empty()).map(|it| {
+        let count = count(it.hooks.len() as u64, "hook");
+        let path = it.file.display();
+        format!("{path}: {count} ignored: {UNTRUSTED}; trust it with `loopwright trust`")
+    }));
     (CommandHooks::new(all), warnings)
 }
 

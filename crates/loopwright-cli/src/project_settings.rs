@@ -59,7 +59,7 @@ impl ProjectSettings {
             let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
             let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
             files.extend(agent_files(directories));
-            files.extend(files_with_commands(&root));
+            files.extend(skills_that_run(&root));
         }
         let folder = folders::folder(sources, &root)?;
         Ok(Self { root, files, folder, fingerprint: OnceLock::new() })
@@ -171,13 +171,13 @@ pub(crate) fn agent_files(
     files
 }
 
-/// Reads the skills and commands of a project whose commands run when the user invokes them.
-fn files_with_commands(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
+/// Reads the skills and commands of a project that run something: commands when the user invokes them, and hooks.
+fn skills_that_run(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
     let files = skill_files(root).into_iter().filter_map(|path| {
         let text = text_of(&path).ok()?;
         Some((path, text))
     });
-    files.filter(|(_, text)| ["!`", "```!"].iter().any(|it| text.contains(it)))
+    files.filter(|(_, text)| ["!`", "```!", "hooks"].iter().any(|it| text.contains(it)))
 }
 
 /// Reads a file of settings.

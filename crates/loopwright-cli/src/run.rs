@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::{Either, select};
+use loopwright_capabilities::skills::INVOKED;
 use loopwright_core::{
-    AgentState, LlmConfig,
+    AgentState, Edit, LlmConfig,
     messages::{Message, Part},
 };
 use loopwright_sessions::{SessionId, SessionStore};
@@ -102,8 +103,12 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &asked, &setup, media).await;
         tell_mode(setup.mode(), stage);
-        let asked = AgentState::new().with_budget(opening.budget()).with_message(message);
-        let exit_code = stage.perform(&setup, asked).await.exit_code;
+        let state = AgentState::new().with_budget(opening.budget()).with_message(message);
+        let state = match asked.skill {
+            Some(skill) => state.edit(Edit::Set(INVOKED.slot(), Some(skill.into()))),
+            None => state,
+        };
+        let exit_code = stage.perform(&setup, state).await.exit_code;
         setup.mcp.tell_failures();
         setup.permissions.tell_shadow();
         return Ok(exit_code);
@@ -132,7 +137,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         })
     };
     let message = unless_signalled(signals.as_mut(), message).await?;
-    let said = UserInput { message, steers: args.steer };
+    let said = UserInput { message, steers: args.steer, skill: asked.skill };
     tell_mode(setup.mode(), stage);
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
@@ -152,6 +157,8 @@ struct Asked {
     mentions: String,
     /// Whether the prompt names a skill.
     is_skill: bool,
+    /// The skill whose hooks run.
+    skill: Option<String>,
     /// The model of the skill.
     llm: Option<LlmConfig>,
 }
@@ -175,7 +182,8 @@ impl Asked {
             Some((user_skill::find(&defined, name)?, arguments))
         });
         let Some(((skill, scope), arguments)) = found else {
-            return Self { text: prompt, mentions: typed, is_skill: false, llm: None };
+            let (is_skill, skill, llm) = (false, None, None);
+            return Self { text: prompt, mentions: typed, is_skill, skill, llm };
         };
         let invocation = Invocation {
             setup,
@@ -186,7 +194,7 @@ impl Asked {
         };
         let invoked = invocation.invoke(&skill, scope, arguments).await;
         let (text, mentions) = (Some(invoked.text), invoked.mentions);
-        Self { text, mentions, is_skill: true, llm: invoked.llm }
+        Self { text, mentions, is_skill: true, skill: invoked.skill, llm: invoked.llm }
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::args::Cli;
 use crate::args::agents::{ShowArgs, ValidateArgs};
 use crate::args::skills::{SkillsArgs, SkillsCommand};
+use crate::command_hooks::SkillHooks;
 use crate::config::ConfigSources;
 use crate::console;
 use crate::definitions::{self, Defined};
@@ -105,25 +106,23 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
     let skills = library.list(SkillAudience::All);
     let directories: Vec<PathBuf> = skills.iter().filter_map(|it| it.directory.clone()).collect();
     let directories: Vec<PathBuf> = directories.into_iter().filter(|it| is_asked(it)).collect();
-    let warnings: Vec<SkillWarning> =
-        library.warnings().into_iter().filter(|it| is_asked(&it.path)).collect();
+    let mut problems = problems(&library);
+    problems.retain(|it| is_asked(&it.path));
     let missing: Vec<&PathBuf> = only
         .iter()
         .filter(|it| !directories.iter().any(|found| found.starts_with(it)))
-        .filter(|it| !warnings.iter().any(|warning| warning.path.starts_with(it)))
+        .filter(|it| !problems.iter().any(|problem| problem.path.starts_with(it)))
         .collect();
-    let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.is_fatal());
-    let is_nothing = directories.is_empty() && missing.is_empty() && warnings.is_empty();
+    let is_fine = missing.is_empty() && !problems.iter().any(|it| it.kind == ERROR);
+    let is_nothing = directories.is_empty() && missing.is_empty() && problems.is_empty();
     if is_nothing && !args.json {
         console::tell("no skills found; create one as .agents/skills/NAME/SKILL.md");
         return ExitCode::Done;
     }
     let told = if args.json {
-        let problem = |it: &SkillWarning| {
-            let kind = if it.problem.is_fatal() { "error" } else { "warning" };
-            json!({ "path": it.path, "kind": kind, "message": it.problem.to_string() })
-        };
-        let problems: Vec<Value> = warnings.iter().map(problem).collect();
+        let problem =
+            |it: &Problem| json!({ "path": it.path, "kind": it.kind, "message": it.message });
+        let problems: Vec<Value> = problems.iter().map(problem).collect();
         console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "valid": is_fine, "skills": directories,
             "problems": problems, "missing": missing,
@@ -131,9 +130,9 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
     } else {
         let fine = directories.iter().map(|it| format!("{}: ok", plain(it)));
         let none = missing.iter().map(|it| format!("{}: error: no SKILL.md found", plain(it)));
-        let odd = warnings.iter().map(|it| {
-            let kind = if it.problem.is_fatal() { "error" } else { "warning" };
-            format!("{}: {kind}: {}", plain(&it.path), it.problem)
+        let odd = problems.iter().map(|it| {
+            let Problem { path, kind, message } = it;
+            format!("{}: {kind}: {message}", plain(path))
         });
         let lines = fine.chain(none).chain(odd).map(|it| sanitize_terminal(&it) + "\n");
         console::print(lines.collect::<String>().as_bytes())
@@ -142,6 +141,34 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         ExitCode::Done if !is_fine => ExitCode::Config,
         told => told,
     }
+}
+
+/// A problem of a skill's file.
+struct Problem {
+    path: PathBuf,
+    kind: &'static str,
+    message: String,
+}
+
+/// The kind of problem because of which a skill is skipped.
+const ERROR: &str = "error";
+
+/// Returns the problems of skills, and those of their hooks.
+fn problems(library: &SkillLibrary) -> Vec<Problem> {
+    let of_files = library.warnings().into_iter().map(|it| Problem {
+        kind: if it.problem.is_fatal() { ERROR } else { "warning" },
+        message: it.problem.to_string(),
+        path: it.path,
+    });
+    let of_hooks = SkillHooks::of(library).into_iter().flat_map(|found| {
+        let place = format!("{}: ", found.file.display());
+        found.warnings.into_iter().map(move |warning| Problem {
+            message: warning.strip_prefix(&place).unwrap_or(&warning).to_owned(),
+            kind: "warning",
+            path: found.file.clone(),
+        })
+    });
+    of_files.chain(of_hooks).collect()
 }
 
 /// Takes directories of skills by their own paths or by those of their files.
@@ -156,7 +183,7 @@ fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
     };
     let only: Vec<PathBuf> = paths.iter().map(directory).collect();
     let parents = only.iter().filter_map(|it| it.parent());
-    let library = parents.fold(SkillLibrary::default(), |library, parent| {
+    let library = parents.fold(SkillLibrary::default().with_hooks(), |library, parent| {
         library.with_dir(SkillScope::Project, parent)
     });
     (library, only)

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use crate::args::Cli;
 use crate::args::policy::TrustArgs;
-use crate::command_hooks::{self, AgentHooks};
+use crate::command_hooks::{self, AgentHooks, SkillHooks};
 use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::exit::ExitCode;
@@ -65,6 +65,8 @@ fn allowed(config: &Config, sources: &ConfigSources, project: &ProjectSettings) 
     }
     let of_agents = AgentHooks::of_project(project);
     lines.extend(of_agents.iter().map(|(agent, hook)| format!("hook of {agent}: {hook}")));
+    let of_skills = SkillHooks::of_project(sources, project);
+    lines.extend(of_skills.iter().flat_map(|it| &it.hooks).map(|hook| format!("hook {hook}")));
     for (path, command) in project.skill_commands() {
         lines.push(format!("command of {}: {command}", plain(path)));
     }

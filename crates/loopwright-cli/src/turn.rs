@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use loopwright_capabilities::skills::INVOKED;
 use loopwright_core::{AgentState, Budget, Edit, LlmConfig, messages::Message};
 use loopwright_sessions::{
     ActionCx, AgentSession, ContinueRun, ControlMessage, SendMessage, SessionAction, SessionError,
@@ -19,6 +20,8 @@ pub(crate) struct Turn<B> {
     pub(crate) said: Option<Message>,
     /// Whether it is left to the process that runs the session, if there is one.
     pub(crate) steers: bool,
+    /// The skill that is said, whose hooks run in the turn.
+    pub(crate) skill: Option<String>,
     /// The model from now on.
     pub(crate) llm: LlmConfig,
     /// The session's own instructions from now on, if they change.
@@ -77,6 +80,12 @@ impl<B> Turn<B> {
         let budget = self.session_budget.bound(self.budget, &state);
         if *state.budget() != budget {
             state = state.with_budget(budget);
+        }
+        // A turn without a message continues under the skill of the last one, or begins with the first one.
+        let is_said = self.said.is_some() || self.skill.is_some();
+        if is_said && state.get(&INVOKED) != self.skill {
+            let skill = self.skill.clone().map(Into::into);
+            state = state.edit(Edit::Set(INVOKED.slot(), skill));
         }
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());

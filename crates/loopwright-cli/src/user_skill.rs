@@ -53,6 +53,8 @@ pub(crate) struct Invoked {
     pub(crate) mentions: String,
     /// The model of the turn, if the skill names one.
     pub(crate) llm: Option<LlmConfig>,
+    /// The skill whose hooks run in this turn; `None` if it runs in a conversation of its own.
+    pub(crate) skill: Option<String>,
 }
 
 /// Parts a line such as `/NAME ARGUMENTS`. A path or a sentence is none.
@@ -96,7 +98,7 @@ impl Invocation<'_> {
         let llm = self.llm(skill);
         if skill.info.context == SkillContext::Fork && self.can_load(skill.name()) {
             let text = forked(skill.name(), arguments);
-            return Invoked { text, mentions: typed.to_owned(), llm };
+            return Invoked { text, mentions: typed.to_owned(), llm, skill: None };
         }
         if skill.info.context == SkillContext::Fork {
             console::warn(&format!(
@@ -104,6 +106,7 @@ impl Invocation<'_> {
                 single_line(skill.name(), 64)
             ));
         }
+        let name = Some(skill.name().to_owned());
         if scope == Some(SkillScope::Project) && !self.is_trusted() {
             if !skill.commands().is_empty() {
                 console::warn(&format!(
@@ -112,7 +115,7 @@ impl Invocation<'_> {
                 ));
             }
             let text = skill.render(Some(arguments));
-            return Invoked { text, mentions: typed.to_owned(), llm };
+            return Invoked { text, mentions: typed.to_owned(), llm, skill: name };
         }
         let own = skill.render_with(Some(arguments), []);
         let named = own.split_whitespace().filter(|it| self.may_name(it)).map(str::to_owned);
@@ -122,7 +125,7 @@ impl Invocation<'_> {
             outputs.push(self.run(&command).await);
         }
         let text = skill.render_with(Some(arguments), outputs);
-        Invoked { text, mentions: mentions.join(" "), llm }
+        Invoked { text, mentions: mentions.join(" "), llm, skill: name }
     }
 
     fn is_trusted(&self) -> bool {

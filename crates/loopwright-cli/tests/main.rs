@@ -54,6 +54,7 @@ mod server;
 mod session_rules;
 mod sessions;
 mod settings;
+mod skill_hooks;
 mod skills;
 mod stopping;
 mod terminal;

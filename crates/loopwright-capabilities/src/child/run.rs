@@ -138,6 +138,8 @@ impl ChildAgent<'_> {
         if let Some(llm) = parent.llm() {
             state = state.with_llm(llm.clone());
         }
+        #[cfg(all(feature = "skills", target_os = "linux"))]
+        let state = crate::skills::handed_on(parent, state);
         let state = begin(state);
         let capped = state.budget().capped_by(&self.budget);
         if capped == *state.budget() { state } else { state.with_budget(capped) }

@@ -2,7 +2,7 @@
 
 use loopwright_agent::NameList;
 use loopwright_core::{
-    Key, StateEffect, ToolOutput, ToolSet,
+    AgentState, Edit, Key, StateEffect, ToolOutput, ToolSet,
     messages::{ReasoningEffort, ToolCall},
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy, Source, SourceKind, ToolRule};
@@ -37,6 +37,32 @@ pub const ACTIVE: Key<ActiveSkill> = Key::execution("skills", "active");
 
 /// The skill that an agent carries out by itself, for as long as that agent lives.
 pub(super) const BOUND: Key<ActiveSkill> = Key::session("skills", "bound");
+
+/// The skill that the user invoked with the last message, so that its hooks run while the agent works on it. A program that
+/// puts the text of a skill into a message sets it.
+pub const INVOKED: Key<String> = Key::session("skills", "invoked");
+
+/// The skills that were active in the agents that an agent works for when it began.
+const ABOVE: Key<Vec<String>> = Key::session("skills", "above");
+
+/// Returns the names of the skills whose hooks bind an agent: the active one, the one that it carries out, the one that the user
+/// invoked, and those of the agents that it works for.
+pub fn active_skills(state: &AgentState) -> Vec<String> {
+    let own = [state.get(&BOUND), state.get(&ACTIVE)].into_iter().flatten().map(|it| it.name);
+    let above = state.get(&ABOVE).unwrap_or_default();
+    let mut names: Vec<String> = above.into_iter().chain(own).chain(state.get(&INVOKED)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Lets a sub-agent that begins know the skills that are active in its parent.
+pub(crate) fn handed_on(parent: &AgentState, child: AgentState) -> AgentState {
+    match active_skills(parent) {
+        names if names.is_empty() => child,
+        names => child.edit(Edit::Set(ABOVE.slot(), Some(names.into()))),
+    }
+}
 
 impl ActiveSkill {
     pub(super) fn of(skill: &Skill, model: Option<String>) -> Self {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::skills::parse::HOOKS;
 use crate::skills::read::{Listed, list_commands, list_skills, read};
 use crate::skills::skill::{Skill, SkillInfo};
 use crate::skills::warning::{SkillProblem, SkillWarning};
@@ -35,6 +36,8 @@ pub struct SkillLibrary {
     own: Vec<Arc<Skill>>,
     /// What the project's directories may not lead out of.
     bound: Option<PathBuf>,
+    /// Whether the program runs hooks of skills.
+    runs_hooks: bool,
     index: Arc<Mutex<Index>>,
 }
 
@@ -131,6 +134,12 @@ impl SkillLibrary {
         self
     }
 
+    /// Declares that the program runs the [hooks](SkillInfo::hooks) of skills, so that they are no warning.
+    pub fn with_hooks(mut self) -> Self {
+        self.runs_hooks = true;
+        self
+    }
+
     /// Adds a skill without a file. It comes after those with files.
     pub fn with(mut self, skill: Skill) -> Self {
         self.own.push(Arc::new(skill));
@@ -158,6 +167,11 @@ impl SkillLibrary {
         self.scanned().find(name)?.scope
     }
 
+    /// Returns the file of the skill that has a name. A skill that a program created has none. Blocks while it reads.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.scanned().find(name)?.file.as_ref()?.path.clone())
+    }
+
     /// Returns the skills for an audience, in order. Blocks while it reads.
     pub fn list(&self, audience: SkillAudience) -> Vec<Arc<Skill>> {
         let mut index = self.index();
@@ -180,7 +194,10 @@ impl SkillLibrary {
     pub fn warnings(&self) -> Vec<SkillWarning> {
         let mut index = self.index();
         self.scan(&mut index);
-        index.warnings.clone()
+        let mut warnings = index.warnings.clone();
+        let of_hooks = SkillProblem::Unsupported { key: HOOKS };
+        warnings.retain(|it| !self.runs_hooks || it.problem != of_hooks);
+        warnings
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {

@@ -14,8 +14,11 @@ const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 
+/// The key of hooks, which only some programs run.
+pub(super) const HOOKS: &str = "hooks";
+
 /// Keys of other programs that are not supported.
-const UNSUPPORTED: [&str; 3] = ["hooks", "paths", "shell"];
+const UNSUPPORTED: [&str; 2] = ["paths", "shell"];
 
 impl Skill {
     /// Parses a `SKILL.md`: front matter between two lines `---`, followed by Markdown. A skill
@@ -24,7 +27,7 @@ impl Skill {
     /// # Errors
     ///
     /// Returns an error if the restrictions of the skill are unknown: its front matter is not YAML,
-    /// or `allowed-tools` or `disable-model-invocation` is invalid.
+    /// or `allowed-tools`, `disable-model-invocation` or `hooks` is invalid.
     pub fn parse(directory: &str, text: &str) -> Result<(Self, Vec<SkillProblem>), SkillProblem> {
         let text = front_matter::plain(text);
         let mut problems = Vec::new();
@@ -59,6 +62,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn info(&mut self, directory: &str) -> Result<SkillInfo, SkillProblem> {
         let allowed_tools = self.rules()?;
+        let hooks = self.hooks()?;
         self.unsupported()?;
         let disabled = self.flag("disable-model-invocation").map_err(|expected| {
             SkillProblem::BadRestriction { key: "disable-model-invocation", expected }
@@ -82,8 +86,25 @@ impl Reader<'_> {
             effort: self.effort(),
             context: if is_fork { SkillContext::Fork } else { SkillContext::Inline },
             agent: self.text("agent"),
+            hooks,
             ..SkillInfo::new(name.unwrap_or_else(|| directory.to_owned()), description)
         })
+    }
+
+    /// Takes the hooks, which can be restrictions. The library knows whether the program runs them.
+    fn hooks(&mut self) -> Result<Map<String, Value>, SkillProblem> {
+        let key = HOOKS;
+        let hooks = match self.map.remove(key) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(hooks)) => hooks,
+            Some(_) => {
+                return Err(SkillProblem::BadRestriction { key, expected: "a map of events" });
+            }
+        };
+        if !hooks.is_empty() {
+            self.problems.push(SkillProblem::Unsupported { key });
+        }
+        Ok(hooks)
     }
 
     /// Takes how much the model reasons. `xhigh` and `max` of other programs stand for the highest level.

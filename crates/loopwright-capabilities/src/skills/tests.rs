@@ -9,7 +9,7 @@ use loopwright_core::{
     messages::{ReasoningEffort, ToolCall},
 };
 use loopwright_sandbox::{ExitOutcome, FakeSandbox, Output, TimeoutKind};
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Piece, pieces};
@@ -259,9 +259,30 @@ fn the_name_of_a_directory_adds_no_command_and_no_placeholder_to_a_skill() {
 }
 
 #[test]
+fn hooks_are_a_warning_unless_the_program_runs_them_and_others_than_a_map_leave_the_skill_out() {
+    let root = tempfile::tempdir().unwrap();
+    let with = |hooks: &str| format!("---\nname: demo\ndescription: D.\nhooks: {hooks}\n---\nGo.");
+    write(root.path(), "demo", &with("{ Stop: [{ hooks: [] }] }"));
+    let library = SkillLibrary::new(root.path());
+    let problems = |library: &SkillLibrary| -> Vec<SkillProblem> {
+        library.warnings().into_iter().map(|it| it.problem).collect()
+    };
+    assert_eq!(problems(&library), [SkillProblem::Unsupported { key: "hooks" }]);
+    let library = library.with_hooks();
+    assert_eq!(problems(&library), Vec::new());
+    let hooks = json!({ "Stop": [{ "hooks": [] }] });
+    assert_eq!(library.get("demo").unwrap().info.hooks, *hooks.as_object().unwrap());
+    assert_eq!(library.file("demo"), Some(root.path().join("demo/SKILL.md")));
+    let refused = SkillProblem::BadRestriction { key: "hooks", expected: "a map of events" };
+    assert!(refused.is_fatal());
+    assert_eq!(Skill::parse("demo", &with("echo")), Err(refused));
+    assert_eq!(parse(&with("")).0.info.hooks, Map::new());
+}
+
+#[test]
 fn named_arguments_and_keys_of_other_programs() {
     let front = "name: demo\ndescription: Does it.\nwhen_to_use: Use it late.\narguments: [issue, branch]\n\
-        effort: high\nhooks: { Stop: [] }\npaths: src/**\nshell: bash\n";
+        effort: high\npaths: src/**\nshell: bash\n";
     let (skill, problems) =
         parse(&format!("---\n{front}---\n$issue on $branch, not $issues or a$issue."));
     assert_eq!(skill.info.description, "Does it. Use it late.");
@@ -269,7 +290,7 @@ fn named_arguments_and_keys_of_other_programs() {
         "<skill_content name=\"demo\">\n7 on main, not $issues or a$issue.\n</skill_content>";
     assert_eq!(skill.render(Some("7 main")), expect);
     assert_eq!(skill.info.effort, Some(ReasoningEffort::High));
-    let keys = ["hooks", "paths", "shell"];
+    let keys = ["paths", "shell"];
     assert_eq!(problems, keys.map(|key| SkillProblem::Unsupported { key }));
     let restricted = "---\nname: demo\ndescription: D.\ndisallowed-tools: Bash\n---\nGo.";
     let refused = SkillProblem::UnsupportedRestriction { key: "disallowed-tools" };

@@ -330,11 +330,12 @@ impl EditorSession {
         } else if said.is_none() {
             return Err(RpcError::invalid_params("the prompt is empty"));
         }
-        if let Some(message) = said.take() {
-            said = Some(self.invoked(conversation, brake, message).await);
-        }
+        let mut input = match said {
+            Some(message) => self.invoked(conversation, brake, message).await,
+            None => UserInput::default(),
+        };
         loop {
-            let report = self.run(conversation, brake, said.take()).await?;
+            let report = self.run(conversation, brake, std::mem::take(&mut input)).await?;
             if report.exit_code != ExitCode::NeedsInput {
                 return self.ended(&report, brake);
             }
@@ -355,13 +356,15 @@ impl EditorSession {
         conversation: &mut Conversation,
         brake: &CancelSwitch,
         message: Message,
-    ) -> Message {
+    ) -> UserInput {
         let words = message.text();
         let named = user_skill::named(words.trim()).and_then(|(name, arguments)| {
             let (skill, scope) = user_skill::find(&self.defined()?, name)?;
             Some((skill, scope, arguments))
         });
-        let Some((skill, scope, arguments)) = named else { return message };
+        let Some((skill, scope, arguments)) = named else {
+            return UserInput { message: Some(message), ..UserInput::default() };
+        };
         let invocation = Invocation {
             setup: &conversation.setup,
             config: &self.config,
@@ -386,7 +389,8 @@ impl EditorSession {
         }
         let others = message.parts().iter().filter(|it| it.as_text().is_none()).cloned();
         let text = std::iter::once(Part::text(attached.text));
-        Message::new(message.role(), text.chain(attached.media).chain(others))
+        let message = Message::new(message.role(), text.chain(attached.media).chain(others));
+        UserInput { message: Some(message), skill: invoked.skill, ..UserInput::default() }
     }
 
     /// Runs the agent until it has answered, has to ask or is cancelled.
@@ -394,7 +398,7 @@ impl EditorSession {
         &self,
         conversation: &mut Conversation,
         brake: &CancelSwitch,
-        message: Option<Message>,
+        said: UserInput,
     ) -> Result<Report, RpcError> {
         let (feed, notes) = UiSender::new();
         let feed = feed.watching(conversation.setup.workdir.clone());
@@ -409,7 +413,6 @@ impl EditorSession {
         let shown = tokio::task::spawn_blocking(move || {
             render_loop(updates, &notes, || hang_up.cancel(Interruption::HangUp))
         });
-        let said = UserInput { message, steers: false };
         let done = Box::pin(conversation.take_turn(&feed, brake, said)).await;
         let report = match &done {
             Ok(report) => report.clone(),

@@ -29,7 +29,8 @@ impl ChatSession<'_> {
                 // The text comes from the server, so files that it names are not attached.
                 let mut printed = std::mem::take(&mut self.printed);
                 printed.extend([typed_command(&named.line), String::new()]);
-                self.send(Some(prompt.to_message(&printed.join("\n\n"))), input).await
+                let message = Some(prompt.to_message(&printed.join("\n\n")));
+                self.send(UserInput { message, ..UserInput::default() }, input).await
             }
             Ok(Some(Err(reason))) => {
                 console::warn(&sanitize_terminal(&reason));

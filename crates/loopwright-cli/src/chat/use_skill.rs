@@ -31,8 +31,8 @@ impl ChatSession<'_> {
         if let Some(llm) = invoked.llm {
             self.conversation.setup.llm = llm;
         }
-        let ends =
-            self.say(Some(Said { text: invoked.text, typed: invoked.mentions }), input).await;
+        let Invoked { text, mentions: typed, skill, .. } = invoked;
+        let ends = self.say(Some(Said { text, typed, skill }), input).await;
         self.conversation.setup.llm = usual;
         ends
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_capabilities::permissions::Permissions;
+use loopwright_capabilities::skills::active_skills;
 use loopwright_core::messages::{Message, Part, Role, ToolCall, Turn, TurnBody};
 use loopwright_core::{
     AgentState, ApprovalRequest, Arguments, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
@@ -95,7 +96,9 @@ impl CompactionGate for HookSetup {
         let trigger = trigger.as_str();
         let input = json!({ "trigger": trigger, "custom_instructions": "" });
         let said = self
-            .run(HookEvent::PreCompact, &[trigger], input, &self.session(state), |_| true)
+            .run(HookEvent::PreCompact, &[trigger], input, &self.session(state), |it| {
+                it.skill.is_none()
+            })
             .await;
         match (said.stop, said.decision) {
             (Some(reason), _) | (None, Some(HookDecision::Block(reason))) => {
@@ -139,6 +142,8 @@ impl Runner {
             fields.insert("agent_type".to_owned(), json!(&*cx.agent().profile().name));
             fields.insert("parent_agent_id".to_owned(), json!(parent.to_string()));
         }
+        let active = active_skills(state);
+        let concerns = |hook: &super::CommandHook| hook.is_in_force(&active) && concerns(hook);
         self.0.run(event, names, input, &self.0.session(state), concerns).await
     }
 
@@ -190,7 +195,8 @@ impl HookSetup {
         let input = json!({
             "message": "the agent is waiting for your answer", "notification_type": "permission_prompt",
         });
-        self.run(HookEvent::Notification, &["permission_prompt"], input, session, |_| true).await;
+        let is_of_run = |hook: &super::CommandHook| hook.skill.is_none();
+        self.run(HookEvent::Notification, &["permission_prompt"], input, session, is_of_run).await;
     }
 
     async fn run(
@@ -226,7 +232,7 @@ impl HookSetup {
             };
             let text = serde_json::to_vec(&input).unwrap_or_default();
             let command = Command::shell(line).stdin(Stdin::Bytes(text.into()));
-            let policy = self.policy.clone().with_timeout(hook.timeout);
+            let policy = hook.within(&self.policy);
             // Dropping this future stops the hook and all processes that it started.
             let cancel = CancellationToken::new();
             match self.sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await {

@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
     (reader.hooks, reader.warnings)
 }
 
-/// Reads the hooks of an agent file, by the names of their events.
+/// Reads the hooks of an agent file or a skill, by the names of their events.
 pub(crate) fn read_events(
     path: &Path,
     events: &Map<String, Value>,
@@ -268,6 +268,7 @@ impl<'a> Reader<'a> {
             on_failure: OnFailure::Continue,
             is_once: false,
             source: Arc::clone(&self.path),
+            skill: None,
         };
         for (key, value) in &entries.0 {
             let odd = match key.as_str() {
@@ -369,6 +370,7 @@ impl<'a> Reader<'a> {
             on_failure: OnFailure::Block,
             is_once: false,
             source: Arc::clone(&self.path),
+            skill: None,
         });
     }
 }

@@ -114,7 +114,7 @@ impl AgentTool {
             render_loop(Box::new(ProgressLines(sender)), &notes, || {})
         });
         let brake = CancelSwitch::new();
-        let said = UserInput { message, steers: false };
+        let said = UserInput { message, ..UserInput::default() };
         let mut done = 0.0;
         let turn = conversation.take_turn(&feed, &brake, said);
         tokio::pin!(turn);
