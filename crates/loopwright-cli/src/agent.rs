@@ -18,7 +18,7 @@ use loopwright_capabilities::{
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, Source, SourceKind, ToolRule};
-use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
+use loopwright_templates::{FolderInstructions, ProjectInstructions, UseProjectInstructions};
 
 use crate::answer_checks::AnswerChecks;
 use crate::capability_settings;
@@ -97,6 +97,8 @@ pub struct Setup {
     pub asks_about_cost: bool,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
+    /// What its folders tell agents that use their files; `None` if they tell nothing. Clones share what was told.
+    pub(crate) folders: Option<FolderInstructions>,
     /// What a session may use across all its turns.
     pub session_budget: SessionBudget,
     /// The tools that the agent has, of those that it would have; `None` means all.
@@ -162,7 +164,7 @@ impl Setup {
             .with_capability(
                 UseLlmConfig::from_models(Arc::clone(&self.models)).with_llm(self.llm.clone()),
             )
-            .with_capability(UseProjectInstructions::new(self.project.clone()))
+            .with_capability(self.instructions())
             .with_capability(UseHook::new(self.session_budget).with_priority(Priority::GUARD))
             .with_capability(UseHook::new(listener));
         let builder = if self.asks_about_cost {
@@ -214,6 +216,14 @@ impl Setup {
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.defined.configured(&applied.definition, |tool| self.offers(tool)))
+    }
+
+    fn instructions(&self) -> UseProjectInstructions {
+        let instructions = UseProjectInstructions::new(self.project.clone());
+        match &self.folders {
+            Some(folders) => instructions.with_folders(folders.clone()),
+            None => instructions,
+        }
     }
 
     /// Returns `true` if a permission rule names a tool that agents have only then.

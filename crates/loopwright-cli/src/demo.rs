@@ -181,6 +181,7 @@ fn setup(folder: &Folder) -> Setup {
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),
+        folders: None,
         session_budget: SessionBudget::default(),
         web: None,
         search: None,

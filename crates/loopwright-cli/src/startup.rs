@@ -173,6 +173,7 @@ impl Startup {
             context_window: chosen.context_window,
             capabilities: chosen.capabilities,
             workdir,
+            folders: self.folder_instructions(agent, &permissions),
             mcp: self.mcp(&commands.clone().denying(&permissions.policy()))?,
             commands,
             permissions,

@@ -23,6 +23,7 @@ mod denied_paths;
 mod decisions;
 mod documented;
 mod files;
+mod folder_instructions;
 mod granted;
 mod hooks;
 mod hostile;

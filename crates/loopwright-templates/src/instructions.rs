@@ -1,5 +1,6 @@
 //! Instructions for all agents, from files: `AGENTS.md`, `CLAUDE.md` and rules.
 
+mod folders;
 mod imports;
 mod reader;
 
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 
+pub use self::folders::FolderInstructions;
 use self::reader::{Files, Reader};
 use crate::problem::DefinitionWarning;
 
@@ -49,16 +51,19 @@ impl ProjectInstructions {
         let mut reader = Reader::of_project(if is_within { root } else { directory });
         // The nearest counts most, so what there is no room for is of the farthest.
         for directory in directories {
-            let first_of = |names: &[&str]| {
-                Files::FirstOf(names.iter().map(|it| directory.join(it)).collect())
-            };
-            reader.read(&[
-                first_of(&["AGENTS.override.md", "AGENTS.md"]),
-                first_of(&["CLAUDE.md", ".claude/CLAUDE.md"]),
-                Files::Rules(directory.join(".claude/rules")),
-                first_of(&["CLAUDE.local.md"]),
-            ]);
+            reader.read(&files_of(directory));
         }
+        Self::of_project(reader)
+    }
+
+    /// Reads the files of one directory in a root, at most 32 KiB in total. Blocks.
+    fn of_folder(root: &Path, directory: &Path) -> Self {
+        let mut reader = Reader::of_project(root);
+        reader.read(&files_of(directory));
+        Self::of_project(reader)
+    }
+
+    fn of_project(reader: Reader<'_>) -> Self {
         let Reader { mut texts, mut warnings, .. } = reader;
         texts.reverse();
         warnings.reverse();
@@ -106,23 +111,45 @@ impl ProjectInstructions {
     }
 }
 
+/// Returns the files of a directory of a project, of which later ones take precedence.
+fn files_of(directory: &Path) -> [Files; 4] {
+    let first_of =
+        |names: &[&str]| Files::FirstOf(names.iter().map(|it| directory.join(it)).collect());
+    [
+        first_of(&["AGENTS.override.md", "AGENTS.md"]),
+        first_of(&["CLAUDE.md", ".claude/CLAUDE.md"]),
+        Files::Rules(directory.join(".claude/rules")),
+        first_of(&["CLAUDE.local.md"]),
+    ]
+}
+
 /// Gives an agent and its sub-agents the project's instructions.
 ///
 /// Use it only for projects whose authors may instruct the model. The files are read when the value
-/// is created, so that requests keep their prefix.
+/// is created, so that requests keep their prefix. Those of folders below follow with the results of
+/// tools: [`with_folders`](Self::with_folders).
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct UseProjectInstructions(ProjectInstructions);
+pub struct UseProjectInstructions {
+    instructions: ProjectInstructions,
+    folders: Option<FolderInstructions>,
+}
 
 impl UseProjectInstructions {
     /// Creates the capability with found instructions.
     pub fn new(instructions: ProjectInstructions) -> Self {
-        Self(instructions)
+        Self { instructions, folders: None }
     }
 
     /// Finds instructions, as [`ProjectInstructions::find`] does. Blocks.
     pub fn find(root: &Path, directory: &Path) -> Self {
-        Self(ProjectInstructions::find(root, directory))
+        Self::new(ProjectInstructions::find(root, directory))
+    }
+
+    /// Adds those of folders below the working directory, once an agent uses a file there.
+    pub fn with_folders(mut self, folders: FolderInstructions) -> Self {
+        self.folders = Some(folders);
+        self
     }
 }
 
@@ -132,8 +159,11 @@ impl Capability for UseProjectInstructions {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        if let Some(prompt) = self.0.to_prompt() {
+        if let Some(prompt) = self.instructions.to_prompt() {
             agent.prompt.share(ORDER, "project_instructions", prompt);
+        }
+        if let Some(folders) = &self.folders {
+            agent.hooks.add(folders.clone());
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ pub mod instructions;
 pub use crate::{
     capability::UseAgentDefinitions,
     document::{DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions},
-    instructions::{ProjectInstructions, UseProjectInstructions},
+    instructions::{FolderInstructions, ProjectInstructions, UseProjectInstructions},
     loader::{DefinitionLoader, LoadedDefinition},
     problem::{DefinitionFileError, DefinitionWarning, Diagnostic, DiagnosticKind},
     reading::privileged_settings,

@@ -169,16 +169,36 @@ impl Walk<'_> {
     fn is_ignored(&self, above: &[(PathBuf, Gitignore)], path: &Path, is_folder: bool) -> bool {
         let near = self.frames.iter().rev().map(|it| (&it.path, &it.rules));
         let far = above.iter().rev().map(|(folder, rules)| (folder, rules));
-        for (folder, rules) in near.chain(far).filter(|(_, rules)| !rules.is_empty()) {
-            let Ok(below) = path.strip_prefix(folder) else { continue };
-            match rules.matched(below, is_folder) {
-                Match::None => {}
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
-            }
-        }
-        false
+        excludes(near.chain(far), path, is_folder)
     }
+}
+
+/// Asks rules, the nearest first, whether they exclude a path.
+fn excludes<'r>(
+    rules: impl Iterator<Item = (&'r PathBuf, &'r Gitignore)>,
+    path: &Path,
+    is_folder: bool,
+) -> bool {
+    for (folder, rules) in rules.filter(|(_, rules)| !rules.is_empty()) {
+        let Ok(below) = path.strip_prefix(folder) else { continue };
+        match rules.matched(below, is_folder) {
+            Match::None => {}
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+        }
+    }
+    false
+}
+
+/// Returns `true` if the rules of `.gitignore` and `.ignore` files exclude a path below the root, or a folder that it is in.
+pub(super) fn is_excluded(root: &WorkspaceRoot, path: &Path) -> bool {
+    let rules = rules_above(root, path);
+    let parts: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+    parts.into_iter().rev().any(|part| {
+        let above = rules.iter().rev().map(|(folder, rules)| (folder, rules));
+        // No rule of a folder is about the folder itself.
+        excludes(above.filter(|(folder, _)| *folder != part), part, part != path)
+    })
 }
 
 /// Reads the rules of the directories above one, and those that the repository keeps for itself.

@@ -7,6 +7,7 @@ use futures::future::{Either, select};
 use super::command::NamedSkill;
 use super::{ChatSession, Said};
 use crate::console;
+use crate::conversation::UserInput;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::Input;

@@ -72,6 +72,7 @@ fn show(
         system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),
+        folders: None,
         session_budget: crate::session_budget::SessionBudget::default(),
         web: None,
         search: None,

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::Definitions as _;
+use loopwright_capabilities::files::{FileAccess as _, FileUse, WorkspaceRoot};
 use loopwright_capabilities::skills::SkillAudience;
-use loopwright_templates::ProjectInstructions;
+use loopwright_templates::{FolderInstructions, ProjectInstructions};
 
 use super::{StartError, Startup};
 use crate::agent::Setup;
@@ -17,7 +18,7 @@ use crate::folders::FoldersError;
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::user_file;
 use crate::model;
-use crate::permissions::HOOKS;
+use crate::permissions::{HOOKS, RunPermissions};
 use crate::project::project_root;
 use crate::project_settings::ProjectSettings;
 
@@ -60,6 +61,29 @@ impl Startup {
             mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
             hooks: setup.all_hooks().count(),
         })
+    }
+
+    /// Returns what folders of the project tell agents that use their files. Files that rules deny, or that are no part of the
+    /// repository, tell nothing.
+    pub(super) fn folder_instructions(
+        &self,
+        agent: &AgentArgs,
+        permissions: &RunPermissions,
+    ) -> Option<FolderInstructions> {
+        if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
+            return None;
+        }
+        let workdir = &self.config.workdir;
+        let root = project_root(workdir);
+        let root = root.canonicalize().unwrap_or(root);
+        let (permissions, files) = (permissions.shared().clone(), WorkspaceRoot::new(&root));
+        let is_read = move |path: &Path| {
+            let below = path.strip_prefix(files.path()).ok();
+            let is_own = below.is_some_and(|below| !files.excludes(below));
+            is_own && permissions.denied(FileUse::Read, None, path).is_none()
+        };
+        let folders = FolderInstructions::new(&root, workdir).with_filter(is_read);
+        Some(folders.with_on_warning(|warning| console::warn(warning)))
     }
 
     /// Finds what the user and the project tell every agent, and says what is odd about it.

@@ -58,6 +58,28 @@ fn rules_of_nearer_directories_win() {
 }
 
 #[test]
+fn a_path_is_excluded_by_the_rules_above_it_and_with_its_folder() {
+    let home = tree(&[
+        (".gitignore", "target/\n*.log\n"),
+        (".git/info/exclude", "private\n"),
+        ("sub/.gitignore", "!keep.log\n/own\n"),
+    ]);
+    let root = WorkspaceRoot::new(home.path());
+    let paths = [
+        "target/x/y.md",
+        "sub/target/AGENTS.md",
+        "private/a.md",
+        "sub/other.log",
+        "sub/keep.log",
+        "sub/own/a.md",
+        "own/a.md",
+        "sub/a.md",
+    ];
+    let excluded = paths.map(|path| root.excludes(path));
+    assert_eq!(excluded, [true, true, true, true, false, true, false, false]);
+}
+
+#[test]
 fn a_walk_ends_when_it_is_told() {
     let home = tree(&[("a", ""), ("b", "")]);
     let root = WorkspaceRoot::new(home.path());

@@ -1,0 +1,142 @@
+//! `AGENTS.md` and `CLAUDE.md` of folders below the working directory.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_tool};
+use crate::world::{Done, World};
+
+const HEAD: &str =
+    "[instructions] The project gives agents the following instructions for files in";
+
+fn read(path: &str) -> Reply {
+    streamed_tool("", "read_file", &json!({ "path": path }))
+}
+
+/// Runs a task, and returns the folders whose instructions each result of a tool in the last request has, with the names of
+/// the files.
+fn told(world: &World, options: &[&str], replies: Vec<Reply>) -> (Done, Vec<Vec<String>>) {
+    let (done, requests) = run(world, options, replies);
+    let told = requests.last().map(results).unwrap_or_default();
+    (done, told)
+}
+
+fn run(world: &World, options: &[&str], replies: Vec<Reply>) -> (Done, Vec<Value>) {
+    let server = Server::start(replies);
+    let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let done = world.run(&[&line[..], options, &["Go."]].concat());
+    (done, server.heard().into_iter().map(|(_, body)| body).collect())
+}
+
+fn results(request: &Value) -> Vec<Vec<String>> {
+    let messages = request["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|it| it["role"] == "tool");
+    results.map(|it| files(&it["content"])).collect()
+}
+
+/// Returns the names of the files whose instructions stand in a result.
+fn files(content: &Value) -> Vec<String> {
+    let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+    let Some((_, told)) = text.split_once(HEAD) else { return Vec::new() };
+    let named = told.lines().filter_map(|it| it.strip_prefix("From ")?.strip_suffix(':'));
+    named.map(|it| it.split("/project/").nth(1).unwrap_or(it).to_owned()).collect()
+}
+
+fn done() -> Reply {
+    streamed("Done.", "stop")
+}
+
+fn world() -> World {
+    World::new()
+        .file("project/AGENTS.md", "Root.")
+        .file("project/web/AGENTS.md", "Web.")
+        .file("project/web/a.txt", "a")
+        .file("project/web/src/CLAUDE.md", "See @more.md for more.")
+        .file("project/web/src/more.md", "More.")
+        .file("project/web/src/b.txt", "b")
+}
+
+#[test]
+fn instructions_of_a_folder_follow_the_first_use_of_a_file_there_once_in_a_session() {
+    let world = world();
+    let write = json!({ "path": "web/src/new.txt", "content": "new" });
+    let replies = vec![
+        read("a.txt"),
+        read("web/a.txt"),
+        read("web/a.txt"),
+        streamed_tool("", "write_file", &write),
+        read("web/src/b.txt"),
+        done(),
+    ];
+    let (ended, first) = told(&world, &[], replies);
+    let of_src = vec!["web/src/more.md".to_owned(), "web/src/CLAUDE.md".to_owned()];
+    let expect = vec![vec![], vec!["web/AGENTS.md".to_owned()], vec![], of_src, vec![]];
+    assert_eq!((ended.status, &first), (0, &expect), "{}", ended.stderr);
+    let (ended, both) = told(&world, &["--continue"], vec![read("web/src/b.txt"), done()]);
+    let expect = [expect, vec![vec![]]].concat();
+    assert_eq!((ended.status, both), (0, expect), "{}", ended.stderr);
+}
+
+#[test]
+fn the_beginning_of_the_conversation_stays_as_it_was() {
+    let (_, requests) = run(&world(), &[], vec![read("web/a.txt"), read("a.txt"), done()]);
+    let messages = |at: usize| requests[at]["messages"].as_array().unwrap().clone();
+    for at in 1..requests.len() {
+        let before = messages(at - 1);
+        assert_eq!(messages(at)[..before.len()], before[..]);
+    }
+}
+
+#[test]
+fn calls_of_one_step_bring_the_instructions_once() {
+    let call = |at: u32, path: &str| {
+        json!({
+            "index": at, "id": format!("call_{at}"), "type": "function",
+            "function": { "name": "read_file", "arguments": json!({ "path": path }).to_string() },
+        })
+    };
+    let calls = json!({ "tool_calls": [call(0, "web/a.txt"), call(1, "web/a.txt")] });
+    let pieces = vec![crate::server::delta(calls), crate::server::last("tool_calls")];
+    let (_, told) = told(&world(), &[], vec![Reply::Stream(pieces), done()]);
+    assert_eq!(told.concat(), ["web/AGENTS.md"]);
+}
+
+#[test]
+fn a_sub_agent_receives_them_as_well() {
+    let helper = "---\nname: helper\ndescription: Helps.\n---\nYou help.\n";
+    let world = world().file(".claude/agents/helper.md", helper);
+    let spawn = json!({ "subagent": "helper", "prompt": "Read it." });
+    let replies = vec![
+        read("web/a.txt"),
+        streamed_tool("", "spawn_subagent", &spawn),
+        read("web/a.txt"),
+        streamed("Read.", "stop"),
+        done(),
+    ];
+    let (ended, requests) = run(&world, &[], replies);
+    assert_eq!((ended.status, requests.len()), (0, 5), "{}", ended.stderr);
+    assert_eq!(results(&requests[3]), [["web/AGENTS.md"]]);
+}
+
+#[test]
+fn files_that_are_not_the_project_s_and_denied_ones_tell_nothing() {
+    let world = world()
+        .file("project/.gitignore", "out/\n")
+        .file("project/out/AGENTS.md", "Out.")
+        .file("project/out/a.txt", "a")
+        .file("project/node_modules/x/AGENTS.md", "X.")
+        .file("project/node_modules/x/a.txt", "a")
+        .file("elsewhere/AGENTS.md", "Elsewhere.")
+        .file("project/linked/a.txt", "a");
+    symlink(world.path("elsewhere/AGENTS.md"), world.path("project/linked/AGENTS.md")).unwrap();
+    let paths = ["out/a.txt", "node_modules/x/a.txt", "linked/a.txt", "web/src/b.txt"];
+    let replies = || paths.into_iter().map(read).chain([done()]).collect::<Vec<_>>();
+    let (ended, told_files) = told(&world, &["--deny", "Read(web/AGENTS.md)"], replies());
+    let of_src = vec!["web/src/more.md".to_owned(), "web/src/CLAUDE.md".to_owned()];
+    assert_eq!(told_files, [vec![], vec![], vec![], of_src], "{}", ended.stderr);
+    for option in ["--no-agents-md", "--bare"] {
+        let (ended, none) = told(&world, &[option], replies());
+        assert_eq!(none.concat(), Vec::<String>::new(), "{option}: {}", ended.stderr);
+    }
+}
